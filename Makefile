@@ -1,0 +1,95 @@
+# Two commands for a newcomer: `make demo` and `make test`. Continuous integration: .ci/run.
+# Needs Python 3.11 or newer with pip and venv, and GNU make; everything else goes into .venv.
+
+PYTHON ?= python3
+PYTEST_WORKERS ?= 2
+PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 3600
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Written last, so that an interrupted set-up is taken up again.
+STAMP := $(VENV)/.sealpoint-setup
+# Errors only: pip's warnings are about the machine's configuration, not about us.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
+SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q
+CODE := src tests benchmarks fuzz examples docs
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo format lint types test check docs bench fuzz soak vectors coverage \
+	requirements clean
+
+help: ## Say what each target does.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
+
+$(STAMP): pyproject.toml requirements/dev.txt requirements/torch.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Sealpoint needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
+	@echo "setting up $(VENV) (a few minutes the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	$(PIP_INSTALL) -r requirements/torch.txt
+	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	$(BIN)/python -m pip --disable-pip-version-check check
+	@touch $@
+
+demo: setup ## Encode a state, attack it, and see what is refused.
+	@$(BIN)/python examples/01_codec.py
+
+format: setup ## Rewrite the code in the house format.
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+lint: setup ## Format, lint, layers, spelling, security patterns, project metadata.
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/codespell
+	$(BIN)/bandit -c pyproject.toml -r src -q
+	$(BIN)/validate-pyproject pyproject.toml
+
+types: setup ## Check types, strictly.
+	$(BIN)/mypy
+
+test: setup ## Run all tests except the long ones.
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+check: lint types docs ## Everything that can be wrong without running the code.
+
+docs: setup ## Build the documentation; warnings are errors.
+	$(SPHINX) -b html docs build/docs
+
+bench: setup ## Measure side by side with the peers and print ratios.
+	$(BIN)/python -m benchmarks
+
+fuzz: setup ## Fuzz the decoder for FUZZ_SECONDS.
+	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
+
+soak: setup ## Run the long tests.
+	$(BIN)/python -m pytest -m soak --timeout 0 $(PYTEST_ARGS)
+
+vectors: setup ## Regenerate the frozen vectors; there must be no diff.
+	$(BIN)/python -m tests.vectors.generate
+
+coverage: setup ## Run the tests in one process and say which branches they miss.
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+requirements: setup ## Resolve requirements/dev.in anew into requirements/dev.txt.
+	@mkdir -p build
+	echo '# Made by `make requirements` from dev.in: do not edit.' > build/dev.txt
+	$(BIN)/uv pip compile --no-config --universal --generate-hashes --python-version 3.11 \
+		--no-emit-index-url --no-emit-find-links --no-header --no-annotate --upgrade -q \
+		requirements/dev.in >> build/dev.txt
+	mv build/dev.txt requirements/dev.txt
+
+clean: ## Remove everything that make made.
+	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
+		.mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks fuzz examples docs -name __pycache__ -type d -prune \
+		-exec rm -rf {} + 2>/dev/null || true

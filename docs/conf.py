@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How Sphinx builds the documentation: offline, from Markdown, every reference checked."""
+
+import builtins
+import sys
+
+from sphinx.application import Sphinx
+
+import sealpoint
+
+project = "Sealpoint"
+author = "The Sealpoint authors"
+copyright = author  # noqa: A001 - Sphinx reads this name
+version = release = sealpoint.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["build"]
+html_theme = "furo"
+html_title = f"Sealpoint {release}"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+# Docstrings use single back-ticks for code, as Markdown does.
+default_role = "code"
+
+nitpicky = True
+# The build is offline, so that names of other projects cannot be looked up: those of Python itself
+# and of the packages we name in signatures are taken as they are. Ours must resolve.
+_FOREIGN = ("attrs", "click", "msgspec", "numpy", "ormsgpack", "pydantic", "rich", "torch")
+_BUILTIN = "|".join(name for name in dir(builtins) if name.isidentifier())
+_OTHERS = "|".join(sorted({*sys.stdlib_module_names, *_FOREIGN}))
+nitpick_ignore_regex = [
+    (r"py:.*", rf"({_BUILTIN})"),
+    (r"py:.*", rf"({_OTHERS})(\..*)?"),
+    # A type variable is documented by the signature it stands in.
+    (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
+]
+
+
+def _fences_to_blocks(
+    _app: Sphinx, _what: str, _name: str, _member: object, _options: object, lines: list[str]
+) -> None:
+    """Turn the Markdown fences of docstrings into blocks that autodoc understands."""
+    found: list[str] = []
+    inside = False
+    for line in lines:
+        if line.lstrip().startswith("```"):
+            language = line.strip().strip("`") or "text"
+            found += [""] if inside else ["", f".. code-block:: {language}", ""]
+            inside = not inside
+        else:
+            found.append(f"    {line}" if inside else line)
+    lines[:] = found
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what this file adds to Sphinx."""
+    app.connect("autodoc-process-docstring", _fences_to_blocks, priority=400)

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint types`: which types may be saved."""
+
+import inspect
+from typing import Any
+
+import click
+
+from sealpoint.cli._import import import_object
+from sealpoint.cli._terminal import print_json, print_line, print_table
+from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
+from sealpoint.errors import ObjectNotFound, TypeNotAllowed
+
+__all__ = ["types"]
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+@click.group()
+def types() -> None:
+    """Which types may be saved, and what to write to allow more."""
+
+
+@types.command("explain")
+@click.argument("reference", metavar="MODULE:OBJECT")
+@click.option(
+    "--registry",
+    "registry_reference",
+    metavar="MODULE:OBJECT",
+    help="The application's registry; without it, the module's own `registry`, else an empty one.",
+)
+@_JSON
+def explain(reference: str, registry_reference: str | None, *, as_json: bool) -> None:
+    """List every type in OBJECT, whether it is allowed, and the line that allows it.
+
+    OBJECT is a value in MODULE, or a function without arguments that returns one. MODULE is
+    imported, so its code runs. The exit status is 0 if the whole value can be saved, else 11.
+    """
+    value = import_object(reference)
+    if inspect.isfunction(value):
+        value = value()
+    registry = _registry(reference, registry_reference)
+    explanation = registry.explain(value)
+    if as_json:
+        print_json(_document(explanation))
+    else:
+        _print(explanation)
+    if not explanation.allowed:
+        click.get_current_context().exit(TypeNotAllowed.exit_status)
+
+
+def _registry(reference: str, registry_reference: str | None) -> Registry:
+    if registry_reference is None:
+        module = reference.partition(":")[0]
+        try:
+            found: Any = import_object(f"{module}:registry")
+        except ObjectNotFound:
+            return Registry()
+        return found if isinstance(found, Registry) else Registry()
+    found = import_object(registry_reference)
+    if not isinstance(found, Registry):
+        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
+        raise ObjectNotFound(message)
+    return found
+
+
+def _document(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "allowed": explanation.allowed,
+        "types": [use.as_dict() for use in explanation.types],
+    }
+
+
+def _print(explanation: Explanation) -> None:
+    print_table(
+        ("allowed", "type", "count", "first at"),
+        [
+            ("yes" if use.allowed else "NO", use.type_name, str(use.count), use.path)
+            for use in explanation.types
+        ],
+    )
+    if explanation.allowed:
+        print_line("Everything in it can be saved.")
+        return
+    print_line("")
+    print_line("To save it, write or change:")
+    for line in explanation.lines:
+        print_line(f"  {line}")
+
+
+@types.command("list")
+@_JSON
+def list_types(*, as_json: bool) -> None:
+    """List the types that need no rule, each with the reason why it is safe."""
+    rows = [(_name(kind), reason) for kind, reason in PLAIN_REASONS.items()]
+    rows += [
+        (_name(kind), builtin.reason)
+        for builtin in BUILTINS
+        for kind in builtin.types
+        if kind not in PLAIN_REASONS
+    ]
+    if as_json:
+        print_json([{"type": name, "reason": reason} for name, reason in rows])
+    else:
+        print_table(("type", "why it is safe"), rows)
+
+
+def _name(kind: type) -> str:
+    return (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )

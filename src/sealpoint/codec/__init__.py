@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values to bytes and back: strict, lossless, and unable to run code.
+
+`Registry` is the whole face. The bytes are specified in `docs/formats/values.md`.
+"""
+
+from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
+from sealpoint.codec._explain import Explanation, TypeUse
+from sealpoint.codec._registry import Registry
+from sealpoint.codec._rules import TypeRule
+
+__all__ = [
+    "BUILTINS",
+    "PLAIN_REASONS",
+    "BuiltinType",
+    "Explanation",
+    "Registry",
+    "TypeRule",
+    "TypeUse",
+]

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""numpy arrays and scalars, torch tensors: raw bytes with a checked type, shape and length.
+
+A payload is a length-framed header (element type, shape), then the raw bytes in C order as one
+value. Element types are matched against a closed grammar before numpy sees them; object arrays
+have none. Shape and length are compared with whole-number arithmetic before anything is
+allocated. Neither library is imported here: decoding looks only at what is already loaded.
+"""
+
+import ctypes
+import math
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import ormsgpack
+
+from sealpoint.codec._session import Packer, Unpacker
+from sealpoint.codec._wire import Tag
+from sealpoint.errors import (
+    BytesMalformed,
+    DecodeLimitExceeded,
+    EncodeLimitExceeded,
+    UnknownType,
+    ValueNotAllowed,
+)
+
+__all__ = [
+    "array_parts",
+    "decode_array",
+    "decode_array_scalar",
+    "decode_tensor",
+    "find_encoder",
+    "tensor_parts",
+]
+
+Raw = bytes | memoryview
+Spec = str | list[Any]
+
+_ELEMENT = re.compile(
+    r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S\d{1,9}|[<>]U\d{1,9}"
+    r"|[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+)
+_CODE_POINT_MAX = 0x10FFFF
+_TENSOR_ELEMENTS = {
+    name: size
+    for size, names in {
+        1: ("bool", "uint8", "int8"),
+        2: ("float16", "bfloat16", "int16", "uint16"),
+        4: ("float32", "int32", "uint32"),
+        8: ("float64", "int64", "uint64", "complex64"),
+        16: ("complex128",),
+    }.items()
+    for name in names
+}
+
+
+def find_encoder(kind: type) -> tuple[Tag, Callable[[Any, Packer], bytes]] | None:
+    """The encoder for a numpy or torch type, if `kind` is one of those that have one."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if kind is numpy.ndarray:
+            return Tag.ARRAY, _encode_array
+        if issubclass(kind, numpy.generic):
+            return Tag.ARRAY_SCALAR, _encode_array_scalar
+    torch = sys.modules.get("torch")
+    if torch is not None and kind is getattr(torch, "Tensor", None):
+        return Tag.TENSOR, _encode_tensor
+    return None
+
+
+def _loaded(name: str) -> Any:
+    module = sys.modules.get(name)
+    if module is None:
+        raise UnknownType(
+            f"{name}: expected it to be imported, since the value holds its arrays",
+            hint=f"Import {name} before loading; pip install 'sealpoint[{name}]' if it is missing.",
+        )
+    return module
+
+
+def _framed(header: list[Any]) -> bytes:
+    data = ormsgpack.packb(header)
+    return len(data).to_bytes(2, "big") + data
+
+
+def _unframed(payload: Raw, length: int) -> tuple[list[Any], Raw]:
+    """The header of `length` parts, and what follows it."""
+    end = 2 + int.from_bytes(payload[:2], "big")
+    data = bytes(payload[2:end])
+    header = ormsgpack.unpackb(data)
+    if type(header) is not list or len(header) != length or ormsgpack.packb(header) != data:
+        raise BytesMalformed(f"array: expected a header of {length} parts")
+    return header, payload[end:]
+
+
+def _checked_shape(shape: object, element_bytes: int, session: Unpacker) -> int:
+    """The length in bytes that a shape asks for, if the shape is within bounds."""
+    if type(shape) is not list or any(type(side) is not int or side < 0 for side in shape):
+        raise BytesMalformed("array: expected a shape of whole numbers")
+    limits = session.limits
+    if len(shape) > limits.array_dimensions_max:
+        raise DecodeLimitExceeded(
+            f"array: expected at most {limits.array_dimensions_max} dimensions "
+            f"(array_dimensions_max), found {len(shape)}"
+        )
+    if (
+        math.prod(max(side, 1) for side in shape) * max(element_bytes, 1)
+        > limits.array_elements_max
+    ):
+        raise DecodeLimitExceeded(
+            f"array: expected at most {limits.array_elements_max} elements (array_elements_max)"
+        )
+    return math.prod(shape) * element_bytes
+
+
+def _checked_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw:
+    """The raw bytes that follow a header, without a copy where they lie inline."""
+    if rest[:1] == b"\xc6" and int.from_bytes(rest[1:5], "big") == len(rest) - 5:
+        raw: Any = memoryview(rest)[5:]
+    else:
+        raw = session.unpack(rest)
+    if type(raw) not in (bytes, memoryview) or len(raw) != expected_bytes:
+        found = f"{len(raw)} bytes" if type(raw) in (bytes, memoryview) else type(raw).__name__
+        raise BytesMalformed(f"array: expected {expected_bytes} bytes, found {found}")
+    return raw  # type: ignore[no-any-return]
+
+
+def _spec_of(dtype: Any, numpy: Any) -> Spec:
+    if dtype.names is None:
+        spec: Spec = dtype.str
+    else:
+        spec = []
+        for name in dtype.names:
+            field = dtype[name]
+            base, dims = field.subdtype or (field, ())
+            spec.append([name, _spec_of(base, numpy), list(dims)])
+    try:
+        same = _dtype_of(spec, numpy) == dtype
+    except BytesMalformed:
+        same = False
+    if not same:
+        raise ValueNotAllowed(
+            f"numpy dtype: expected booleans, numbers, times, fixed texts or packed records of "
+            f"them, found {dtype}",
+            hint="Object arrays cannot be saved; save a list, or convert with .astype().",
+        )
+    return spec
+
+
+def _dtype_of(spec: object, numpy: Any) -> Any:
+    """The dtype of a spec; only texts of the closed grammar ever reach numpy."""
+    if type(spec) is str and _ELEMENT.fullmatch(spec):
+        dtype = numpy.dtype(spec)
+        if dtype.str == spec:
+            return dtype
+    if type(spec) is list and spec:
+        fields = []
+        for part in spec:
+            if type(part) is not list or len(part) != 3 or type(part[0]) is not str:
+                break
+            if type(part[2]) is not list or any(type(d) is not int or d < 1 for d in part[2]):
+                break
+            if math.prod(part[2]) >= 1 << 31:
+                break
+            fields.append((part[0], _dtype_of(part[1], numpy), tuple(part[2])))
+        else:
+            return numpy.dtype(fields)
+    raise BytesMalformed("array: expected a known element type")
+
+
+def _check_elements(array: Any, numpy: Any) -> None:
+    """Refuse bit patterns that are no values: booleans but 0 and 1, characters out of range."""
+    dtype = array.dtype
+    if dtype.names is not None:
+        for name in dtype.names:
+            _check_elements(array[name], numpy)
+    elif array.size and dtype.kind == "b" and array.view("u1").max() > 1:
+        raise BytesMalformed("array: expected booleans of 0 or 1")
+    elif array.size and dtype.kind == "U" and dtype.itemsize:
+        codes = numpy.ascontiguousarray(array).reshape(-1).view(dtype.byteorder + "u4")
+        if codes.max() > _CODE_POINT_MAX:
+            raise BytesMalformed("array: expected Unicode code points")
+
+
+def array_parts(array: Any) -> tuple[bytes, memoryview]:
+    """An array's framed header, and its raw bytes without a copy where they lie in C order."""
+    numpy = _loaded("numpy")
+    header = _framed([_spec_of(array.dtype, numpy), list(array.shape)])
+    if array.nbytes == 0:
+        return header, memoryview(b"")
+    return header, numpy.ascontiguousarray(array).reshape(-1).view("u1").data
+
+
+def _bounded(dimensions: int, session: Packer) -> None:
+    if dimensions > session.limits.array_dimensions_max:
+        raise EncodeLimitExceeded(
+            f"array: expected at most {session.limits.array_dimensions_max} dimensions "
+            f"(array_dimensions_max), found {dimensions}"
+        )
+
+
+def _encode_array(value: Any, session: Packer) -> bytes:
+    _bounded(value.ndim, session)
+    header, raw = array_parts(value)
+    return header + session.pack(raw)
+
+
+def decode_array(payload: Raw, session: Unpacker) -> Any:
+    """A writable array of its own memory."""
+    numpy = _loaded("numpy")
+    (spec, shape), rest = _unframed(payload, 2)
+    dtype = _dtype_of(spec, numpy)
+    raw = _checked_raw(rest, _checked_shape(shape, dtype.itemsize, session), session)
+    if len(raw) == 0:
+        return numpy.zeros(shape, dtype)
+    array = numpy.frombuffer(raw, dtype).reshape(shape).copy()
+    _check_elements(array, numpy)
+    return array
+
+
+def _encode_array_scalar(value: Any, session: Packer) -> bytes:
+    numpy = _loaded("numpy")
+    spec = _spec_of(value.dtype, numpy)
+    if _dtype_of(spec, numpy).type is not type(value):
+        raise ValueNotAllowed(
+            f"numpy scalar: expected a fixed-width type, found {type(value).__name__}",
+            hint="Use the type of the same width, such as numpy.int64.",
+        )
+    return _framed([spec]) + session.pack(value.tobytes())
+
+
+def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
+    """A numpy scalar."""
+    numpy = _loaded("numpy")
+    (spec,), rest = _unframed(payload, 1)
+    dtype = _dtype_of(spec, numpy)
+    raw = _checked_raw(rest, dtype.itemsize, session)
+    if len(raw) == 0:
+        return dtype.type()
+    array = numpy.frombuffer(raw, dtype).copy()
+    _check_elements(array, numpy)
+    return array[0]
+
+
+def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
+    """A tensor's framed header, and its raw bytes; refuses what raw bytes cannot say."""
+    torch = _loaded("torch")
+    element = str(tensor.dtype).removeprefix("torch.")
+    plain = tensor.layout is torch.strided and not tensor.is_quantized and not tensor.is_nested
+    if not plain or element not in _TENSOR_ELEMENTS:
+        raise ValueNotAllowed(f"torch tensor: expected a dense tensor of numbers, found {element}")
+    if tensor.device.type != "cpu":
+        raise ValueNotAllowed(
+            f"torch tensor: expected it on the CPU, found it on {tensor.device}",
+            hint="Save tensor.cpu() and move it back after loading.",
+        )
+    if tensor.requires_grad and not tensor.is_leaf:
+        raise ValueNotAllowed(
+            "torch tensor: expected a leaf, found a result that is part of a graph",
+            hint="Save tensor.detach().",
+        )
+    header = _framed([element, list(tensor.shape), bool(tensor.requires_grad)])
+    dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    size = dense.numel() * dense.element_size()
+    if size == 0:
+        return header, memoryview(b"")
+    buffer = (ctypes.c_char * size).from_address(dense.data_ptr())
+    buffer._tensor = dense  # type: ignore[attr-defined] # the memory is the tensor's: keep it alive
+    return header, memoryview(buffer).cast("B")
+
+
+def _encode_tensor(value: Any, session: Packer) -> bytes:
+    _bounded(value.ndim, session)
+    header, raw = tensor_parts(value)
+    return header + session.pack(raw)
+
+
+def decode_tensor(payload: Raw, session: Unpacker) -> Any:
+    """A contiguous tensor on the CPU, of its own memory."""
+    torch = _loaded("torch")
+    (element, shape, requires_grad), rest = _unframed(payload, 3)
+    if element not in _TENSOR_ELEMENTS or type(requires_grad) is not bool:
+        raise BytesMalformed("torch tensor: expected a known element type and a flag")
+    if requires_grad and not element.startswith(("float", "bfloat", "complex")):
+        raise BytesMalformed("torch tensor: expected gradients for floating point only")
+    dtype = getattr(torch, element)  # a name of the closed table above
+    raw = _checked_raw(rest, _checked_shape(shape, _TENSOR_ELEMENTS[element], session), session)
+    if len(raw) == 0:
+        return torch.empty(shape, dtype=dtype).requires_grad_(requires_grad)
+    memory = bytearray(raw)
+    if element == "bool" and torch.frombuffer(memory, dtype=torch.uint8).max() > 1:
+        raise BytesMalformed("torch tensor: expected booleans of 0 or 1")
+    tensor = torch.frombuffer(memory, dtype=dtype).reshape(shape)
+    return tensor.requires_grad_(requires_grad)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Content-defined boundaries: where a long container or byte string is cut into chunks.
+
+A cut depends only on the bytes near it (or on one member), never on a position, so an insertion
+moves the chunks behind it without changing them. Where the cuts lie is the writer's business
+alone: a reader joins chunks and never asks. The seed keeps an outsider who can only choose
+content from learning where a store cuts; sizes are bounded whatever the content.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+
+__all__ = ["cut_bytes", "cut_ids", "cut_members"]
+
+# A cut in bytes lies behind one of these pairs. They are dense in text, numbers and random data
+# alike (about 1 in 128), which lets the regular expression engine do nearly all of the work.
+_CANDIDATE = re.compile(
+    b"[%s][%s]"
+    % (
+        b"".join(b"\\x%02x" % code for code in range(1, 256, 16)),
+        b"".join(b"\\x%02x" % code for code in range(4, 256, 8)),
+    )
+)
+_CANDIDATE_ODDS = 128
+_WINDOW_BYTES = 48
+_SMALLEST_PART = 4
+_LARGEST_FACTOR = 8
+_CRC_RANGE = 1 << 32
+
+_BYTES_TARGET = 4096
+_MEMBERS_TARGET = 1024
+_IDS_TARGET = 8
+_IDS_SMALLEST = 4  # whatever the ids are, each level of an index is a quarter of the one below
+
+
+def _target(size_bytes: int, base: int) -> int:
+    """The size of a chunk to aim at: it grows with the whole, so that chunks stay in the thousands."""
+    target, reach = base, base * 1024
+    while size_bytes > reach:
+        target, reach = target * 4, reach * 16
+    return target
+
+
+def cut_bytes(data: bytes | memoryview, seed: int) -> Iterator[memoryview]:
+    """Cut a byte string where its content says so."""
+    view = memoryview(data)
+    target = _target(len(view), _BYTES_TARGET)
+    smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
+    threshold = _CRC_RANGE * _CANDIDATE_ODDS // target
+    start = 0
+    while len(view) - start > smallest:
+        stop = min(start + largest, len(view))
+        for match in _CANDIDATE.finditer(view, start + smallest, stop):
+            place = match.end()
+            if zlib.crc32(view[place - _WINDOW_BYTES : place], seed) < threshold:
+                stop = place
+                break
+        yield view[start:stop]
+        start = stop
+    if start < len(view):
+        yield view[start:]
+
+
+def cut_members(parts: Sequence[bytes], seed: int) -> Iterator[bytes]:
+    """Join encoded members into chunks, cutting behind members whose content says so.
+
+    A member ends a chunk with odds in proportion to its length, and surely from the target on.
+    """
+    target = _target(sum(map(len, parts)), _MEMBERS_TARGET)
+    smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
+    scale = _CRC_RANGE // target
+    held: list[bytes] = []
+    held_bytes = 0
+    for part in parts:
+        held.append(part)
+        held_bytes += len(part)
+        if held_bytes >= smallest and (
+            held_bytes >= largest or zlib.crc32(part, seed) < len(part) * scale
+        ):
+            yield b"".join(held)
+            held, held_bytes = [], 0
+    if held:
+        yield b"".join(held)
+
+
+def cut_ids(ids: Sequence[bytes]) -> Iterator[bytes]:
+    """Join blob ids into index blobs; ids are digests, so their own first byte decides."""
+    held: list[bytes] = []
+    for each in ids:
+        held.append(each)
+        cut = each[0] < 256 // _IDS_TARGET and len(held) >= _IDS_SMALLEST
+        if cut or len(held) >= _IDS_TARGET * _LARGEST_FACTOR:
+            yield b"".join(held)
+            held = []
+    if held:
+        yield b"".join(held)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuples, sets, dicts with other keys, queues, ranges and slices.
+
+Members of a set are written in the order of their encodings, so a set has one encoding; dicts
+keep their order, which is part of their value. Keys and members are checked against hash
+flooding and against application code in `__hash__` before they go into a table.
+"""
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+from sealpoint.codec._session import Packer, Unpacker
+from sealpoint.errors import BytesMalformed, UnknownType, ValueNotAllowed
+
+__all__ = [
+    "FACTORIES",
+    "decode_default_dict",
+    "decode_deque",
+    "decode_frozenset",
+    "decode_ordered_dict",
+    "decode_pairs",
+    "decode_range",
+    "decode_set",
+    "decode_slice",
+    "decode_tuple",
+    "encode_default_dict",
+    "encode_deque",
+    "encode_frozenset",
+    "encode_ordered_dict",
+    "encode_pairs",
+    "encode_range",
+    "encode_set",
+    "encode_slice",
+    "encode_tuple",
+]
+
+FACTORIES: dict[int, Callable[[], Any] | None] = {
+    0: None,
+    1: list,
+    2: dict,
+    3: set,
+    4: int,
+    5: float,
+    6: str,
+    7: bool,
+    8: tuple,
+    9: frozenset,
+    10: bytes,
+    11: deque,
+    12: OrderedDict,
+}
+"""The default factories that a defaultdict may have, by code: builtin, and without arguments."""
+
+_FACTORY_CODES = {factory: code for code, factory in FACTORIES.items()}
+
+
+def _unpack_list(data: bytes, session: Unpacker, what: str) -> list[Any]:
+    items = session.unpack(data)
+    if type(items) is not list:
+        raise BytesMalformed(f"{what}: expected a list of members, found {type(items).__name__}")
+    return items
+
+
+def encode_tuple(value: tuple[Any, ...], session: Packer) -> bytes:
+    """The members as a list."""
+    return session.pack(list(value))
+
+
+def decode_tuple(data: bytes, session: Unpacker) -> tuple[Any, ...]:
+    """The tuple that `encode_tuple` wrote."""
+    return tuple(_unpack_list(data, session, "tuple"))
+
+
+def encode_set(value: Iterable[Any], session: Packer) -> bytes:
+    """The members in the order of their encodings."""
+    members = list(value)
+    session.check_keys(members)
+    return session.pack_items(sorted(map(session.pack, members)))
+
+
+encode_frozenset = encode_set
+
+
+def _distinct(items: list[Any], session: Unpacker, what: str) -> set[Any]:
+    session.check_keys(items)
+    members = set(items)
+    if len(members) != len(items):
+        raise BytesMalformed(f"{what}: expected distinct members, found one twice")
+    return members
+
+
+def decode_set(data: bytes, session: Unpacker) -> set[Any]:
+    """The set that `encode_set` wrote."""
+    return _distinct(_unpack_list(data, session, "set"), session, "set")
+
+
+def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
+    """The frozenset that `encode_frozenset` wrote."""
+    return frozenset(_distinct(_unpack_list(data, session, "frozenset"), session, "frozenset"))
+
+
+def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:
+    """Key, value, key, value: the form of any dict that is not a plain map."""
+    session.check_keys(value)
+    return session.pack(list(chain.from_iterable(value.items())))
+
+
+def _is_plain_key(key: object) -> bool:
+    return type(key) is str and not any("\ud800" <= char <= "\udfff" for char in key)
+
+
+def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any, Any]:
+    keys = items[::2]
+    if len(items) % 2:
+        raise BytesMalformed(f"{what}: expected a value for every key, found {len(items)} items")
+    session.check_keys(keys)
+    mapping = dict(zip(keys, items[1::2], strict=True))
+    if len(mapping) != len(keys):
+        raise BytesMalformed(f"{what}: expected distinct keys, found one twice")
+    return mapping
+
+
+def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
+    """The dict that `encode_pairs` wrote; one that a plain map could hold is refused."""
+    mapping = _keys_and_values(_unpack_list(data, session, "dict"), session, "dict")
+    if all(map(_is_plain_key, mapping)):
+        raise BytesMalformed("dict: expected at least one key that a plain map cannot hold")
+    return mapping
+
+
+encode_ordered_dict = encode_pairs
+
+
+def decode_ordered_dict(data: bytes, session: Unpacker) -> OrderedDict[Any, Any]:
+    """The OrderedDict that `encode_ordered_dict` wrote."""
+    items = _unpack_list(data, session, "OrderedDict")
+    return OrderedDict(_keys_and_values(items, session, "OrderedDict"))
+
+
+def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
+    """The factory's code, then the pairs."""
+    factory = value.default_factory
+    try:
+        code = _FACTORY_CODES.get(factory)
+    except TypeError:  # an unhashable callable
+        code = None
+    if code is None:
+        known = ", ".join(getattr(known, "__name__", "None") for known in _FACTORY_CODES)
+        raise ValueNotAllowed(
+            f"defaultdict: expected a default factory among {known}, found another callable",
+            hint="Data cannot name code: use one of these factories, or a plain dict.",
+        )
+    return bytes((code,)) + encode_pairs(value, session)
+
+
+def decode_default_dict(data: bytes, session: Unpacker) -> defaultdict[Any, Any]:
+    """The defaultdict that `encode_default_dict` wrote."""
+    if data[0] not in FACTORIES:
+        raise UnknownType(f"defaultdict: expected a known factory code, found {data[0]}")
+    items = _unpack_list(data[1:], session, "defaultdict")
+    return defaultdict(FACTORIES[data[0]], _keys_and_values(items, session, "defaultdict"))
+
+
+def encode_deque(value: deque[Any], session: Packer) -> bytes:
+    """The longest length (or None), then the members."""
+    return session.pack([value.maxlen, list(value)])
+
+
+def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
+    """The deque that `encode_deque` wrote; more members than it may hold are refused."""
+    parts = _unpack_list(data, session, "deque")
+    if len(parts) == 2 and type(parts[1]) is list:
+        longest, items = parts
+        if longest is None:
+            return deque(items)
+        if type(longest) is int and len(items) <= longest < 1 << 63:
+            return deque(items, longest)
+    raise BytesMalformed("deque: expected a longest length and no more members than that")
+
+
+def encode_range(value: range, session: Packer) -> bytes:
+    """Start, stop and step."""
+    return session.pack([value.start, value.stop, value.step])
+
+
+def decode_range(data: bytes, session: Unpacker) -> range:
+    """The range that `encode_range` wrote."""
+    parts = _unpack_list(data, session, "range")
+    if len(parts) != 3 or any(type(part) is not int for part in parts) or not parts[2]:
+        raise BytesMalformed("range: expected start, stop and a step that is not 0")
+    return range(*parts)
+
+
+def encode_slice(value: slice, session: Packer) -> bytes:
+    """Start, stop and step, which may be any values."""
+    return session.pack([value.start, value.stop, value.step])
+
+
+def decode_slice(data: bytes, session: Unpacker) -> slice:
+    """The slice that `encode_slice` wrote."""
+    parts = _unpack_list(data, session, "slice")
+    if len(parts) != 3:
+        raise BytesMalformed(f"slice: expected start, stop and step, found {len(parts)} parts")
+    return slice(*parts)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counting the objects in an encoding without building any.
+
+A value of n bytes holds at most n objects, so only values larger than the bound are counted.
+The count goes through the bytes in the order the decoder does, into the payloads that hold
+values and past those that do not. Where a payload lies about its length the count goes astray,
+but there the decoder stops: everything it built until then was counted.
+"""
+
+import re
+
+from sealpoint.codec._rules import HEAD_BYTES
+from sealpoint.codec._wire import FIXED_EXTENSIONS, SIZED_EXTENSIONS, Tag
+
+__all__ = ["count_nodes"]
+
+# What follows the first byte: so many bytes ...
+_FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
+# ... a length of so many bytes and then as much content ...
+_SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+# ... or a count of so many bytes and then members, which count themselves.
+_COUNTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
+# Objects of a single byte, and the headers of short arrays and maps.
+_SINGLE = re.compile(rb"[\x00-\xa0\xc0-\xc3\xe0-\xff]+")
+
+_OPAQUE = frozenset(
+    {
+        *(Tag.REFERENCE, Tag.BIG_INT, Tag.COMPLEX, Tag.DATETIME, Tag.DATE, Tag.TIME),
+        *(Tag.TIMEDELTA, Tag.DECIMAL, Tag.UUID, Tag.PATH, Tag.ADDRESS, Tag.ZONE),
+        *(Tag.ARRAY, Tag.ARRAY_SCALAR, Tag.TENSOR),
+    }
+)
+
+
+def count_nodes(data: bytes, nodes_max: int) -> int:
+    """How many objects decoding `data` could build before it fails; stops beyond `nodes_max`."""
+    place, nodes, end = 0, 0, len(data)
+    while place < end and nodes <= nodes_max:
+        single = _SINGLE.match(data, place)
+        if single is not None:
+            nodes += single.end() - place
+            place = single.end()
+            continue
+        first = data[place]
+        nodes += 1
+        if 0xA1 <= first <= 0xBF:
+            place += 1 + (first & 31)
+        elif first in _FIXED:
+            place += 1 + _FIXED[first]
+        elif first in _SIZED:
+            start = place + 1 + _SIZED[first]
+            place = start + int.from_bytes(data[place + 1 : start], "big")
+        elif first in _COUNTED:
+            place += 1 + _COUNTED[first]
+        else:
+            place = _past_extension(data, place)
+    return nodes
+
+
+def _past_extension(data: bytes, place: int) -> int:
+    """Where to go on counting: inside the payload where it holds values, else behind it."""
+    first = data[place]
+    width = SIZED_EXTENSIONS.get(first, 0)
+    size = FIXED_EXTENSIONS.get(first) or int.from_bytes(data[place + 1 : place + 1 + width], "big")
+    start = place + 2 + width
+    tag = data[start - 1] if start <= len(data) else 0
+    if tag in _OPAQUE:
+        return start + size
+    if tag == Tag.TYPED and start < len(data):
+        return start + HEAD_BYTES + data[start]
+    return start + (1 if tag == Tag.DEFAULT_DICT else 0)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From bytes to values, for bytes that nobody vouches for.
+
+Guarantees: only types of the built-in list and of the registry's rules are built; nothing is
+imported, called, opened or looked up by a name from the data; every length is checked before it
+is used. Refuses: unknown tags, names, versions and shapes, trailing bytes, and whatever exceeds
+a limit. Leaves to others: whether the bytes are genuine (the store proves that first).
+
+The native engine walks plain data and hands each extension to the hook. It ignores bytes after
+the value and swallows the hook's exceptions, so (1) each payload is decoded as the first of two
+members, the second being a mark that was drawn when the process started and that data cannot
+know, and (2) the hook keeps the first exception aside.
+"""
+
+import os
+import struct
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import ormsgpack
+from ormsgpack import unpackb
+
+from sealpoint.codec._arrays import find_encoder
+from sealpoint.codec._builtins import DECODERS
+from sealpoint.codec._count import count_nodes
+from sealpoint.codec._keys import key_fault
+from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
+from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
+from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
+from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
+
+__all__ = ["Decoding", "RuleTables"]
+
+_MARK = int.from_bytes(os.urandom(8), "big") | 1 << 63
+_MARK_ENCODED = b"\xcf" + _MARK.to_bytes(8, "big")
+_PAIR = b"\x92"
+_OPTIONS = ormsgpack.OPT_DATETIME_AS_TIMESTAMP_EXT
+_TYPED = int(Tag.TYPED)
+_UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
+
+
+class RuleTables:
+    """A registry's rules, by what data can say."""
+
+    __slots__ = ("by_head", "by_name", "by_type")
+
+    def __init__(self) -> None:
+        self.by_head: dict[bytes, TypeRule] = {}
+        self.by_name: dict[str, TypeRule] = {}
+        self.by_type: dict[type, TypeRule] = {}
+
+
+class Decoding:
+    """One value on its way back from bytes. Used once, by one thread."""
+
+    __slots__ = (
+        "_depth",
+        "_depth_max",
+        "_error",
+        "_nodes",
+        "_tables",
+        "_walks_depth",
+        "limits",
+    )
+
+    def __init__(self, tables: RuleTables, limits: Limits) -> None:
+        self._tables = tables
+        self._depth = 0
+        self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
+        self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
+        self._nodes = 0
+        self._error: BaseException | None = None
+        self.limits = limits
+
+    def run(self, data: bytes) -> Any:
+        """The value that `data` encodes.
+
+        Raises:
+            DecodeError: `data` is not the encoding of an allowed value.
+        """
+        if len(data) > self.limits.value_bytes_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {len(data)}"
+            )
+        self.charge(data)
+        leading = leading_extension(data)
+        if leading is None or leading[0] == TIMESTAMP % 256:
+            return self.unpack(data)
+        self._depth = 1
+        tag, start = leading
+        payload = memoryview(data)[start:] if tag in _UNCOPIED_TAGS else data[start:]
+        return self._hook(tag, payload)
+
+    def charge(self, data: bytes) -> None:
+        """Account for the objects in `data` before any is built; bytes bound them cheaply."""
+        nodes_max = self.limits.value_nodes_max
+        nodes = len(data)
+        if self._nodes + nodes > nodes_max:
+            nodes = count_nodes(data, nodes_max - self._nodes)
+        self._nodes += nodes
+        if self._nodes > nodes_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {nodes_max} objects (value_nodes_max), found more"
+            )
+
+    def unpack(self, payload: bytes | memoryview) -> Any:
+        """Decode the payload of an extension, or the whole value."""
+        return self._parts(_PAIR + payload + _MARK_ENCODED)[0]
+
+    def _parts(self, marked: bytes) -> list[Any]:
+        """Decode an array whose last member must be the mark, and drop that."""
+        self._depth += 1
+        if self._depth > self._depth_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.extension_depth_max} extensions in one "
+                "another (extension_depth_max), found more"
+            )
+        try:
+            parts: list[Any] = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
+        except ormsgpack.MsgpackDecodeError as exc:
+            if self._error is not None:
+                raise self._error from self._error.__cause__
+            raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
+        if parts.pop() != _MARK:
+            raise BytesMalformed("value: expected its end, found more bytes")
+        if self._walks_depth:
+            self._check_depth(parts, -1)
+        self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
+        return parts
+
+    def check_keys(self, keys: Iterable[Any]) -> None:
+        """Refuse keys before they are hashed into a table."""
+        fault = key_fault(list(keys), self._hashed, self.limits.colliding_keys_max)
+        if fault is not None:
+            raise DecodeLimitExceeded(fault)
+
+    def _hashed(self, key: Any) -> Iterable[Any] | None:
+        rule = self._tables.by_type.get(type(key))
+        if rule is not None:
+            return rule.kind.hashed(key)
+        found = find_encoder(type(key))
+        return () if found is not None and found[0] is Tag.ARRAY_SCALAR else None
+
+    def _check_depth(self, value: Any, depth: int) -> None:
+        if type(value) is dict:
+            value = value.values()
+        elif type(value) is not list:
+            return
+        if depth >= self.limits.depth_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.depth_max} lists and dicts in one another "
+                "(depth_max), found more"
+            )
+        for member in value:
+            self._check_depth(member, depth + 1)
+
+    def _hook(self, tag: int, payload: Any) -> Any:
+        """Decode one extension; called by the engine. The first failure is kept aside."""
+        try:
+            if tag == _TYPED:
+                return self._typed(payload)
+            return _TABLE[tag](payload, self)
+        except BaseException as exc:
+            failure = self._named(exc, tag)
+            if self._error is None:
+                self._error = failure
+            raise failure from None
+
+    def _named(self, exc: BaseException, tag: int) -> BaseException:
+        """Our own error for what Python's constructors refuse; every other one stays itself."""
+        if tag not in _TABLE:
+            return UnknownType(f"extension: expected a known tag, found {tag}")
+        if isinstance(exc, RecursionError):
+            return DecodeLimitExceeded("value: expected less nesting than the interpreter allows")
+        if isinstance(exc, ValueError | TypeError | ArithmeticError | LookupError | struct.error):
+            found = type(exc).__name__
+            return BytesMalformed(f"extension {tag}: expected a valid payload, found {found}")
+        return exc
+
+    def reference(self, payload: bytes) -> Any:  # noqa: ARG002
+        """A reference of the blob tree, which a flat encoding cannot hold."""
+        raise UnknownType("extension: expected no reference outside of a tree")
+
+    def _typed(self, payload: bytes) -> Any:
+        """A value of an application type: the whole head finds the rule, or none does."""
+        size = HEAD_BYTES + payload[0]
+        rule = self._tables.by_head.get(payload[:size])
+        if rule is None:
+            return self._other_version(payload, size)
+        try:
+            if not payload.startswith(rule.opening, size):
+                self._check_opening(payload, size, rule)
+            # As in `unpack`, with the mark as one more part of the body itself.
+            return rule.build(self._parts(rule.marked + payload[size + 1 :] + _MARK_ENCODED))
+        except DecodeError as exc:
+            exc.within.append(rule.name)
+            raise
+
+    def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:  # noqa: ARG002
+        """The number of fields was not as declared, so one came twice or is missing."""
+        raise BytesMalformed("fields: expected each exactly once")
+
+    def _other_version(self, payload: bytes, size: int) -> Any:
+        head = Head.parse(payload)
+        rule = self._tables.by_name.get(head.name)
+        if rule is None:
+            raise unknown_name(head.name)
+        rule.check_head(head)
+        try:
+            body = rule.upgraded(head.version, self.unpack(payload[size:]))
+            return rule.build(body)
+        except DecodeError as exc:
+            exc.within.append(rule.name)
+            raise
+
+
+_TABLE: dict[int, Callable[[Any, Any], Any]] = {
+    **DECODERS,
+    _TYPED: lambda payload, session: session._typed(payload),  # noqa: SLF001
+    int(Tag.REFERENCE): lambda payload, session: session.reference(payload),
+}

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From values to bytes.
+
+The native engine walks plain lists, dicts and scalars; everything else comes to the hook, which
+looks up the exact type. What the engine cannot write although it is allowed (a dict with other
+keys, a string with lone surrogates) is rewritten on a second, slower way that gives the same
+bytes for all the rest. The engine swallows exceptions of its hook, so the hook keeps the first
+one aside and it is raised in place of the engine's own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import ormsgpack
+from ormsgpack import Ext, Fragment, packb
+
+from sealpoint.codec._arrays import array_parts, find_encoder, tensor_parts
+from sealpoint.codec._builtins import ENCODERS
+from sealpoint.codec._keys import key_fault
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._time import encode_timestamp, is_timestamp
+from sealpoint.codec._wire import Tag, array_header, bytes_header, extension_header
+from sealpoint.errors import EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
+from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
+
+__all__ = ["OPTIONS", "Encoding"]
+
+OPTIONS = (
+    ormsgpack.OPT_PASSTHROUGH_BIG_INT
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_PASSTHROUGH_DATETIME
+    | ormsgpack.OPT_PASSTHROUGH_ENUM
+    | ormsgpack.OPT_PASSTHROUGH_SUBCLASS
+    | ormsgpack.OPT_PASSTHROUGH_TUPLE
+    | ormsgpack.OPT_PASSTHROUGH_UUID
+)
+"""Everything that the engine would flatten on its own goes to our hook instead."""
+
+_SURROGATES = ("\ud800", "\udfff")
+
+
+class Encoding:
+    """One value on its way to bytes. Used once, by one thread."""
+
+    __slots__ = ("_depth", "_rules", "culprit", "error", "limits")
+
+    def __init__(self, rules: Mapping[type, TypeRule], limits: Limits) -> None:
+        self._rules = rules
+        self._depth = 0
+        self.limits = limits
+        self.error: BaseException | None = None
+        self.culprit: Any = None
+        """The innermost object that could not be encoded; its path is found by a second walk."""
+
+    def run(self, value: Any) -> bytes:
+        """The flat encoding.
+
+        Raises:
+            EncodeError: A type or value is not allowed, or a limit is exceeded.
+        """
+        data = self._large(value) or self._plain(value)
+        if len(data) > self.limits.value_bytes_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {len(data)}"
+            )
+        return data
+
+    def _large(self, value: Any) -> bytes | None:
+        """An array or tensor on its own, joined in one copy."""
+        parts = {Tag.ARRAY: array_parts, Tag.TENSOR: tensor_parts}
+        found = find_encoder(type(value)) if type(value) not in ENCODERS else None
+        if found is None or found[0] not in parts:
+            return None
+        try:
+            header, raw = parts[found[0]](value)
+        except ValueNotAllowed:
+            self.culprit = value
+            raise
+        if len(raw) < 1 << 16 or len(raw) + len(header) + 5 >= 1 << 32:
+            return None
+        inner = bytes_header(len(raw))
+        size = len(header) + len(inner) + len(raw)
+        return b"".join((extension_header(found[0], size), header, inner, raw))
+
+    def pack(self, value: Any) -> bytes:
+        """Encode the payload of an extension."""
+        self._enter()
+        data = self._plain(value)
+        self._leave()
+        return data
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > self.limits.extension_depth_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.extension_depth_max} extensions in one "
+                "another (extension_depth_max), found more; a reference cycle does this too"
+            )
+
+    def _leave(self) -> None:
+        self._depth -= 1  # a failed encoding is never gone on with, so no try is needed
+
+    def pack_body(self, body: list[Any]) -> bytes:
+        """Encode the body of a typed value."""
+        return self.pack(body)
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """An array of members that are already encoded."""
+        return array_header(len(parts)) + b"".join(parts)
+
+    def check_keys(self, keys: Iterable[Any]) -> None:
+        """Refuse keys that could not be read back without running application code."""
+        fault = key_fault(list(keys), self._hashed, self.limits.colliding_keys_max)
+        if fault is not None:
+            raise ValueNotAllowed(fault)
+
+    def _hashed(self, key: Any) -> Iterable[Any] | None:
+        rule = self._rules.get(type(key))
+        if rule is not None:
+            return rule.kind.hashed(key)
+        found = find_encoder(type(key))
+        if found is None:
+            self.culprit = key
+            raise _not_allowed(type(key))
+        return () if found[0] is Tag.ARRAY_SCALAR else None
+
+    def _hook(self, value: Any) -> Ext | Fragment:
+        """Encode one object that is not plain; called by the engine."""
+        try:
+            return self._extension(value)
+        except BaseException as exc:
+            if self.error is None:
+                self.error = exc
+            if self.culprit is None:
+                self.culprit = value
+            raise
+
+    def _extension(self, value: Any) -> Ext | Fragment:
+        kind = type(value)
+        rule = self._rules.get(kind)
+        if rule is not None:
+            return Ext(Tag.TYPED, rule.head + self.pack_body(rule.kind.take(value)))
+        found = ENCODERS.get(kind) or find_encoder(kind)
+        if found is None:
+            raise _not_allowed(kind)
+        tag, encode = found
+        if tag is Tag.DATETIME and is_timestamp(value):
+            return Fragment(encode_timestamp(value))
+        return Ext(tag, encode(value, self))
+
+    def _plain(self, value: Any) -> bytes:
+        if self.limits.depth_max < ENCODE_DEPTH_MAX:
+            self._check_depth(value, 0)
+        return self._native(value)
+
+    def _native(self, value: Any) -> bytes:
+        try:
+            return packb(value, self._hook, OPTIONS)
+        except ormsgpack.MsgpackEncodeError:
+            if self.error is not None:
+                raise self.error from None
+        try:
+            self._check_depth(value, 0)
+            return self._rewritten(value)
+        except RecursionError:
+            raise self._too_deep() from None
+
+    def _check_depth(self, value: Any, depth: int) -> None:
+        if type(value) is dict:
+            value = value.values()
+        elif type(value) is not list:
+            return
+        if depth >= self.limits.depth_max:
+            raise self._too_deep()
+        for member in value:
+            self._check_depth(member, depth + 1)
+
+    def _too_deep(self) -> EncodeLimitExceeded:
+        return EncodeLimitExceeded(
+            f"value: expected at most {self.limits.depth_max} lists and dicts in one another "
+            "(depth_max), found more; a reference cycle does this too"
+        )
+
+    def _rewritten(self, value: Any) -> bytes:
+        """Encode what the engine refused, member by member."""
+        kind = type(value)
+        if kind is list:
+            return self.pack_items([self._native(member) for member in value])
+        if kind is dict:
+            if all(map(is_plain_key, value)):
+                return packb({key: Fragment(self._native(member)) for key, member in value.items()})
+            return packb(self._hook(value))
+        if kind is str:
+            return packb(self._hook(value))
+        if kind is memoryview:
+            return packb(bytes(value))
+        message = f"{kind.__qualname__}: expected a value that the engine can write"
+        raise ValueNotAllowed(message)
+
+
+def _not_allowed(kind: type) -> TypeNotAllowed:
+    return TypeNotAllowed(
+        f"expected an allowed type, found {kind.__module__}.{kind.__qualname__}, "
+        "which no rule allows"
+    )
+
+
+def is_plain_key(key: object) -> bool:
+    """Whether a plain map can hold this key: exactly a string, and one that UTF-8 can hold."""
+    return type(key) is str and (
+        key.isascii() or not any(_SURROGATES[0] <= char <= _SURROGATES[1] for char in key)
+    )

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explaining a value: every type in it, whether it may be saved, and the line that allows it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sealpoint.codec._arrays import find_encoder
+from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS
+from sealpoint.codec._encode import Encoding
+from sealpoint.codec._kinds import EnumKind
+from sealpoint.codec._rules import TypeRule, make_rule
+from sealpoint.codec._walk import walk
+from sealpoint.errors import EncodeError, RuleInvalid
+from sealpoint.limits import Limits
+
+__all__ = ["Explanation", "TypeUse", "allow_line", "explain"]
+
+_REASONS = {kind: builtin.reason for builtin in reversed(BUILTINS) for kind in builtin.types}
+_REASONS |= PLAIN_REASONS
+_ARRAY_REASON = "raw bytes with checked type, shape and length"
+_CONTAINERS = (tuple, set, frozenset, dict, list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeUse:
+    """One type in a value."""
+
+    type_name: str
+    """Module and qualified name."""
+    allowed: bool
+    """Whether values of it can be saved."""
+    count: int
+    """How many objects of it the value holds."""
+    path: str
+    """Where the first one lies, or the first that cannot be saved."""
+    detail: str
+    """Why it is allowed; or the line to write, or what is wrong with the value."""
+
+    def as_dict(self) -> dict[str, str | int | bool]:
+        """The JSON form."""
+        return {
+            "type": self.type_name,
+            "allowed": self.allowed,
+            "count": self.count,
+            "path": self.path,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Every type in a value, those that are not allowed first."""
+
+    types: tuple[TypeUse, ...]
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the whole value can be saved as it is."""
+        return all(use.allowed for use in self.types)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What to do, one line each: for a missing rule, the exact line to write."""
+        return tuple(use.detail for use in self.types if not use.allowed)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{'allowed' if use.allowed else 'REFUSED'}  {use.type_name}  x{use.count}  "
+            f"{use.path}  {use.detail}"
+            for use in self.types
+        )
+
+
+def _type_name(kind: type) -> str:
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+def _suggested_name(kind: type) -> str:
+    module = kind.__module__.rpartition(".")[2].strip("_") or "app"
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__)
+    name = re.sub(r"[^a-z0-9_.]+", "_", f"{module}.{snake}".lower()).strip("_")
+    return name if name[:1].isalpha() else f"app.{name}"
+
+
+def _trial_rule(kind: type) -> TypeRule | None:
+    """The rule that the suggested line would make."""
+    try:
+        return make_rule(
+            kind,
+            name=_suggested_name(kind)[:100],
+            version=1,
+            upgrade=None,
+            encode=None,
+            decode=None,
+            validate=False,
+        )
+    except RuleInvalid:
+        return None
+
+
+def allow_line(kind: type) -> str:
+    """The exact line that allows a type."""
+    functions = "" if _trial_rule(kind) is not None else ", encode=..., decode=..."
+    line = f'registry.allow({kind.__qualname__}, name="{_suggested_name(kind)}"{functions})'
+    top = kind.__qualname__.partition(".")[0]
+    if kind.__module__ in ("__main__", "builtins") or "<locals>" in kind.__qualname__:
+        return line
+    return f"{line}  # from {kind.__module__} import {top}"
+
+
+def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Explanation:
+    """Walk a value once and list its types, looking into those that no rule allows yet."""
+    known = _RulesAndTrials(rules)
+    uses: dict[type, TypeUse] = {}
+    for path, found in walk(value, known):
+        kind = type(found)
+        use = uses.get(kind)
+        fault = None
+        if use is None:
+            use = _first_use(kind, path, rules)
+        if use.allowed and (kind in rules or kind in _REASONS or find_encoder(kind)):
+            fault = _value_fault(found, rules, limits)
+        uses[kind] = TypeUse(
+            type_name=use.type_name,
+            allowed=use.allowed and fault is None,
+            count=uses[kind].count + 1 if kind in uses else 1,
+            path=use.path if fault is None else path,
+            detail=fault or use.detail,
+        )
+    ordered = sorted(uses.values(), key=lambda use: (use.allowed, use.type_name))
+    return Explanation(types=tuple(ordered))
+
+
+class _RulesAndTrials(dict[type, TypeRule]):
+    """The rules, and for other types the rule that would be suggested, to look inside them."""
+
+    def __init__(self, rules: Mapping[type, TypeRule]) -> None:
+        super().__init__(rules)
+        self._without: set[type] = set()
+
+    def get(self, kind: type, default: Any = None) -> Any:
+        if kind not in self and kind not in self._without:
+            trial = None if kind in _REASONS or find_encoder(kind) else _trial_rule(kind)
+            if trial is None:
+                self._without.add(kind)
+            else:
+                self[kind] = trial
+        return super().get(kind, default)
+
+
+def _first_use(kind: type, path: str, rules: Mapping[type, TypeRule]) -> TypeUse:
+    rule = rules.get(kind)
+    if rule is not None:
+        allowed, detail = True, f"rule {rule.name} version {rule.version}"
+    elif kind in _REASONS:
+        allowed, detail = True, _REASONS[kind]
+    elif find_encoder(kind) is not None:
+        allowed, detail = True, _ARRAY_REASON
+    else:
+        allowed, detail = False, allow_line(kind)
+    return TypeUse(type_name=_type_name(kind), allowed=allowed, count=0, path=path, detail=detail)
+
+
+def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> str | None:
+    """What keeps this one object of an allowed type from being saved, members left aside."""
+    rule = rules.get(type(value))
+    try:
+        if rule is not None:
+            if not isinstance(rule.kind, EnumKind):
+                rule.kind.take(value)
+        elif type(value) not in _CONTAINERS:
+            _Shallow(rules, limits).run(value)
+        elif type(value) is not list and type(value) is not tuple:
+            Encoding(rules, limits).check_keys(value)
+    except EncodeError as exc:
+        return f"{exc} ({exc.hint})"
+    return None
+
+
+class _Shallow(Encoding):
+    """An encoding that takes every member as it comes."""
+
+    __slots__ = ()
+
+    def pack(self, value: Any) -> bytes:
+        return super().pack(value) if type(value) in (bytes, memoryview) else b"\xc0"

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may be a dict key or a set member.
+
+Putting an object into a hash table calls its `__hash__` and `__eq__`. For the built-in types
+those are Python's own; for an application type they are application code unless a decorator
+generated them, and data must not decide to run application code. Many of Python's own hashes are
+also predictable, so that a few kilobytes of chosen keys can keep a process busy for minutes:
+equal hashes are counted before any table is built.
+"""
+
+import ipaddress
+import types
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, Flag
+from fractions import Fraction
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+__all__ = ["generated_hash", "key_fault"]
+
+# Hashes of these are either keyed per process or cannot be chosen to collide.
+_UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})
+
+_ATOMS = _UNPREDICTABLE | {
+    int,
+    float,
+    complex,
+    memoryview,
+    datetime,
+    date,
+    time,
+    timedelta,
+    timezone,
+    ZoneInfo,
+    Decimal,
+    Fraction,
+    UUID,
+    range,
+    PurePosixPath,
+    PureWindowsPath,
+    PosixPath,
+    WindowsPath,
+    ipaddress.IPv4Address,
+    ipaddress.IPv6Address,
+    ipaddress.IPv4Network,
+    ipaddress.IPv6Network,
+    ipaddress.IPv4Interface,
+    ipaddress.IPv6Interface,
+}
+_NESTED = {tuple: iter, frozenset: iter, slice: lambda value: (value.start, value.stop, value.step)}
+
+_GENERATED_FILES = ("<string>", "<attrs generated")
+_GENERATED_MODULES = ("pydantic._internal.", "enum", "msgspec")
+
+
+def generated_hash(cls: type) -> bool:
+    """Whether hashing and comparing a `cls` runs no code that the application wrote."""
+    if cls.__hash__ is None:
+        return False
+    return all(_generated(cls, name) for name in ("__hash__", "__eq__"))
+
+
+def _generated(cls: type, name: str) -> bool:
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            function = base.__dict__[name]
+            if base in (object, tuple, int, str, float, Enum, Flag):
+                return True
+            if not isinstance(function, types.FunctionType):
+                return isinstance(function, types.WrapperDescriptorType)
+            return (
+                function.__code__.co_filename.startswith(_GENERATED_FILES)
+                or function.__module__.startswith(_GENERATED_MODULES)
+                or f"{function.__module__}.{function.__qualname__}"
+                == f"pydantic.main.BaseModel.{name}"
+            )
+    return False
+
+
+def key_fault(
+    keys: Sequence[Any],
+    members: Callable[[Any], Iterable[Any] | None],
+    colliding_keys_max: int,
+) -> str | None:
+    """Why these keys must not go into one table, or None.
+
+    Args:
+        keys: The keys or members, before they are hashed.
+        members: For a key of an application type: what its generated hash looks at, or None when
+            its hash is not generated or its type is not allowed.
+        colliding_keys_max: How many may share one hash.
+    """
+    kinds = set(map(type, keys))
+    if kinds <= _UNPREDICTABLE:
+        return None
+    for kind in kinds - _ATOMS:
+        for key in keys:
+            if type(key) is kind and (fault := _one_key_fault(key, members)) is not None:
+                return fault
+    if len(keys) <= colliding_keys_max:
+        return None
+    hashes = list(map(hash, keys))
+    if len(set(hashes)) == len(hashes):
+        return None
+    most = Counter(hashes).most_common(1)[0][1]
+    if most <= colliding_keys_max:
+        return None
+    return (
+        f"dict or set: expected at most {colliding_keys_max} keys of one hash "
+        f"(colliding_keys_max), found {most}"
+    )
+
+
+def _one_key_fault(key: Any, members: Callable[[Any], Iterable[Any] | None]) -> str | None:
+    kind = type(key)
+    if kind in _ATOMS:
+        return None
+    look = _NESTED.get(kind)
+    inside = look(key) if look is not None else members(key)
+    if inside is None:
+        return (
+            f"dict or set: expected keys with Python's own hash, found {kind.__qualname__}, whose "
+            "__hash__ or __eq__ is application code (its rule can say validate=True)"
+        )
+    for member in inside:
+        if (fault := _one_key_fault(member, members)) is not None:
+            return fault
+    return None

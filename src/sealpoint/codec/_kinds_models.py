@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pydantic models and msgspec structs: the kinds with a storage of their own.
+
+Neither library is imported here: a class that is given to a rule has brought its own.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sealpoint.codec._keys import generated_hash
+from sealpoint.codec._kinds import Body, check_fields, in_order, run_application, shape_of
+from sealpoint.codec._shape import resolved_annotations
+from sealpoint.codec._wire import array_header, map_header
+from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
+
+__all__ = ["PydanticKind", "StructKind"]
+
+
+class PydanticKind:
+    """A pydantic v2 model: fields by name (never by alias), and what pydantic keeps beside them.
+
+    The body is `[fields, given, extra, private]`: `given` has one bit for each declared field that
+    is in `model_fields_set`, lowest first; `extra` and `private` are maps or None.
+    """
+
+    def __init__(self, cls: Any, *, validate: bool) -> None:
+        fields = cls.model_fields
+        self._cls = cls
+        self._names = tuple(fields)
+        self._private = tuple(cls.__private_attributes__)
+        self._allows_extra = cls.model_config.get("extra") == "allow"
+        self._validate = validate
+        self._key_safe = validate or generated_hash(cls)
+        self._bits = {name: 1 << place for place, name in enumerate(self._names)}
+        self._all_given = (1 << len(self._names)) - 1
+        self._all_names = set(self._names)
+        self.build = self._builder()
+        self.shape = shape_of(
+            "pydantic", {name: field.annotation for name, field in fields.items()}
+        )
+        self.opening = array_header(4) + map_header(len(self._names))
+
+    def take(self, value: Any) -> Body:
+        attributes = value.__dict__
+        if tuple(attributes) != self._names:
+            attributes = self._in_order(attributes)
+        given = value.__pydantic_fields_set__
+        extra = value.__pydantic_extra__
+        if given == self._all_names:
+            mask = self._all_given
+        else:
+            mask = sum(map(self._bits.get, given & self._all_names))  # type: ignore[arg-type]
+        private = value.__pydantic_private__
+        if private is not None:
+            private = {name: private[name] for name in self._private if name in private}
+        return [attributes, mask, extra, private]
+
+    def _in_order(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        # What else lies in __dict__ are cached properties, which the model computes again.
+        for name in self._names:
+            if name not in attributes:
+                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+        return {name: attributes[name] for name in self._names}
+
+    def _builder(self) -> Callable[[Body], Any]:
+        """The hot path of loading a chat history, with everything it needs in local names."""
+        cls, names, all_given, all_names = self._cls, self._names, self._all_given, self._all_names
+        bare = object.__new__
+        # pydantic's own storage, written to directly: a model's __setattr__ does not run.
+        set_fields = inspect.getattr_static(cls, "__dict__").__set__
+        set_extra = inspect.getattr_static(cls, "__pydantic_extra__").__set__
+        set_given = inspect.getattr_static(cls, "__pydantic_fields_set__").__set__
+        set_private = inspect.getattr_static(cls, "__pydantic_private__").__set__
+
+        def build(body: Body) -> Any:
+            fields, mask, extra, private = body
+            if type(fields) is not dict or tuple(fields) != names:
+                check_fields(body, names, 4)
+            whole = type(mask) is int and mask == all_given
+            given = all_names.copy() if whole else self._names_given(mask)
+            if extra is not None:
+                self._check_extra(extra)
+                given.update(extra)
+            if private is not None:
+                self._check_private(private)
+            if self._validate:
+                value = self._construct(fields, extra or {})
+            else:
+                value = bare(cls)
+                set_fields(value, fields)
+                set_extra(value, extra)
+            set_given(value, given)
+            set_private(value, private)
+            return value
+
+        return build
+
+    def _check_extra(self, extra: Any) -> None:
+        if type(extra) is not dict or not self._allows_extra:
+            raise BytesMalformed("extra fields: expected none, since the model allows none")
+        if not self._all_names.isdisjoint(extra):
+            raise BytesMalformed("extra fields: expected other names than the declared ones")
+
+    def _check_private(self, private: Any) -> None:
+        if type(private) is not dict or not private.keys() <= set(self._private):
+            raise BytesMalformed("private attributes: expected those that the model declares")
+
+    def _names_given(self, mask: Any) -> set[str]:
+        if type(mask) is not int or not 0 <= mask <= self._all_given:
+            raise BytesMalformed("given fields: expected one bit for each declared field")
+        if mask == self._all_given:
+            return self._all_names.copy()
+        return {name for name, bit in self._bits.items() if mask & bit}
+
+    def _construct(self, fields: dict[str, Any], extra: dict[str, Any]) -> Any:
+        validator = self._cls.__pydantic_validator__
+        return run_application(
+            validator.validate_python, {**fields, **extra}, by_name=True, by_alias=False
+        )
+
+    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
+        mask, extra, private = body[1:] if len(body) == 4 else (None, None, None)
+        before = list(body[0]) if type(body[0]) is dict else []
+        given = set(self._names)
+        if type(mask) is int and mask >= 0:
+            # A field stays as given as it was; one that the upgrade added counts as given.
+            given -= {name for place, name in enumerate(before) if not mask >> place & 1}
+        mask = sum(bit for name, bit in self._bits.items() if name in given)
+        return [in_order(fields, self._names), mask, extra, private]
+
+    def hashed(self, value: Any) -> Iterable[Any] | None:
+        if not self._key_safe:
+            return None
+        return () if self._validate else value.__dict__.values()
+
+
+class StructKind:
+    """A msgspec Struct. Without `__post_init__` its constructor is native code and runs nothing."""
+
+    def __init__(self, cls: Any, *, validate: bool) -> None:
+        self._cls = cls
+        self._names: tuple[str, ...] = cls.__struct_fields__
+        self._validate = validate
+        self._key_safe = validate or generated_hash(cls)
+        hints = resolved_annotations(cls)
+        self.shape = shape_of("struct", {name: hints.get(name, "") for name in self._names})
+        self.opening = array_header(1) + map_header(len(self._names))
+        self._template = None
+        if not validate and hasattr(cls, "__post_init__"):
+            self._template = self._bare_template()
+        self._setters = [inspect.getattr_static(cls, name).__set__ for name in self._names]
+
+    def _bare_template(self) -> Any:
+        """An object of the class that never saw `__post_init__`, to be copied and filled.
+
+        Structs cannot be made bare. A subclass whose `__post_init__` does nothing can be called,
+        has the same layout, and so can be given the class itself.
+        """
+        try:
+            silent = type(self._cls)(
+                self._cls.__name__, (self._cls,), {"__post_init__": lambda _: None}
+            )
+            template = silent(**dict.fromkeys(self._names))
+            object.__dict__["__class__"].__set__(template, self._cls)
+        except TypeError as exc:
+            raise RuleInvalid(
+                f"{self._cls.__qualname__}: expected a struct that can be built without "
+                "__post_init__",
+                hint="Give the rule validate=True, or encode= and decode= functions.",
+            ) from exc
+        return template
+
+    def take(self, value: Any) -> Body:
+        try:
+            return [{name: getattr(value, name) for name in self._names}]
+        except AttributeError as exc:
+            raise ValueNotAllowed("struct: expected every field set, found one unset") from exc
+
+    def build(self, body: Body) -> Any:
+        fields = check_fields(body, self._names, 1)
+        if self._validate:
+            return run_application(self._cls, **fields)
+        if self._template is None:
+            return self._cls(**fields)
+        value = self._template.__copy__()
+        for setter, field in zip(self._setters, fields.values(), strict=True):
+            setter(value, field)
+        return value
+
+    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+        return [in_order(fields, self._names)]
+
+    def hashed(self, value: Any) -> Iterable[Any] | None:
+        if not self._key_safe:
+            return None
+        return () if self._validate else self.take(value)[0].values()

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry: the face of the codec.
+
+A registry holds the types that an application allows. Without any rule it saves and loads plain
+data and the built-in types, and nothing else. See `docs/formats/values.md` for the bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._decode import Decoding, RuleTables
+from sealpoint.codec._encode import Encoding
+from sealpoint.codec._explain import Explanation, allow_line, explain
+from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
+from sealpoint.codec._time import known_zones
+from sealpoint.codec._tree import BlobId, Get, Put, TreeDecoding, TreeEncoding
+from sealpoint.codec._walk import find_path
+from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
+from sealpoint.limits import Limits
+
+__all__ = ["Registry"]
+
+_T = TypeVar("_T")
+
+
+class Registry:
+    """The types an application may save and load, and the way there and back.
+
+    ```python
+    registry = Registry()
+
+
+    @registry.allow(name="invoice.plan")
+    @dataclass
+    class Plan:
+        steps: list[str]
+
+
+    data = registry.encode({"plan": Plan(["ask", "pay"])})
+    assert registry.decode(data) == {"plan": Plan(["ask", "pay"])}
+    ```
+
+    Rules are added at start-up; after that a registry may be used by any number of threads.
+
+    Args:
+        limits: Bounds other than the defaults.
+
+    Raises:
+        LimitInvalid: A bound is not a positive whole number, or is above what the engine can do.
+    """
+
+    def __init__(self, *, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        if (fault := self._limits.fault()) is not None:
+            raise LimitInvalid(fault)
+        self._tables = RuleTables()
+        known_zones()  # the table of zone names is built before anything is decoded
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds in force."""
+        return self._limits
+
+    @property
+    def rules(self) -> tuple[TypeRule, ...]:
+        """The rules in force, in the order of their names."""
+        return tuple(self._tables.by_name[name] for name in sorted(self._tables.by_name))
+
+    @overload
+    def allow(
+        self,
+        cls: type[_T],
+        *,
+        name: str,
+        version: int = 1,
+        upgrade: Mapping[int, Upgrade] | None = None,
+        encode: Callable[[_T], Any] | None = None,
+        decode: Callable[[Any], _T] | None = None,
+        validate: bool = False,
+    ) -> type[_T]: ...
+
+    @overload
+    def allow(
+        self,
+        cls: None = None,
+        *,
+        name: str,
+        version: int = 1,
+        upgrade: Mapping[int, Upgrade] | None = None,
+        encode: Callable[[Any], Any] | None = None,
+        decode: Callable[[Any], Any] | None = None,
+        validate: bool = False,
+    ) -> Callable[[type[_T]], type[_T]]: ...
+
+    def allow(
+        self,
+        cls: type[Any] | None = None,
+        *,
+        name: str,
+        version: int = 1,
+        upgrade: Mapping[int, Upgrade] | None = None,
+        encode: Callable[[Any], Any] | None = None,
+        decode: Callable[[Any], Any] | None = None,
+        validate: bool = False,
+    ) -> Any:
+        """Allow a type, as a call or as a class decorator.
+
+        Args:
+            cls: A dataclass, pydantic v2 model, attrs class, NamedTuple, Enum or msgspec.Struct;
+                any other class needs `encode` and `decode`. Subclasses are not included.
+            name: The stable name in stored data, such as `invoice.plan`. It outlives renames of
+                the class and its module, and is never reused for another meaning.
+            version: Raise it when fields or annotations change.
+            upgrade: For each older version, a function from its fields to those of the next.
+            encode: Turns an object into a value that the registry can encode.
+            decode: Turns that value back into an object. It runs on load.
+            validate: Build objects by calling the class, so that `__post_init__` and validators
+                run on load, and allow its own `__hash__` to be run for dict keys.
+
+        Returns:
+            The class itself, or a decorator that returns it.
+
+        Raises:
+            RuleInvalid: The arguments do not make a rule, or the name or type has one already.
+        """
+        if cls is None:
+            return lambda decorated: self.allow(
+                decorated,
+                name=name,
+                version=version,
+                upgrade=upgrade,
+                encode=encode,
+                decode=decode,
+                validate=validate,
+            )
+        rule = make_rule(
+            cls,
+            name=name,
+            version=version,
+            upgrade=upgrade,
+            encode=encode,
+            decode=decode,
+            validate=validate,
+        )
+        self._add(rule)
+        return cls
+
+    def _add(self, rule: TypeRule) -> None:
+        if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS:
+            raise RuleInvalid(
+                f"rule {rule.name!r}: expected an application type, found {rule.cls.__qualname__}, "
+                "which is built in"
+            )
+        for taken in (self._tables.by_name.get(rule.name), self._tables.by_type.get(rule.cls)):
+            if taken is not None:
+                raise RuleInvalid(
+                    f"rule {rule.name!r} for {rule.cls.__qualname__}: expected a new name and "
+                    f"type, found rule {taken.name!r} for {taken.cls.__qualname__}"
+                )
+        self._tables.by_head[rule.head] = rule
+        self._tables.by_name[rule.name] = rule
+        self._tables.by_type[rule.cls] = rule
+
+    def encode(self, value: Any) -> bytes:
+        """Encode a value into one byte string. The same value always gives the same bytes.
+
+        Raises:
+            TypeNotAllowed: The value holds a type that no rule allows; the message has the path
+                to it and the hint the line that allows it.
+            ValueNotAllowed: A value of an allowed type has no lossless form.
+            EncodeLimitExceeded: The value is larger or deeper than the limits.
+        """
+        encoding = Encoding(self._tables.by_type, self._limits)
+        try:
+            return encoding.run(value)
+        except EncodeError as exc:
+            raise self._located(exc, value, encoding) from exc.__cause__
+
+    def decode(self, data: bytes) -> Any:
+        """Decode what `encode` wrote. Safe on any bytes, from anyone.
+
+        Raises:
+            DecodeError: The bytes are not the encoding of an allowed value.
+        """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise DecodeError(f"value: expected bytes, found {type(data).__name__}")
+        return Decoding(self._tables, self._limits).run(bytes(data))
+
+    def encode_tree(self, value: Any, put: Put, *, seed: bytes = b"") -> BlobId:
+        """Encode a value into blobs, so that a change writes little more than what changed.
+
+        Args:
+            value: The value.
+            put: Stores a blob and returns its SHA-256 (32 bytes, or 64 hexadecimal digits). Called
+                for every blob of the value, children first, also for those that are stored already.
+            seed: Moves the boundaries between chunks; the same seed gives the same blobs.
+
+        Returns:
+            The root: what `put` returned for the last blob.
+
+        Raises:
+            EncodeError: As for `encode`.
+        """
+        encoding = TreeEncoding(self._tables.by_type, self._limits, put, seed)
+        try:
+            return encoding.run_tree(value)
+        except EncodeError as exc:
+            raise self._located(exc, value, encoding) from exc.__cause__
+
+    def decode_tree(self, root: BlobId, get: Get, *, verified: bool = False) -> Any:
+        """Decode what `encode_tree` wrote.
+
+        Args:
+            root: The root that `encode_tree` returned.
+            get: Returns a blob by its id, in the form `put` returned it; `KeyError` if missing.
+            verified: `get` proves by itself that a blob is the one asked for, so that it need not
+                be hashed again.
+
+        Raises:
+            BlobMismatch: A blob is missing or changed.
+            DecodeError: The blobs do not hold an allowed value.
+        """
+        return TreeDecoding(self._tables, self._limits, get, verified=verified).run_tree(root)
+
+    def explain(self, value: Any) -> Explanation:
+        """List every type in a value, whether it is allowed, and what to write if it is not."""
+        return explain(value, self._tables.by_type, self._limits)
+
+    def _located(self, error: EncodeError, value: Any, encoding: Encoding) -> EncodeError:
+        """The same error with the path to what caused it."""
+        culprit = encoding.culprit
+        if culprit is None:
+            return error
+        path = find_path(value, culprit, self._tables.by_type)
+        hint = error.hint
+        if isinstance(error, TypeNotAllowed):
+            hint = f"Write: {allow_line(type(culprit))}"
+        return type(error)(f"{path}: {error.message}", hint=hint)

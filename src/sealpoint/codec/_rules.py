@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules: which application types may be saved and loaded, under which name and version.
+
+A rule's *head* (name, version and shape digest, framed by length) opens every value written
+under it. Decoding looks the whole head up in one table: data chooses among the rules that the
+application made and can do nothing else.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from sealpoint.codec._kinds import (
+    Body,
+    EnumKind,
+    Kind,
+    NamedTupleKind,
+    PairKind,
+    attrs_kind,
+    dataclass_kind,
+    run_application,
+)
+from sealpoint.codec._kinds_models import PydanticKind, StructKind
+from sealpoint.codec._shape import SHAPE_BYTES
+from sealpoint.errors import BytesMalformed, RuleInvalid, ShapeChanged, UnknownType, VersionUnknown
+
+__all__ = ["HEAD_BYTES", "Head", "TypeRule", "Upgrade", "make_rule", "unknown_name"]
+
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
+_NAME_CHARS_MAX = 100
+_VERSION_MAX = (1 << 16) - 1
+
+HEAD_BYTES = 1 + 2 + SHAPE_BYTES
+"""The length of a head without its name; the payload's first byte is the length of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What opens a typed value: who it says it is."""
+
+    name: str
+    version: int
+    shape: bytes
+
+    def __bytes__(self) -> bytes:
+        name = self.name.encode("ascii")
+        return bytes((len(name),)) + name + self.version.to_bytes(2, "big") + self.shape
+
+    @classmethod
+    def parse(cls, payload: bytes) -> "Head":
+        """Read the head that opens `payload`.
+
+        Raises:
+            BytesMalformed: There is none.
+        """
+        name = payload[1 : 1 + payload[0]]
+        rest = payload[1 + payload[0] : HEAD_BYTES + payload[0]]
+        if len(rest) != 2 + SHAPE_BYTES or not name.isascii() or not _NAME.fullmatch(name.decode()):
+            raise BytesMalformed("typed value: expected a name, a version and a shape digest")
+        return cls(name=name.decode(), version=int.from_bytes(rest[:2], "big"), shape=rest[2:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeRule:
+    """One allowed application type."""
+
+    cls: type
+    name: str
+    version: int
+    kind: Kind
+    upgrade: Mapping[int, Upgrade]
+    head: bytes
+    opening: bytes
+    """What the body begins with: array header, then (for fields) map header."""
+    marked: bytes
+    """The header of an array with room for one more part than the body has."""
+    build: Callable[[Body], Any]
+    """The kind's own `build`."""
+
+    def upgraded(self, version: int, body: Body) -> Body:
+        """Bring a body of an older version to this one, step by step."""
+        if type(body) is not list or not body:
+            raise BytesMalformed(f"{self.name} version {version}: expected a body")
+        fields = body[0]
+        for step in range(version, self.version):
+            fields = run_application(self.upgrade[step], fields)
+        return self.kind.upgraded(fields, body)
+
+    def check_head(self, head: Head) -> None:
+        """Explain why a head of this rule's name is not this rule's head, or let it be upgraded.
+
+        Raises:
+            ShapeChanged: Same version, other fields.
+            VersionUnknown: A newer version, or an older one without an upgrade.
+        """
+        if head.version == self.version:
+            raise ShapeChanged(
+                f"{self.name} version {self.version}: expected shape {head.shape.hex()} as stored, "
+                f"found {self.kind.shape.hex()}: {self.cls.__qualname__} changed its fields or "
+                "annotations and kept its version"
+            )
+        if head.version > self.version:
+            raise VersionUnknown(
+                f"{self.name}: expected at most version {self.version}, found version "
+                f"{head.version}, which newer code wrote",
+                hint="Run the newer code, or start again from an older checkpoint.",
+            )
+        for step in range(head.version, self.version):
+            if step not in self.upgrade:
+                raise VersionUnknown(
+                    f"{self.name}: expected version {self.version}, found version {head.version}, "
+                    f"and the rule has no upgrade from version {step}"
+                )
+
+
+def unknown_name(name: str) -> UnknownType:
+    """The error for a typed value that no rule of the registry is named like."""
+    return UnknownType(
+        f"typed value: expected a name that a rule allows, found {name!r}",
+        hint=f"If your application wrote it: registry.allow(TheType, name={name!r})",
+    )
+
+
+def make_rule(
+    cls: type,
+    *,
+    name: str,
+    version: int,
+    upgrade: Mapping[int, Upgrade] | None,
+    encode: Callable[[Any], Any] | None,
+    decode: Callable[[Any], Any] | None,
+    validate: bool,
+) -> TypeRule:
+    """Make a rule, or say why it cannot be.
+
+    Raises:
+        RuleInvalid: The name, version, upgrades or class do not make a rule.
+    """
+    if not isinstance(cls, type):
+        raise RuleInvalid(f"rule {name!r}: expected a class, found {cls!r}")
+    if not isinstance(name, str) or len(name) > _NAME_CHARS_MAX or not _NAME.fullmatch(name):
+        raise RuleInvalid(
+            f"rule for {cls.__qualname__}: expected a name such as 'invoice.plan' (lower case, "
+            f"digits, '_', '-', '.', at most {_NAME_CHARS_MAX} characters), found {name!r}"
+        )
+    if type(version) is not int or not 1 <= version <= _VERSION_MAX:
+        raise RuleInvalid(f"rule {name!r}: expected a version from 1, found {version!r}")
+    steps = dict(upgrade or {})
+    for step, function in steps.items():
+        if type(step) is not int or not 1 <= step < version or not callable(function):
+            raise RuleInvalid(
+                f"rule {name!r}: expected upgrades from versions 1 to {version - 1}, found {step!r}"
+            )
+    kind = _choose_kind(cls, name=name, encode=encode, decode=decode, validate=validate)
+    head = bytes(Head(name=name, version=version, shape=kind.shape))
+    return TypeRule(
+        cls=cls,
+        name=name,
+        version=version,
+        kind=kind,
+        upgrade=steps,
+        head=head,
+        opening=kind.opening,
+        marked=bytes((kind.opening[0] + 1,)),
+        build=kind.build,
+    )
+
+
+def _choose_kind(
+    cls: Any,
+    *,
+    name: str,
+    encode: Callable[[Any], Any] | None,
+    decode: Callable[[Any], Any] | None,
+    validate: bool,
+) -> Kind:
+    if encode is not None and decode is not None:
+        return PairKind(cls, encode=encode, decode=decode, validate=validate)
+    if encode is not None or decode is not None:
+        raise RuleInvalid(f"rule {name!r}: expected both encode= and decode=, found one of them")
+    if issubclass(cls, Enum):
+        return EnumKind(cls, validate=validate)
+    if issubclass(cls, msgspec.Struct):
+        return StructKind(cls, validate=validate)
+    if hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_fields"):
+        return PydanticKind(cls, validate=validate)
+    if hasattr(cls, "__attrs_attrs__"):
+        return attrs_kind(cls, validate=validate)
+    if dataclasses.is_dataclass(cls):
+        return dataclass_kind(cls, validate=validate)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        return NamedTupleKind(cls, validate=validate)
+    raise RuleInvalid(
+        f"rule {name!r}: expected a dataclass, pydantic model, attrs class, NamedTuple, Enum or "
+        f"msgspec.Struct, found {cls.__qualname__}",
+        hint=f"Write registry.allow({cls.__name__}, name={name!r}, encode=..., decode=...)",
+    )

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the encoders and decoders of single types may ask of the encoding or decoding under way."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from sealpoint.limits import Limits
+
+__all__ = ["Packer", "Unpacker"]
+
+
+class Packer(Protocol):
+    """One encoding under way, flat or as a tree."""
+
+    limits: Limits
+
+    def pack(self, value: Any) -> bytes:
+        """Encode a nested value. MUST refuse nesting beyond `limits.extension_depth_max`."""
+        ...
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """Encode an array whose members are already encoded."""
+        ...
+
+    def check_keys(self, keys: Iterable[Any]) -> None:
+        """MUST refuse keys whose hash or equality is application code, or that collide."""
+        ...
+
+
+class Unpacker(Protocol):
+    """One decoding under way, flat or as a tree."""
+
+    limits: Limits
+
+    def unpack(self, payload: bytes | memoryview) -> Any:
+        """Decode a nested value that `payload` consists of, and nothing after it.
+
+        MUST refuse nesting beyond `limits.extension_depth_max`.
+        """
+        ...
+
+    def check_keys(self, keys: Iterable[Any]) -> None:
+        """The same promise as `Packer.check_keys`, before a key is put into a dict or set."""
+        ...

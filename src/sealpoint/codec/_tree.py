@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blob tree: a value as blobs, so that what did not change is not written again.
+
+A container or byte string that is long is cut into chunks (`_chunks`); in its place stands a
+*reference*: what it is, how many members it has, how many bytes its chunks hold together, and
+their ids, below as many index levels as it takes. A reader joins the chunks, puts the container's
+header in front and decodes as usual. Blobs are put before the blob that names them.
+"""
+
+import hashlib
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum, unique
+from typing import Any
+
+from ormsgpack import Ext, packb
+
+from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
+from sealpoint.codec._decode import Decoding, RuleTables
+from sealpoint.codec._encode import Encoding, is_plain_key
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._wire import Tag, array_header, leading_extension, map_header
+from sealpoint.errors import (
+    BlobMismatch,
+    BytesMalformed,
+    DecodeLimitExceeded,
+    EncodeLimitExceeded,
+    UsageError,
+)
+from sealpoint.limits import Limits
+
+__all__ = ["BlobId", "Get", "Put", "TreeDecoding", "TreeEncoding"]
+
+BlobId = bytes | str
+"""A blob's SHA-256: 32 bytes, or the same as 64 hexadecimal digits."""
+Put = Callable[[bytes], BlobId]
+Get = Callable[[BlobId], bytes]
+
+_REFERENCE = struct.Struct(">BBIQ")
+_ID_BYTES = 32
+_INLINE_IDS = 8
+_SPLIT_MEMBERS_BYTES = 8 * 1024
+_SPLIT_BYTES_BYTES = 16 * 1024
+_MANY_MEMBERS = 32
+_ALWAYS_OPENED_LEVELS = 2
+_CHUNK_BYTES_MIN = 64
+_SCALARS = frozenset({int, float, bool, type(None)})
+
+
+@unique
+class Stream(IntEnum):
+    """What the joined chunks of a reference are."""
+
+    VALUE = 0  # one whole encoding; only in a root blob, on its own
+    LIST = 1
+    MAP = 2
+    TEXT = 3
+    BYTES = 4
+
+
+class TreeEncoding(Encoding):
+    """One value on its way into blobs."""
+
+    __slots__ = ("_level", "_put", "_seed")
+
+    def __init__(
+        self, rules: Mapping[type, TypeRule], limits: Limits, put: Put, seed: bytes
+    ) -> None:
+        super().__init__(rules, limits)
+        self._put = put
+        self._seed = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
+        self._level = 0
+
+    def run_tree(self, value: Any) -> BlobId:
+        """Put the value's blobs, children first.
+
+        Returns:
+            What `put` returned for the root blob.
+        """
+        data = self._node(value)
+        if len(data) > _SPLIT_BYTES_BYTES:
+            data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
+        return self._put(data)
+
+    def pack(self, value: Any) -> bytes:
+        """Encode the payload of an extension, with references for what is long in it."""
+        self._enter()
+        data = self._node(value)
+        self._leave()
+        return data
+
+    def pack_body(self, body: list[Any]) -> bytes:
+        """Encode a typed value's body: long parts become references, the body itself never."""
+        self._enter()
+        data = array_header(len(body)) + b"".join(map(self._node, body))
+        self._leave()
+        return data
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """An array of encoded members, or a reference to it."""
+        return self._joined(Stream.LIST, array_header(len(parts)), len(parts), parts)
+
+    def _node(self, value: Any) -> bytes:
+        """Encode a value, long parts as references."""
+        kind = type(value)
+        if kind in (bytes, bytearray, memoryview):
+            return self._byte_string(value)
+        if kind is str and len(value) > _SPLIT_BYTES_BYTES // 4:
+            return self._text(value)
+        opened = self._level < _ALWAYS_OPENED_LEVELS
+        if kind is list and (opened or len(value) >= _MANY_MEMBERS):
+            if not _SCALARS.issuperset(map(type, value[:_ALWAYS_OPENED_LEVELS])):
+                return self._members(value)
+        elif kind is dict and (opened or len(value) >= _MANY_MEMBERS):
+            return self._items(value)
+        data = self._plain(value)
+        if len(data) > _SPLIT_MEMBERS_BYTES:
+            if kind is dict:
+                return self._items(value)
+            if kind is list:
+                body = memoryview(data)[len(array_header(len(value))) :]
+                return self._reference(Stream.LIST, len(value), cut_bytes(body, self._seed))
+        return data
+
+    def _byte_string(self, value: bytes | bytearray | memoryview) -> bytes:
+        if memoryview(value).nbytes <= _SPLIT_BYTES_BYTES:
+            return packb(bytes(value))
+        view = memoryview(value)
+        view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+        return self._reference(Stream.BYTES, 0, cut_bytes(view, self._seed))
+
+    def _text(self, value: str) -> bytes:
+        if not is_plain_key(value):
+            return self._plain(value)
+        data = value.encode()
+        if len(data) <= _SPLIT_BYTES_BYTES:
+            return packb(value)
+        return self._reference(Stream.TEXT, 0, cut_bytes(data, self._seed))
+
+    def _members(self, value: list[Any]) -> bytes:
+        if self._level >= self.limits.reference_depth_max:
+            return self._plain(value)
+        self._level += 1
+        parts = list(map(self._node, value))
+        self._level -= 1
+        return self._joined(Stream.LIST, array_header(len(parts)), len(parts), parts)
+
+    def _items(self, value: dict[Any, Any]) -> bytes:
+        if self._level >= self.limits.reference_depth_max or not all(map(is_plain_key, value)):
+            return self._plain(value)
+        self._level += 1
+        parts = [packb(key) + self._node(member) for key, member in value.items()]
+        self._level -= 1
+        return self._joined(Stream.MAP, map_header(len(parts)), len(parts), parts)
+
+    def _joined(self, stream: Stream, header: bytes, count: int, parts: Sequence[bytes]) -> bytes:
+        if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
+            return header + b"".join(parts)
+        return self._reference(stream, count, cut_members(parts, self._seed))
+
+    def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
+        total = 0
+        ids: list[bytes] = []
+        for chunk in chunks:
+            total += len(chunk)
+            if len(chunk) > self.limits.blob_bytes_max:
+                ids.extend(self._put_blob(part) for part in cut_bytes(chunk, self._seed))
+            else:
+                ids.append(self._put_blob(chunk))
+        if total > self.limits.value_bytes_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {total} in one part of it"
+            )
+        levels = 0
+        while len(ids) > _INLINE_IDS:
+            ids = [self._put_blob(blob) for blob in cut_ids(ids)]
+            levels += 1
+        return packb(
+            Ext(Tag.REFERENCE, _REFERENCE.pack(stream, levels, count, total) + b"".join(ids))
+        )
+
+    def _put_blob(self, blob: bytes | memoryview) -> bytes:
+        name = self._put(bytes(blob))
+        if isinstance(name, str) and len(name) == 2 * _ID_BYTES:
+            return bytes.fromhex(name)
+        if isinstance(name, bytes) and len(name) == _ID_BYTES:
+            return name
+        raise UsageError(
+            "put: expected it to return the blob's SHA-256 (32 bytes, or 64 hexadecimal digits), "
+            f"found {type(name).__name__}"
+        )
+
+
+class TreeDecoding(Decoding):
+    """One value on its way back from blobs."""
+
+    __slots__ = ("_expanded_bytes", "_foreign", "_get", "_hexadecimal", "_references", "_verified")
+
+    def __init__(self, tables: RuleTables, limits: Limits, get: Get, *, verified: bool) -> None:
+        super().__init__(tables, limits)
+        self._get = get
+        self._verified = verified
+        self._hexadecimal = False
+        self._references = 0
+        self._expanded_bytes = 0
+        self._foreign: Exception | None = None
+
+    def run_tree(self, root: BlobId) -> Any:
+        """The value below a root.
+
+        Raises:
+            BlobMismatch: A blob is missing or is not the one that was put.
+            DecodeError: The blobs do not hold an allowed value.
+        """
+        self._hexadecimal = isinstance(root, str)
+        try:
+            name = bytes.fromhex(root) if isinstance(root, str) else root
+        except ValueError:
+            name = b""
+        if not isinstance(name, bytes) or len(name) != _ID_BYTES:
+            raise UsageError("root: expected what encode_tree returned, a blob's SHA-256")
+        data = self._blob(name)
+        leading = leading_extension(data)
+        if leading is not None and leading[0] == Tag.REFERENCE:
+            stream, levels, _, total, ids = self._parsed(data[leading[1] :])
+            if stream is Stream.VALUE:
+                data = self._collected(ids, levels, total)
+        return self.run(data)
+
+    def _named(self, exc: BaseException, tag: int) -> BaseException:
+        """The blob store's own failures keep their names."""
+        return exc if exc is self._foreign else super()._named(exc, tag)
+
+    def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:
+        """Fields that are a reference were counted there."""
+        array, first = payload[size], payload[size + 1]
+        if array != rule.opening[0] or first not in _EXTENSION_FIRST_BYTES:
+            super()._check_opening(payload, size, rule)
+
+    def _parsed(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
+        code, levels, count, total = _REFERENCE.unpack(payload[: _REFERENCE.size])
+        ids = _split_ids(payload[_REFERENCE.size :])
+        if levels > self.limits.tree_levels_max:
+            raise DecodeLimitExceeded(
+                f"reference: expected at most {self.limits.tree_levels_max} index levels "
+                f"(tree_levels_max), found {levels}"
+            )
+        self._expanded_bytes += total
+        if self._expanded_bytes > self.limits.value_bytes_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {self._expanded_bytes}"
+            )
+        return Stream(code), levels, count, total, ids
+
+    def reference(self, payload: bytes) -> Any:
+        """A long container or byte string, from its chunks."""
+        stream, levels, count, total, ids = self._parsed(payload)
+        if stream is Stream.VALUE:
+            raise BytesMalformed("reference: expected a container or byte string")
+        self._references += 1
+        if self._references > self.limits.reference_depth_max + 1:
+            raise DecodeLimitExceeded(
+                f"reference: expected at most {self.limits.reference_depth_max} in one another "
+                "(reference_depth_max), found more"
+            )
+        data = self._collected(ids, levels, total)
+        value = self._stream_value(stream, count, data)
+        self._references -= 1
+        return value
+
+    def _stream_value(self, stream: Stream, count: int, data: bytes) -> Any:
+        if stream in (Stream.TEXT, Stream.BYTES):
+            if count:
+                raise BytesMalformed("reference: expected no members in a byte string")
+            return data if stream is Stream.BYTES else data.decode()
+        self.charge(data)
+        is_list = stream is Stream.LIST
+        header = array_header(count) if is_list else map_header(count)
+        value = self.unpack(header + data)
+        if len(value) != count:
+            raise BytesMalformed(f"map: expected {count} distinct keys, found {len(value)}")
+        return value
+
+    def _collected(self, ids: list[bytes], levels: int, total: int) -> bytes:
+        """Walk the index levels down to the chunks and join those."""
+        ids_max = 1 + total // _CHUNK_BYTES_MIN
+        for _ in range(levels):
+            below: list[bytes] = []
+            for name in ids:
+                below.extend(_split_ids(self._blob(name)))
+                if len(below) > ids_max:
+                    raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
+            ids = below
+        chunks = []
+        found = 0
+        for name in ids:
+            chunk = self._blob(name)
+            found += len(chunk)
+            if found > total or not chunk:
+                break
+            chunks.append(chunk)
+        if found != total:
+            raise BytesMalformed(f"reference: expected {total} bytes in its chunks")
+        return b"".join(chunks)
+
+    def _blob(self, name: bytes) -> bytes:
+        """Fetch one blob and prove that it is the one that was asked for."""
+        shown = name.hex()
+        try:
+            blob = self._get(shown if self._hexadecimal else name)
+        except KeyError as exc:
+            raise BlobMismatch(f"blob {shown[:12]}: expected it in the store, found none") from exc
+        except Exception as exc:
+            self._foreign = exc
+            raise
+        if not isinstance(blob, bytes):
+            found = type(blob).__name__
+            raise BlobMismatch(f"blob {shown[:12]}: expected bytes, found {found}")
+        if len(blob) > self.limits.blob_bytes_max:
+            raise DecodeLimitExceeded(
+                f"blob {shown[:12]}: expected at most {self.limits.blob_bytes_max} bytes "
+                f"(blob_bytes_max), found {len(blob)}"
+            )
+        if not self._verified and hashlib.sha256(blob).digest() != name:
+            raise BlobMismatch(f"blob {shown[:12]}: expected the bytes that were put, found others")
+        return blob
+
+
+_EXTENSION_FIRST_BYTES = frozenset({0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8})
+
+
+def _split_ids(data: bytes) -> list[bytes]:
+    if not data or len(data) % _ID_BYTES:
+        raise BytesMalformed(f"blob ids: expected a multiple of {_ID_BYTES} bytes")
+    return [data[place : place + _ID_BYTES] for place in range(0, len(data), _ID_BYTES)]

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of the bytes: MessagePack headers, and the closed table of extension tags.
+
+Only what the native engine (`ormsgpack`) does not offer is written here: headers for containers
+whose members are already encoded, and the place of the payload in a leading extension.
+"""
+
+from enum import IntEnum, unique
+
+from sealpoint.errors import BytesMalformed
+
+__all__ = [
+    "FIXED_EXTENSIONS",
+    "SIZED_EXTENSIONS",
+    "TIMESTAMP",
+    "Tag",
+    "array_header",
+    "bytes_header",
+    "extension_header",
+    "leading_extension",
+    "map_header",
+    "text_header",
+]
+
+
+TIMESTAMP = -1
+"""MessagePack's own tag for a time in UTC; the engine reads it without our hook."""
+
+
+@unique
+class Tag(IntEnum):
+    """The extension tags of the format. A number, once given, keeps its meaning for ever."""
+
+    TYPED = 1
+    REFERENCE = 2
+    BIG_INT = 3
+    SURROGATE_TEXT = 4
+    PAIRS = 5
+    TUPLE = 6
+    SET = 7
+    FROZENSET = 8
+    COMPLEX = 9
+    DATETIME = 10
+    DATE = 11
+    TIME = 12
+    TIMEDELTA = 13
+    DECIMAL = 14
+    FRACTION = 15
+    UUID = 16
+    PATH = 17
+    ADDRESS = 18
+    DEQUE = 19
+    ORDERED_DICT = 20
+    DEFAULT_DICT = 21
+    RANGE = 22
+    SLICE = 23
+    ZONE = 24
+    ARRAY = 32
+    ARRAY_SCALAR = 33
+    TENSOR = 34
+
+
+FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+SIZED_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
+
+
+def array_header(count: int) -> bytes:
+    """The header of an array of `count` members."""
+    if count < 16:
+        return bytes((0x90 | count,))
+    if count < 1 << 16:
+        return b"\xdc" + count.to_bytes(2, "big")
+    return b"\xdd" + count.to_bytes(4, "big")
+
+
+def map_header(count: int) -> bytes:
+    """The header of a map of `count` pairs."""
+    if count < 16:
+        return bytes((0x80 | count,))
+    if count < 1 << 16:
+        return b"\xde" + count.to_bytes(2, "big")
+    return b"\xdf" + count.to_bytes(4, "big")
+
+
+def text_header(size_bytes: int) -> bytes:
+    """The header of a text of `size_bytes` UTF-8 bytes."""
+    if size_bytes < 32:
+        return bytes((0xA0 | size_bytes,))
+    if size_bytes < 1 << 8:
+        return bytes((0xD9, size_bytes))
+    if size_bytes < 1 << 16:
+        return b"\xda" + size_bytes.to_bytes(2, "big")
+    return b"\xdb" + size_bytes.to_bytes(4, "big")
+
+
+def bytes_header(size_bytes: int) -> bytes:
+    """The header of a byte string."""
+    if size_bytes < 1 << 8:
+        return bytes((0xC4, size_bytes))
+    if size_bytes < 1 << 16:
+        return b"\xc5" + size_bytes.to_bytes(2, "big")
+    return b"\xc6" + size_bytes.to_bytes(4, "big")
+
+
+def extension_header(tag: Tag, size_bytes: int) -> bytes:
+    """The header of an extension payload."""
+    for first, fixed in FIXED_EXTENSIONS.items():
+        if size_bytes == fixed:
+            return bytes((first, tag))
+    if size_bytes < 1 << 8:
+        return bytes((0xC7, size_bytes, tag))
+    if size_bytes < 1 << 16:
+        return b"\xc8" + size_bytes.to_bytes(2, "big") + bytes((tag,))
+    return b"\xc9" + size_bytes.to_bytes(4, "big") + bytes((tag,))
+
+
+def leading_extension(data: bytes) -> tuple[int, int] | None:
+    """Find the extension that `data` consists of.
+
+    Returns:
+        Its tag and where its payload starts (the payload runs to the end of `data`), or None when
+        `data` begins with something else.
+
+    Raises:
+        BytesMalformed: The extension ends before or after `data` does.
+    """
+    first = data[0] if data else 0
+    if (fixed := FIXED_EXTENSIONS.get(first)) is not None:
+        start, size = 2, fixed
+    elif (width := SIZED_EXTENSIONS.get(first)) is not None:
+        start, size = 2 + width, int.from_bytes(data[1 : 1 + width], "big")
+    else:
+        return None
+    if start + size != len(data):
+        message = f"extension: expected {start + size} bytes in all, found {len(data)}"
+        raise BytesMalformed(message)
+    return data[start - 1], start

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of things: digests, threads, checkpoints and keys.
+
+An id is bytes of a fixed length. Its text is a prefix that says what it names, a colon, and
+lower-case hexadecimal digits, so that an id of one kind is never taken for another. Parsing is
+a round trip: a text that would not print back to itself is refused. Ids of different kinds are
+never equal. Nothing here reads a clock or a source of randomness; callers bring both.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from sealpoint.errors import IdMalformed
+
+__all__ = ["CheckpointId", "Digest", "KeyId", "ThreadId"]
+
+_SHORT_DIGITS = 12
+_FOUND_CHARS_MAX = 40
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Id:
+    """Bytes of a fixed length with a prefix of their own."""
+
+    prefix: ClassVar[str]
+    size_bytes: ClassVar[int]
+
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        if type(self.raw) is not bytes or len(self.raw) != self.size_bytes:
+            found = f"{len(self.raw)} bytes" if isinstance(self.raw, bytes) else type(self.raw)
+            message = f"{self.prefix} id: expected {self.size_bytes} bytes, found {found}"
+            raise IdMalformed(message)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form.
+
+        Raises:
+            IdMalformed: The text is not exactly what `str` prints for an id of this kind.
+        """
+        expected = f"expected {cls.prefix}: and {2 * cls.size_bytes} lower-case hexadecimal digits"
+        prefix, _, digits = text.partition(":")
+        if prefix != cls.prefix or len(digits) != 2 * cls.size_bytes:
+            message = f"{cls.prefix} id: {expected}, found {text[:_FOUND_CHARS_MAX]!r}"
+            raise IdMalformed(message)
+        try:
+            found = cls(bytes.fromhex(digits))
+        except ValueError as exc:
+            message = f"{cls.prefix} id: {expected}, found another character"
+            raise IdMalformed(message) from exc
+        if str(found) != text:
+            message = f"{cls.prefix} id: {expected}, found another spelling of {found}"
+            raise IdMalformed(message)
+        return found
+
+    def short(self) -> str:
+        """The first digits, for people to compare; never parsed back."""
+        return self.raw.hex()[:_SHORT_DIGITS]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}:{self.raw.hex()}"
+
+
+class _RandomId(_Id):
+    """An id that is drawn, not computed."""
+
+    __slots__ = ()
+
+    @classmethod
+    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
+        """Make a new id from a source of randomness such as `os.urandom`."""
+        return cls(random_bytes(cls.size_bytes))
+
+
+class Digest(_Id):
+    """The SHA-256 of some bytes: what a blob, an entry or a body is called."""
+
+    __slots__ = ()
+    prefix = "sha256"
+    size_bytes = 32
+
+    @classmethod
+    def of(cls, data: bytes) -> Self:
+        """Digest `data`."""
+        return cls(hashlib.sha256(data).digest())
+
+
+class ThreadId(_RandomId):
+    """A thread: 128 random bits given at its genesis."""
+
+    __slots__ = ()
+    prefix = "thread"
+    size_bytes = 16
+
+
+class CheckpointId(_RandomId):
+    """A checkpoint that its caller did not name: 128 random bits."""
+
+    __slots__ = ()
+    prefix = "checkpoint"
+    size_bytes = 16
+
+
+class KeyId(_Id):
+    """A public key: the SHA-256 of its bytes."""
+
+    __slots__ = ()
+    prefix = "key"
+    size_bytes = 32
+
+    @classmethod
+    def of(cls, public_key: bytes) -> Self:
+        """The id of a public key."""
+        return cls(hashlib.sha256(public_key).digest())

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every bound in one place, with its unit last in its name.
+
+A bound is checked before the memory it guards is asked for. The defaults fit an agent's state
+with a wide margin; `Registry(limits=Limits(value_bytes_max=...))` sets others for one store.
+Bounds of the format itself, which no setting can move, are the constants below the class.
+"""
+
+from dataclasses import dataclass, fields
+
+__all__ = [
+    "DECODE_DEPTH_MAX",
+    "ENCODE_DEPTH_MAX",
+    "Limits",
+]
+
+_KIB = 1024
+_MIB = 1024 * _KIB
+
+ENCODE_DEPTH_MAX = 255
+"""Lists and dicts nested in one another, within one extension, that the encoder's engine writes."""
+
+DECODE_DEPTH_MAX = 1023
+"""The same for the decoder's engine; it reads everything the encoder can write."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of one registry or store."""
+
+    value_bytes_max: int = 1024 * _MIB
+    """One value: its flat encoding, or all the bytes its tree expands to."""
+
+    value_nodes_max: int = 32 * _MIB
+    """Objects in one value; a value of fewer bytes than this cannot hold more and is not counted."""
+
+    depth_max: int = ENCODE_DEPTH_MAX
+    """Lists and dicts nested in one another; below its default, each value is walked to check it."""
+
+    extension_depth_max: int = 32
+    """Values that are not plain (a tuple, a set, an application type) nested in one another."""
+
+    colliding_keys_max: int = 16
+    """Keys of one dict or members of one set that share one hash."""
+
+    int_bytes_max: int = 64 * _KIB
+    """One integer beyond 64 bits."""
+
+    fraction_part_bytes_max: int = 2 * _KIB
+    """Numerator or denominator of one fraction (proving it lowest costs the square of this)."""
+
+    decimal_digits_max: int = 4096
+    """Digits of one Decimal."""
+
+    decimal_exponent_max: int = 2_000_000
+    """Exponent of one Decimal, either sign."""
+
+    text_bytes_max: int = 64 * _KIB
+    """The text of one path, zone name, address or rule name."""
+
+    array_dimensions_max: int = 32
+    """Dimensions of one array or tensor."""
+
+    array_elements_max: int = 1 << 40
+    """Product of the dimensions of one array, empty ones counted as one."""
+
+    blob_bytes_max: int = 16 * _MIB
+    """One blob of a tree."""
+
+    tree_levels_max: int = 12
+    """Index levels above the chunks of one split container or byte string."""
+
+    reference_depth_max: int = 8
+    """Split containers nested in one another."""
+
+    def fault(self) -> str | None:
+        """Why these cannot be the bounds of a store, or None; `Registry` asks."""
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            if type(value) is not int or value < 1:
+                return f"limit {field.name}: expected a positive whole number, found {value!r}"
+        if self.depth_max > ENCODE_DEPTH_MAX:
+            return f"limit depth_max: expected at most {ENCODE_DEPTH_MAX}, found {self.depth_max}"
+        return None

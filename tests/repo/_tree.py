@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the files of this repository are, for the tests that read them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src"
+PACKAGE = SOURCE / "sealpoint"
+REFERENCE = ROOT / "docs" / "reference"
+
+# Made by tools, never committed; .gitignore names the same.
+_MADE = {".git", ".hypothesis", ".venv", "__pycache__", "build", "dist", "htmlcov"}
+
+
+def _is_made(part: str) -> bool:
+    return part in _MADE or part.endswith(("_cache", ".egg-info")) or part.startswith(".coverage")
+
+
+def committed_texts() -> Iterator[tuple[Path, str]]:
+    """Yield every text file that belongs to the repository, with its text."""
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        if any(_is_made(part) for part in parts) or not path.is_file():
+            continue
+        if parts[:2] == ("fuzz", "corpus"):
+            continue
+        try:
+            yield path, path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def source_files() -> list[Path]:
+    """List every module of the package."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def source_tree(path: Path) -> ast.Module:
+    """Parse one module."""
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+
+
+def shown(path: Path) -> str:
+    """Name a file as a reader would: relative to the root, with forward slashes."""
+    return path.relative_to(ROOT).as_posix()

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples are short and work."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repo._tree import ROOT, shown
+
+_EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+_EXAMPLE_LINES_MAX = 79
+_SECONDS_MAX = 120
+
+_every_example = pytest.mark.parametrize("path", _EXAMPLES, ids=shown)
+
+
+def test_there_are_examples() -> None:
+    """The first example is the one that `make demo` runs."""
+    assert [path.name for path in _EXAMPLES][:1] == ["01_codec.py"]
+
+
+@_every_example
+def test_example_is_short(path: Path) -> None:
+    """An example has fewer than 80 lines."""
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= _EXAMPLE_LINES_MAX
+
+
+@_every_example
+def test_example_runs(path: Path, tmp_path: Path) -> None:
+    """An example exits with status 0, says something, and warns about nothing."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS_MAX,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
