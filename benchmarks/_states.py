@@ -12,7 +12,7 @@ from sealpoint import Registry
 
 __all__ = ["ChatMessage", "Plan", "Step", "agent_state", "json_state", "messages", "registry"]
 
-_WORDS = ["the", "agent", "reads", "an", "invoice,", "asks", "whether", "to", "pay", "it", "and", "waits", "for", "a", "person"]
+_WORDS = ("the", "agent", "reads", "an", "invoice", "asks", "whether", "to", "pay", "and", "waits")
 _START = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sealpoint: a checkpoint store for durable AI agents that treats saved state as an execution surface.
+"""Sealpoint: a checkpoint store that treats saved agent state as an execution surface.
 
 This release holds the ground that everything else stands on, the strict codec:
 

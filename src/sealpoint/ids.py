@@ -30,8 +30,9 @@ class _Id:
     raw: bytes
 
     def __post_init__(self) -> None:
-        if type(self.raw) is not bytes or len(self.raw) != self.size_bytes:
-            found = f"{len(self.raw)} bytes" if isinstance(self.raw, bytes) else type(self.raw)
+        raw: object = self.raw
+        if type(raw) is not bytes or len(raw) != self.size_bytes:
+            found = f"{len(raw)} bytes" if isinstance(raw, bytes) else type(raw).__name__
             message = f"{self.prefix} id: expected {self.size_bytes} bytes, found {found}"
             raise IdMalformed(message)
 

@@ -32,10 +32,10 @@ class Limits:
     """One value: its flat encoding, or all the bytes its tree expands to."""
 
     value_nodes_max: int = 32 * _MIB
-    """Objects in one value; a value of fewer bytes than this cannot hold more and is not counted."""
+    """Objects in one value; a value of fewer bytes cannot hold more and is not counted."""
 
     depth_max: int = ENCODE_DEPTH_MAX
-    """Lists and dicts nested in one another; below its default, each value is walked to check it."""
+    """Lists and dicts nested in one another; a lower bound is checked by walking each value."""
 
     extension_depth_max: int = 32
     """Values that are not plain (a tuple, a set, an application type) nested in one another."""
@@ -56,7 +56,7 @@ class Limits:
     """Exponent of one Decimal, either sign."""
 
     text_bytes_max: int = 64 * _KIB
-    """The text of one path, zone name, address or rule name."""
+    """The text of one path or network address."""
 
     array_dimensions_max: int = 32
     """Dimensions of one array or tensor."""

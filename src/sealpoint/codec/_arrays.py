@@ -7,7 +7,6 @@ have none. Shape and length are compared with whole-number arithmetic before any
 allocated. Neither library is imported here: decoding looks only at what is already loaded.
 """
 
-import ctypes
 import math
 import re
 import sys
@@ -28,6 +27,7 @@ from sealpoint.errors import (
 
 __all__ = [
     "array_parts",
+    "check_dimensions",
     "decode_array",
     "decode_array_scalar",
     "decode_tensor",
@@ -193,7 +193,8 @@ def array_parts(array: Any) -> tuple[bytes, memoryview]:
     return header, numpy.ascontiguousarray(array).reshape(-1).view("u1").data
 
 
-def _bounded(dimensions: int, session: Packer) -> None:
+def check_dimensions(dimensions: int, session: Packer) -> None:
+    """Refuse an array that could not be read back."""
     if dimensions > session.limits.array_dimensions_max:
         raise EncodeLimitExceeded(
             f"array: expected at most {session.limits.array_dimensions_max} dimensions "
@@ -202,7 +203,7 @@ def _bounded(dimensions: int, session: Packer) -> None:
 
 
 def _encode_array(value: Any, session: Packer) -> bytes:
-    _bounded(value.ndim, session)
+    check_dimensions(value.ndim, session)
     header, raw = array_parts(value)
     return header + session.pack(raw)
 
@@ -263,16 +264,13 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
         )
     header = _framed([element, list(tensor.shape), bool(tensor.requires_grad)])
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    size = dense.numel() * dense.element_size()
-    if size == 0:
+    if dense.numel() == 0:
         return header, memoryview(b"")
-    buffer = (ctypes.c_char * size).from_address(dense.data_ptr())
-    buffer._tensor = dense  # type: ignore[attr-defined] # the memory is the tensor's: keep it alive
-    return header, memoryview(buffer).cast("B")
+    return header, dense.reshape(-1).view(torch.uint8).numpy().data
 
 
 def _encode_tensor(value: Any, session: Packer) -> bytes:
-    _bounded(value.ndim, session)
+    check_dimensions(value.ndim, session)
     header, raw = tensor_parts(value)
     return header + session.pack(raw)
 

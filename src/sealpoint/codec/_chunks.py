@@ -35,7 +35,7 @@ _IDS_SMALLEST = 4  # whatever the ids are, each level of an index is a quarter o
 
 
 def _target(size_bytes: int, base: int) -> int:
-    """The size of a chunk to aim at: it grows with the whole, so that chunks stay in the thousands."""
+    """The size to aim at: it grows with the whole, so that the chunks stay in the thousands."""
     target, reach = base, base * 1024
     while size_bytes > reach:
         target, reach = target * 4, reach * 16

@@ -165,6 +165,8 @@ class Decoding:
             failure = self._named(exc, tag)
             if self._error is None:
                 self._error = failure
+            if failure is exc:
+                raise
             raise failure from None
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:

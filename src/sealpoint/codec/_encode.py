@@ -14,13 +14,13 @@ from typing import Any
 import ormsgpack
 from ormsgpack import Ext, Fragment, packb
 
-from sealpoint.codec._arrays import array_parts, find_encoder, tensor_parts
+from sealpoint.codec._arrays import array_parts, check_dimensions, find_encoder, tensor_parts
 from sealpoint.codec._builtins import ENCODERS
 from sealpoint.codec._keys import key_fault
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import Tag, array_header, bytes_header, extension_header
-from sealpoint.errors import EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
+from sealpoint.errors import EncodeError, EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
 __all__ = ["OPTIONS", "Encoding"]
@@ -73,8 +73,9 @@ class Encoding:
         if found is None or found[0] not in parts:
             return None
         try:
+            check_dimensions(value.ndim, self)
             header, raw = parts[found[0]](value)
-        except ValueNotAllowed:
+        except EncodeError:
             self.culprit = value
             raise
         if len(raw) < 1 << 16 or len(raw) + len(header) + 5 >= 1 << 32:

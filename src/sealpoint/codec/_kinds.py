@@ -7,6 +7,7 @@ Putting together sets the fields on a bare object: no `__init__`, no `__new__` o
 class's constructor runs. A pair of functions is the application's own code by definition.
 """
 
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -173,7 +174,7 @@ class FieldsKind:
             check_fields(body, self._names, 1)
         if self._validate:
             return self._construct(fields)
-        value = object.__new__(self._cls)
+        value: Any = object.__new__(self._cls)
         if self._set_fields is not None:
             self._set_fields(value, fields)
             return value
@@ -292,8 +293,9 @@ class EnumKind:
         self.opening = array_header(1) + map_header(1)
 
     def take(self, value: Any) -> Body:
-        if self._members.get(value._name_) is value:
-            return [{"name": value._name_}]
+        name = value._name_
+        if self._members.get(name) is value:
+            return [{"name": name}]
         return [{"value": value._value_}]
 
     def build(self, body: Body) -> Any:
@@ -306,11 +308,10 @@ class EnumKind:
         raise BytesMalformed(f"{self._cls.__qualname__}: expected a member of the enum")
 
     def _combined(self, value: int) -> Any:
-        try:
+        combined: Any = None
+        with contextlib.suppress(ValueError):
             # Flag's own: an application's _missing_ does not run.
             combined = Flag._missing_.__func__(self._cls, value)  # type: ignore[attr-defined]
-        except ValueError:
-            combined = None
         if type(combined) is not self._cls or combined._value_ != value:
             raise BytesMalformed(f"{self._cls.__qualname__}: expected a combination of its flags")
         if self._members.get(combined._name_) is combined:

@@ -6,7 +6,6 @@ under it. Decoding looks the whole head up in one table: data chooses among the 
 application made and can do nothing else.
 """
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -145,7 +144,10 @@ def make_rule(
     """
     if not isinstance(cls, type):
         raise RuleInvalid(f"rule {name!r}: expected a class, found {cls!r}")
-    if not isinstance(name, str) or len(name) > _NAME_CHARS_MAX or not _NAME.fullmatch(name):
+    if not isinstance(name, str):
+        found = type(name).__name__
+        raise RuleInvalid(f"rule for {cls.__qualname__}: expected a name, found {found}")
+    if len(name) > _NAME_CHARS_MAX or not _NAME.fullmatch(name):
         raise RuleInvalid(
             f"rule for {cls.__qualname__}: expected a name such as 'invoice.plan' (lower case, "
             f"digits, '_', '-', '.', at most {_NAME_CHARS_MAX} characters), found {name!r}"
@@ -193,7 +195,7 @@ def _choose_kind(
         return PydanticKind(cls, validate=validate)
     if hasattr(cls, "__attrs_attrs__"):
         return attrs_kind(cls, validate=validate)
-    if dataclasses.is_dataclass(cls):
+    if hasattr(cls, "__dataclass_fields__"):
         return dataclass_kind(cls, validate=validate)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return NamedTupleKind(cls, validate=validate)

@@ -211,7 +211,10 @@ def decode_uuid(data: bytes, _: Unpacker) -> UUID:
 def _text_within(size_bytes: int, limits: Limits, what: str) -> str | None:
     if size_bytes <= limits.text_bytes_max:
         return None
-    return f"{what}: expected at most {limits.text_bytes_max} bytes (text_bytes_max), found {size_bytes}"
+    return (
+        f"{what}: expected at most {limits.text_bytes_max} bytes (text_bytes_max), "
+        f"found {size_bytes}"
+    )
 
 
 def encode_path(value: PurePath, session: Packer) -> bytes:

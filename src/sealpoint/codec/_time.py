@@ -12,7 +12,7 @@ import zoneinfo
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from sealpoint.codec._session import Packer, Unpacker
 from sealpoint.errors import BytesMalformed, UnknownType, ValueNotAllowed
@@ -69,12 +69,12 @@ def zone_bytes(zone: tzinfo | None) -> bytes:
     if zone is UTC:
         return _ZONE_UTC
     kind = type(zone)
-    if kind is zoneinfo.ZoneInfo:
+    if isinstance(zone, zoneinfo.ZoneInfo) and kind is zoneinfo.ZoneInfo:
         if zone.key not in known_zones():
             message = "ZoneInfo: expected a zone of the IANA database, found one without its name"
             raise ValueNotAllowed(message)
         return _ZONE_NAMED + zone.key.encode()
-    if kind is timezone:
+    if isinstance(zone, timezone):
         offset = zone.utcoffset(None) // _MICROSECOND
         arguments = zone.__getinitargs__()  # type: ignore[attr-defined]
         name = arguments[1].encode("utf-8", "surrogatepass") if len(arguments) > 1 else None
@@ -119,8 +119,7 @@ def zone_from(data: bytes) -> tzinfo | None:
             )
         seconds, rest_microseconds = divmod(_OFFSET.unpack(rest)[0], _SECOND_MICROSECONDS)
         if rest_microseconds == 0 and abs(seconds) < _DAY_SECONDS:
-            zone = zone_class(seconds)
-            return zone  # type: ignore[no-any-return]
+            return cast("tzinfo", zone_class(seconds))
     raise BytesMalformed(f"zone: expected one of the forms u, o, z, p, found kind {data[0]}")
 
 
@@ -173,10 +172,10 @@ def decode_datetime(data: bytes, _: Unpacker) -> datetime:
     fields = _DATETIME.unpack_from(data)
     zone = zone_from(data[_DATETIME.size :])
     if fields[6] & _FOLD:
-        return datetime(*fields[:6], fields[6] ^ _FOLD, zone, fold=1)
+        return datetime(*fields[:6], fields[6] ^ _FOLD, tzinfo=zone, fold=1)  # type: ignore[misc]
     if zone is UTC:
         raise BytesMalformed("datetime: expected a time in UTC as a timestamp")
-    return datetime(*fields, zone)
+    return datetime(*fields, tzinfo=zone)  # type: ignore[misc]
 
 
 def encode_date(value: date, _: Packer) -> bytes:

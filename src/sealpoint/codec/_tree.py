@@ -42,7 +42,8 @@ _INLINE_IDS = 8
 _SPLIT_MEMBERS_BYTES = 8 * 1024
 _SPLIT_BYTES_BYTES = 16 * 1024
 _MANY_MEMBERS = 32
-_ALWAYS_OPENED_LEVELS = 2
+_SAMPLED_MEMBERS = 8
+_OPENED_LEVELS = 3
 _CHUNK_BYTES_MIN = 64
 _SCALARS = frozenset({int, float, bool, type(None)})
 
@@ -61,7 +62,7 @@ class Stream(IntEnum):
 class TreeEncoding(Encoding):
     """One value on its way into blobs."""
 
-    __slots__ = ("_level", "_put", "_seed")
+    __slots__ = ("_expanded_bytes", "_level", "_put", "_seed")
 
     def __init__(
         self, rules: Mapping[type, TypeRule], limits: Limits, put: Put, seed: bytes
@@ -70,6 +71,7 @@ class TreeEncoding(Encoding):
         self._put = put
         self._seed = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
         self._level = 0
+        self._expanded_bytes = 0
 
     def run_tree(self, value: Any) -> BlobId:
         """Put the value's blobs, children first.
@@ -85,47 +87,78 @@ class TreeEncoding(Encoding):
     def pack(self, value: Any) -> bytes:
         """Encode the payload of an extension, with references for what is long in it."""
         self._enter()
+        self._level += 1
         data = self._node(value)
+        self._level -= 1
         self._leave()
         return data
 
     def pack_body(self, body: list[Any]) -> bytes:
         """Encode a typed value's body: long parts become references, the body itself never."""
         self._enter()
+        self._level += 1
         data = array_header(len(body)) + b"".join(map(self._node, body))
+        self._level -= 1
         self._leave()
         return data
 
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
         """An array of encoded members, or a reference to it."""
-        return self._joined(Stream.LIST, array_header(len(parts)), len(parts), parts)
+        return self._joined(Stream.LIST, array_header(len(parts)), parts)
 
     def _node(self, value: Any) -> bytes:
-        """Encode a value, long parts as references."""
+        """Encode a value, long parts as references. Every part is encoded exactly once."""
         kind = type(value)
+        if kind is list or kind is dict:
+            self._level += 1
+            if self._level <= self.limits.reference_depth_max:
+                data = self._list(value) if kind is list else self._dict(value)
+            else:
+                data = self._plain(value)
+            self._level -= 1
+            return data
         if kind in (bytes, bytearray, memoryview):
             return self._byte_string(value)
         if kind is str and len(value) > _SPLIT_BYTES_BYTES // 4:
             return self._text(value)
-        opened = self._level < _ALWAYS_OPENED_LEVELS
-        if kind is list and (opened or len(value) >= _MANY_MEMBERS):
-            if not _SCALARS.issuperset(map(type, value[:_ALWAYS_OPENED_LEVELS])):
-                return self._members(value)
-        elif kind is dict and (opened or len(value) >= _MANY_MEMBERS):
-            return self._items(value)
-        data = self._plain(value)
-        if len(data) > _SPLIT_MEMBERS_BYTES:
-            if kind is dict:
-                return self._items(value)
-            if kind is list:
-                body = memoryview(data)[len(array_header(len(value))) :]
-                return self._reference(Stream.LIST, len(value), cut_bytes(body, self._seed))
-        return data
+        return self._plain(value)
+
+    def _opened(self, value: list[Any] | dict[Any, Any]) -> bool:
+        """Whether to look at members one by one: in Python, but cutting between them."""
+        return self._level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
+
+    def _list(self, value: list[Any]) -> bytes:
+        header = array_header(len(value))
+        if self._opened(value) and not _SCALARS.issuperset(map(type, value[:_SAMPLED_MEMBERS])):
+            return self._joined(Stream.LIST, header, list(map(self._node, value)))
+        return self._cut(Stream.LIST, header, len(value), self._plain(value))
+
+    def _dict(self, value: dict[Any, Any]) -> bytes:
+        if not all(map(is_plain_key, value)):
+            return self._plain(value)
+        header = map_header(len(value))
+        if self._opened(value):
+            parts = [packb(key) + self._node(member) for key, member in value.items()]
+            return self._joined(Stream.MAP, header, parts)
+        return self._cut(Stream.MAP, header, len(value), self._plain(value))
+
+    def _joined(self, stream: Stream, header: bytes, parts: Sequence[bytes]) -> bytes:
+        """A container of encoded members, as a reference if it is long."""
+        if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
+            return header + b"".join(parts)
+        return self._reference(stream, len(parts), cut_members(parts, self._seed))
+
+    def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
+        """A container that is encoded whole, as a reference if it is long."""
+        if len(data) <= _SPLIT_MEMBERS_BYTES:
+            return data
+        body = memoryview(data)[len(header) :]
+        return self._reference(stream, count, cut_bytes(body, self._seed))
 
     def _byte_string(self, value: bytes | bytearray | memoryview) -> bytes:
-        if memoryview(value).nbytes <= _SPLIT_BYTES_BYTES:
-            return packb(bytes(value))
         view = memoryview(value)
+        if view.nbytes <= _SPLIT_BYTES_BYTES:
+            return packb(bytes(value))
         view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
         return self._reference(Stream.BYTES, 0, cut_bytes(view, self._seed))
 
@@ -137,59 +170,30 @@ class TreeEncoding(Encoding):
             return packb(value)
         return self._reference(Stream.TEXT, 0, cut_bytes(data, self._seed))
 
-    def _members(self, value: list[Any]) -> bytes:
-        if self._level >= self.limits.reference_depth_max:
-            return self._plain(value)
-        self._level += 1
-        parts = list(map(self._node, value))
-        self._level -= 1
-        return self._joined(Stream.LIST, array_header(len(parts)), len(parts), parts)
-
-    def _items(self, value: dict[Any, Any]) -> bytes:
-        if self._level >= self.limits.reference_depth_max or not all(map(is_plain_key, value)):
-            return self._plain(value)
-        self._level += 1
-        parts = [packb(key) + self._node(member) for key, member in value.items()]
-        self._level -= 1
-        return self._joined(Stream.MAP, map_header(len(parts)), len(parts), parts)
-
-    def _joined(self, stream: Stream, header: bytes, count: int, parts: Sequence[bytes]) -> bytes:
-        if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
-            return header + b"".join(parts)
-        return self._reference(stream, count, cut_members(parts, self._seed))
-
     def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
         total = 0
         ids: list[bytes] = []
         for chunk in chunks:
             total += len(chunk)
             if len(chunk) > self.limits.blob_bytes_max:
-                ids.extend(self._put_blob(part) for part in cut_bytes(chunk, self._seed))
+                ids.extend(map(self._put_blob, cut_bytes(chunk, self._seed)))
             else:
                 ids.append(self._put_blob(chunk))
-        if total > self.limits.value_bytes_max:
+        self._expanded_bytes += total
+        if self._expanded_bytes > self.limits.value_bytes_max:
             raise EncodeLimitExceeded(
                 f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
-                f"found {total} in one part of it"
+                f"found {self._expanded_bytes}"
             )
         levels = 0
         while len(ids) > _INLINE_IDS:
-            ids = [self._put_blob(blob) for blob in cut_ids(ids)]
+            ids = list(map(self._put_blob, cut_ids(ids)))
             levels += 1
-        return packb(
-            Ext(Tag.REFERENCE, _REFERENCE.pack(stream, levels, count, total) + b"".join(ids))
-        )
+        fields = _REFERENCE.pack(stream, levels, count, total)
+        return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
 
     def _put_blob(self, blob: bytes | memoryview) -> bytes:
-        name = self._put(bytes(blob))
-        if isinstance(name, str) and len(name) == 2 * _ID_BYTES:
-            return bytes.fromhex(name)
-        if isinstance(name, bytes) and len(name) == _ID_BYTES:
-            return name
-        raise UsageError(
-            "put: expected it to return the blob's SHA-256 (32 bytes, or 64 hexadecimal digits), "
-            f"found {type(name).__name__}"
-        )
+        return _id_bytes(self._put(bytes(blob)), "put")
 
 
 class TreeDecoding(Decoding):
@@ -214,13 +218,7 @@ class TreeDecoding(Decoding):
             DecodeError: The blobs do not hold an allowed value.
         """
         self._hexadecimal = isinstance(root, str)
-        try:
-            name = bytes.fromhex(root) if isinstance(root, str) else root
-        except ValueError:
-            name = b""
-        if not isinstance(name, bytes) or len(name) != _ID_BYTES:
-            raise UsageError("root: expected what encode_tree returned, a blob's SHA-256")
-        data = self._blob(name)
+        data = self._blob(_id_bytes(root, "root"))
         leading = leading_extension(data)
         if leading is not None and leading[0] == Tag.REFERENCE:
             stream, levels, _, total, ids = self._parsed(data[leading[1] :])
@@ -329,6 +327,21 @@ class TreeDecoding(Decoding):
 
 
 _EXTENSION_FIRST_BYTES = frozenset({0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8})
+
+
+def _id_bytes(name: object, where: str) -> bytes:
+    """The bytes of an id in either form that callers may use."""
+    if isinstance(name, str) and len(name) == 2 * _ID_BYTES:
+        try:
+            return bytes.fromhex(name)
+        except ValueError:
+            name = "text"
+    if isinstance(name, bytes) and len(name) == _ID_BYTES:
+        return name
+    raise UsageError(
+        f"{where}: expected a blob's SHA-256 (32 bytes, or 64 hexadecimal digits), "
+        f"found {type(name).__name__} of another form"
+    )
 
 
 def _split_ids(data: bytes) -> list[bytes]:
