@@ -6,7 +6,7 @@ from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from http import HTTPStatus
-from textwrap import fill
+from textwrap import wrap
 from zoneinfo import ZoneInfo
 
 from ormsgpack import Ext, packb
@@ -15,12 +15,12 @@ from sealpoint import Registry, SealpointError
 from sealpoint.ids import Digest
 
 registry = Registry()  # the types that this agent may save and load
-blobs: dict[bytes, bytes] = {}  # what is stored of a blob tree
+blobs: dict[bytes, bytes] = {}
 
 
 @registry.allow(name="chat.message")
 @dataclass
-class Message:  # noqa: D101
+class Message:
     role: str
     text: str
     at: datetime
@@ -28,12 +28,12 @@ class Message:  # noqa: D101
 
 @registry.allow(name="invoice.plan")
 @dataclass
-class Plan:  # noqa: D101
+class Plan:
     steps: tuple[str, ...]
     budget: Decimal
 
 
-def put(blob: bytes) -> bytes:  # noqa: D103
+def put(blob: bytes) -> bytes:  # a blob is called by its digest
     blobs[name := Digest.of(blob).raw] = blob
     return name
 
@@ -49,21 +49,21 @@ state = {
 data = registry.encode(state)
 print(f"The state of an agent, saved in {len(data)} bytes, comes back:")
 for key, part in registry.decode(data).items():
-    if part != state[key] or type(part) is not type(state[key]):
-        sys.exit(f"CHANGED: {key}")
+    assert (part, type(part)) == (state[key], type(state[key])), f"{key} changed"
     print(f"  {key:9} {type(part).__name__:9} equal, of the same type")
 
 history = [Message("agent", f"note {n}: {'pay 250 EUR; ' * 75}", now) for n in range(400)]
 root = registry.encode_tree(history, put)
 stored = sum(map(len, blobs.values()))
-(later := Registry()).allow(make_dataclass("Message", ["text", "is_admin"]), name="chat.message")
-flood = registry.encode([n * sys.hash_info.modulus for n in range(50_000)])  # of one hash
+later = Registry()  # newer code, in which Message has other fields and still version 1
+later.allow(make_dataclass("Message", ["text", "is_admin"]), name="chat.message")
+flood = registry.encode([n * sys.hash_info.modulus for n in range(50_000)])  # all of one hash
 for title, attack, *arguments in (
-    ("Make the loader call os.system.", registry.decode, packb(Ext(0, packb(["os", "system"])))),
+    ("Make the loader run os.system.", registry.decode, packb(Ext(0, packb(["os", "system"])))),
     ("Name another type.", registry.decode, data.replace(b"chat.message", b"shell.plugin")),
     ("Load old bytes into a class that changed.", later.decode, data),
     ("Hide a byte behind the value.", registry.decode, data + b"\x00"),
-    ("Fill a set so that it hangs.", registry.decode, packb(Ext(7, flood))),
+    (f"Hang a hash table with {len(flood):,} bytes.", registry.decode, packb(Ext(7, flood))),
     ("Edit a stored blob.", registry.decode_tree, root, lambda n: blobs[n].replace(b"250", b"950")),
     ("Save what nobody allowed.", registry.encode, {**state, "replies": [HTTPStatus.OK]}),
 ):
@@ -71,16 +71,9 @@ for title, attack, *arguments in (
         attack(*arguments)
         sys.exit(f"\nNOT REFUSED: {title}")
     except SealpointError as error:
-        print(f"\n{title}")
-        print(
-            fill(
-                f"{error.code}: {error}",
-                96,
-                initial_indent="  refused  ",
-                subsequent_indent="           ",
-            )
-        )
-        print(f"  hint     {error.hint}")
+        message = "\n           ".join(wrap(f"{error.code}: {error}", 85))
+        print(f"\n{title}\n  refused  {message}\n  hint     {error.hint}")
+
 registry.encode_tree([*history, Message("user", "Thanks.", now)], put)
 written = sum(map(len, blobs.values())) - stored
 print(f"\nOne more message in a history of {stored:,} bytes writes {written:,} bytes.")

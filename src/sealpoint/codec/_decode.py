@@ -59,6 +59,8 @@ class Decoding:
         "_error",
         "_nodes",
         "_tables",
+        "_uncounted",
+        "_uncounted_bytes",
         "_walks_depth",
         "limits",
     )
@@ -69,6 +71,8 @@ class Decoding:
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
         self._nodes = 0
+        self._uncounted: list[bytes] = []
+        self._uncounted_bytes = 0
         self._error: BaseException | None = None
         self.limits = limits
 
@@ -93,16 +97,23 @@ class Decoding:
         return self._hook(tag, payload)
 
     def charge(self, data: bytes) -> None:
-        """Account for the objects in `data` before any is built; bytes bound them cheaply."""
+        """Account for the objects in `data` before any is built.
+
+        Bytes bound objects, so nothing is counted until the bytes alone could be too many.
+        """
         nodes_max = self.limits.value_nodes_max
-        nodes = len(data)
-        if self._nodes + nodes > nodes_max:
-            nodes = count_nodes(data, nodes_max - self._nodes)
-        self._nodes += nodes
-        if self._nodes > nodes_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {nodes_max} objects (value_nodes_max), found more"
-            )
+        self._uncounted.append(data)
+        self._uncounted_bytes += len(data)
+        if self._nodes + self._uncounted_bytes <= nodes_max:
+            return
+        for each in self._uncounted:
+            self._nodes += count_nodes(each, nodes_max - self._nodes)
+            if self._nodes > nodes_max:
+                raise DecodeLimitExceeded(
+                    f"value: expected at most {nodes_max} objects (value_nodes_max), found more"
+                )
+        self._uncounted.clear()
+        self._uncounted_bytes = 0
 
     def unpack(self, payload: bytes | memoryview) -> Any:
         """Decode the payload of an extension, or the whole value."""
