@@ -40,6 +40,10 @@ class Limits:
     extension_depth_max: int = 32
     """Values that are not plain (a tuple, a set, an application type) nested in one another."""
 
+    costly_values_max: int = 64 * _KIB
+    """Values that cost much more than their bytes, in one value: paths, IP networks and
+    interfaces, scoped addresses, deques, OrderedDicts and defaultdicts."""
+
     colliding_keys_max: int = 16
     """Keys of one dict or members of one set that share one hash."""
 

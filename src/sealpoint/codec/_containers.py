@@ -84,7 +84,8 @@ encode_frozenset = encode_set
 
 
 def _distinct(items: list[Any], session: Unpacker, what: str) -> set[Any]:
-    session.check_keys(items)
+    if items:
+        session.check_keys(items)
     members = set(items)
     if len(members) != len(items):
         raise BytesMalformed(f"{what}: expected distinct members, found one twice")
@@ -115,7 +116,8 @@ def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any
     keys = items[::2]
     if len(items) % 2:
         raise BytesMalformed(f"{what}: expected a value for every key, found {len(items)} items")
-    session.check_keys(keys)
+    if keys:
+        session.check_keys(keys)
     mapping = dict(zip(keys, items[1::2], strict=True))
     if len(mapping) != len(keys):
         raise BytesMalformed(f"{what}: expected distinct keys, found one twice")
@@ -130,11 +132,15 @@ def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
     return mapping
 
 
-encode_ordered_dict = encode_pairs
+def encode_ordered_dict(value: OrderedDict[Any, Any], session: Packer) -> bytes:
+    """The pairs, as for any other dict."""
+    session.costly()
+    return encode_pairs(value, session)
 
 
 def decode_ordered_dict(data: bytes, session: Unpacker) -> OrderedDict[Any, Any]:
     """The OrderedDict that `encode_ordered_dict` wrote."""
+    session.costly()
     items = _unpack_list(data, session, "OrderedDict")
     return OrderedDict(_keys_and_values(items, session, "OrderedDict"))
 
@@ -152,6 +158,7 @@ def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
             f"defaultdict: expected a default factory among {known}, found another callable",
             hint="Data cannot name code: use one of these factories, or a plain dict.",
         )
+    session.costly()
     return bytes((code,)) + encode_pairs(value, session)
 
 
@@ -159,17 +166,20 @@ def decode_default_dict(data: bytes, session: Unpacker) -> defaultdict[Any, Any]
     """The defaultdict that `encode_default_dict` wrote."""
     if data[0] not in FACTORIES:
         raise UnknownType(f"defaultdict: expected a known factory code, found {data[0]}")
+    session.costly()
     items = _unpack_list(data[1:], session, "defaultdict")
     return defaultdict(FACTORIES[data[0]], _keys_and_values(items, session, "defaultdict"))
 
 
 def encode_deque(value: deque[Any], session: Packer) -> bytes:
     """The longest length (or None), then the members."""
+    session.costly()
     return session.pack([value.maxlen, list(value)])
 
 
 def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
     """The deque that `encode_deque` wrote; more members than it may hold are refused."""
+    session.costly()
     parts = _unpack_list(data, session, "deque")
     if len(parts) == 2 and type(parts[1]) is list:
         longest, items = parts

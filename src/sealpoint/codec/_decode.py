@@ -54,6 +54,7 @@ class Decoding:
     """One value on its way back from bytes. Used once, by one thread."""
 
     __slots__ = (
+        "_costly",
         "_depth",
         "_depth_max",
         "_error",
@@ -67,6 +68,7 @@ class Decoding:
 
     def __init__(self, tables: RuleTables, limits: Limits) -> None:
         self._tables = tables
+        self._costly = 0
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
@@ -139,6 +141,15 @@ class Decoding:
             self._check_depth(parts, -1)
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
         return parts
+
+    def costly(self) -> None:
+        """Count a value that costs much more than its bytes."""
+        self._costly += 1
+        if self._costly > self.limits.costly_values_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.costly_values_max} paths, networks, "
+                "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
+            )
 
     def check_keys(self, keys: Iterable[Any]) -> None:
         """Refuse keys before they are hashed into a table."""

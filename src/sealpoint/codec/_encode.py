@@ -42,10 +42,11 @@ _SURROGATES = ("\ud800", "\udfff")
 class Encoding:
     """One value on its way to bytes. Used once, by one thread."""
 
-    __slots__ = ("_depth", "_rules", "culprit", "error", "limits")
+    __slots__ = ("_costly", "_depth", "_rules", "culprit", "error", "limits")
 
     def __init__(self, rules: Mapping[type, TypeRule], limits: Limits) -> None:
         self._rules = rules
+        self._costly = 0
         self._depth = 0
         self.limits = limits
         self.error: BaseException | None = None
@@ -109,6 +110,15 @@ class Encoding:
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
         """An array of members that are already encoded."""
         return array_header(len(parts)) + b"".join(parts)
+
+    def costly(self) -> None:
+        """Count a value that costs much more than its bytes."""
+        self._costly += 1
+        if self._costly > self.limits.costly_values_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.costly_values_max} paths, networks, "
+                "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
+            )
 
     def check_keys(self, keys: Iterable[Any]) -> None:
         """Refuse keys that could not be read back without running application code."""

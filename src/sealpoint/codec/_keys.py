@@ -96,7 +96,7 @@ def key_fault(
         colliding_keys_max: How many may share one hash.
     """
     kinds = set(map(type, keys))
-    if kinds <= _UNPREDICTABLE:
+    if kinds <= _UNPREDICTABLE or (len(keys) <= colliding_keys_max and kinds <= _ATOMS):
         return None
     for kind in kinds - _ATOMS:
         for key in keys:

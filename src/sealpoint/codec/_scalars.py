@@ -69,6 +69,8 @@ ADDRESS_TYPES: dict[int, type[Any]] = {
     4: ipaddress.IPv4Interface,
     5: ipaddress.IPv6Interface,
 }
+_PLAIN_ADDRESSES = (ipaddress.IPv4Address, ipaddress.IPv6Address)
+_VERSION_4_CODES = (0, 2, 4)
 _ADDRESS_CODES = {kind: code for code, kind in ADDRESS_TYPES.items()}
 
 
@@ -219,6 +221,7 @@ def _text_within(size_bytes: int, limits: Limits, what: str) -> str | None:
 
 def encode_path(value: PurePath, session: Packer) -> bytes:
     """A code for the class, then the path's text. No file is looked at."""
+    session.costly()
     text = str(value)
     if type(value)(text) != value:  # Windows paths such as ./c:name, before Python 3.12
         raise ValueNotAllowed("path: expected one that its own text names, found another")
@@ -230,6 +233,7 @@ def encode_path(value: PurePath, session: Packer) -> bytes:
 
 def decode_path(data: bytes, session: Unpacker) -> PurePath:
     """The path that `encode_path` wrote; a name for a place, never opened here."""
+    session.costly()
     if (fault := _text_within(len(data) - 1, session.limits, "path")) is not None:
         raise DecodeLimitExceeded(fault)
     kind = PATH_TYPES.get(data[0])
@@ -242,24 +246,53 @@ def decode_path(data: bytes, session: Unpacker) -> PurePath:
     return value
 
 
-def encode_address(value: Any, _: Packer) -> bytes:
-    """A code for the class, then the address's text."""
-    try:
-        text = str(value).encode("ascii")
-    except UnicodeEncodeError as exc:
-        raise ValueNotAllowed("IPv6 scope: expected ASCII") from exc
-    return bytes((_ADDRESS_CODES[type(value)],)) + text
+def encode_address(value: Any, session: Packer) -> bytes:
+    """A code for the class, the address's bytes, then a prefix length or an IPv6 scope."""
+    kind = type(value)
+    code = bytes((_ADDRESS_CODES[kind],))
+    scope = getattr(getattr(value, "network_address", value), "scope_id", None)
+    if kind in _PLAIN_ADDRESSES:
+        data: bytes = value.packed
+        if scope is not None:
+            text = scope.encode("utf-8", "surrogatepass")
+            if (fault := _text_within(len(text), session.limits, "IPv6 scope")) is not None:
+                raise EncodeLimitExceeded(fault)
+            data += text
+        return code + data
+    if scope is not None:
+        raise ValueNotAllowed(f"{kind.__name__}: expected no IPv6 scope, found one")
+    session.costly()
+    network = getattr(value, "network", value)
+    address = value.packed if network is not value else value.network_address.packed
+    return b"".join((code, address, bytes((network.prefixlen,))))
 
 
 def decode_address(data: bytes, session: Unpacker) -> Any:
     """The address, network or interface that `encode_address` wrote."""
-    if (fault := _text_within(len(data) - 1, session.limits, "address")) is not None:
-        raise DecodeLimitExceeded(fault)
     kind = ADDRESS_TYPES.get(data[0])
     if kind is None:
         raise UnknownType(f"address: expected a code from 0 to 5, found {data[0]}")
-    text = data[1:].decode("ascii")
-    value = kind(text)
-    if str(value) != text:
-        raise BytesMalformed("address: expected the text that the address prints")
+    end = 1 + (4 if data[0] in _VERSION_4_CODES else 16)
+    number, rest = int.from_bytes(data[1:end], "big"), data[end:]
+    if len(data) < end:
+        raise BytesMalformed(f"address: expected {end - 1} bytes, found {len(data) - 1}")
+    if kind not in _PLAIN_ADDRESSES:
+        session.costly()
+        if len(rest) != 1:
+            raise BytesMalformed("network: expected one byte of prefix length")
+        return kind((number, rest[0]))
+    if not rest:
+        return kind(number)
+    return _scoped(kind, kind(number), rest, session)
+
+
+def _scoped(kind: type[Any], address: Any, scope: bytes, session: Unpacker) -> Any:
+    """An IPv6 address with a scope, which only its text form can build."""
+    session.costly()
+    if (fault := _text_within(len(scope), session.limits, "IPv6 scope")) is not None:
+        raise DecodeLimitExceeded(fault)
+    text = scope.decode("utf-8", "surrogatepass")
+    value = kind(f"{address}%{text}")
+    if kind is not ipaddress.IPv6Address or value.scope_id != text:
+        raise BytesMalformed("address: expected an IPv6 scope")
     return value

@@ -22,6 +22,10 @@ class Packer(Protocol):
         """Encode an array whose members are already encoded."""
         ...
 
+    def costly(self) -> None:
+        """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
+        ...
+
     def check_keys(self, keys: Iterable[Any]) -> None:
         """MUST refuse keys whose hash or equality is application code, or that collide."""
         ...
@@ -37,6 +41,10 @@ class Unpacker(Protocol):
 
         MUST refuse nesting beyond `limits.extension_depth_max`.
         """
+        ...
+
+    def costly(self) -> None:
+        """The same promise as `Packer.costly`."""
         ...
 
     def check_keys(self, keys: Iterable[Any]) -> None:
