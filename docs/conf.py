@@ -44,10 +44,11 @@ nitpick_ignore_regex = [
 
 
 def _fences_to_blocks(
-    _app: Sphinx, _what: str, _name: str, _member: object, _options: object, lines: list[str]
+    _app: Sphinx, what: str, _name: str, _member: object, _options: object, lines: list[str]
 ) -> None:
     """Turn the Markdown fences of docstrings into blocks that autodoc understands."""
-    found: list[str] = []
+    # Of an attribute's first line napoleon takes what stands before a colon for its type.
+    found: list[str] = [""] if what in {"attribute", "data", "property"} else []
     inside = False
     for line in lines:
         if line.lstrip().startswith("```"):

@@ -60,11 +60,7 @@ later.allow(make_dataclass("Message", ["text", "is_admin"]), name="chat.message"
 flood = registry.encode([n * sys.hash_info.modulus for n in range(50_000)])  # all of one hash
 for title, attack, *arguments in (
     ("Make the loader run os.system.", registry.decode, packb(Ext(0, packb(["os", "system"])))),
-    (
-        "Rename a type in the bytes.",
-        registry.decode,
-        data.replace(b"chat.message", b"shell.plugin"),
-    ),
+    ("Rename a type.", registry.decode, data.replace(b"chat.message", b"shell.plugin")),
     ("Load old bytes into a class that changed.", later.decode, data),
     ("Hide a byte behind the value.", registry.decode, data + b"\x00"),
     (f"Hang a hash table with {len(flood):,} bytes.", registry.decode, packb(Ext(7, flood))),

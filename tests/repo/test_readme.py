@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documentation tells a reader to type works.
 
-The rules for a page that is tested, README.md and docs/quickstart.md:
+The rules for a page that is tested, which `_PAGES` lists:
 
 - a `python` block is a whole program: it runs by itself, in an empty directory;
+- a `text` block right after it is what it prints, in which `...` stands for anything;
 - a `python` block whose first line is a comment with a file name, such as `# app.py`, is also that
   file for the `console` blocks of the page;
 - in a `console` block a line that starts with `$ ` is a command and the lines after it are its
@@ -27,7 +28,16 @@ import pytest
 from tests.repo._markdown import Block, blocks
 from tests.repo._tree import ROOT
 
-_PAGES = ("README.md", "docs/quickstart.md")
+_PAGES = (
+    "README.md",
+    "docs/quickstart.md",
+    "docs/design/architecture.md",
+    "docs/guides/allow-your-types.md",
+    "docs/reference/api.md",
+    "docs/reference/cli.md",
+    "docs/reference/errors.md",
+    "docs/reference/limits.md",
+)
 _README_LINES_MAX = 149
 _SECONDS_MAX = 60
 _EXITS = re.compile(r"\s+# exits (?P<status>\d+)$")
@@ -138,18 +148,29 @@ def test_every_block_has_a_language() -> None:
     assert not bare
 
 
+def _printed(page: str, block: Block) -> str | None:
+    """What the page says that a block prints: the text block right after it, if there is one."""
+    after = [other for other in blocks(_page(page)) if other.line > block.line][:1]
+    return after[0].text if after and after[0].language == "text" else None
+
+
 @pytest.mark.parametrize(
-    "block",
-    [pytest.param(block, id=f"{name}:{block.line}") for name, block in _page_blocks("python")],
+    ("page", "block"),
+    [
+        pytest.param(name, block, id=f"{name}:{block.line}")
+        for name, block in _page_blocks("python")
+    ],
 )
-def test_python_block_runs(block: Block, tmp_path: Path) -> None:
-    """A Python block runs by itself and exits with status 0."""
+def test_python_block_runs(page: str, block: Block, tmp_path: Path) -> None:
+    """A Python block runs by itself, exits with status 0, and prints what the page shows."""
     program = tmp_path / "block.py"
     program.write_text(block.text, encoding="utf-8")
+    printed = _printed(page, block)
 
     result = _run([sys.executable, program.name], tmp_path)
 
     assert result.returncode == 0, result.stdout
+    assert printed is None or _matches(printed, result.stdout), result.stdout
 
 
 @pytest.mark.parametrize(

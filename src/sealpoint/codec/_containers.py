@@ -104,7 +104,7 @@ def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
 
 def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:
     """Key, value, key, value: the form of any dict that is not a plain map."""
-    session.check_keys(value)
+    session.check_keys(list(value))
     return session.pack(list(chain.from_iterable(value.items())))
 
 

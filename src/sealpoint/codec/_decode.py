@@ -14,7 +14,7 @@ know, and (2) the hook keeps the first exception aside.
 
 import os
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ormsgpack
@@ -23,7 +23,7 @@ from ormsgpack import unpackb
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import count_nodes
-from sealpoint.codec._keys import key_fault
+from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
@@ -135,7 +135,8 @@ class Decoding:
             if self._error is not None:
                 raise self._error from self._error.__cause__
             raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
-        if parts.pop() != _MARK:
+        mark = parts.pop()
+        if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: expected its end, found more bytes")
         if self._walks_depth:
             self._check_depth(parts, -1)
@@ -151,10 +152,11 @@ class Decoding:
                 "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
             )
 
-    def check_keys(self, keys: Iterable[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any]) -> None:
         """Refuse keys before they are hashed into a table."""
-        fault = key_fault(list(keys), self._hashed, self.limits.colliding_keys_max)
-        if fault is not None:
+        if (fault := key_fault(keys, self._hashed)) is not None:
+            raise BytesMalformed(fault)
+        if (fault := collision_fault(keys, self.limits.colliding_keys_max)) is not None:
             raise DecodeLimitExceeded(fault)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:

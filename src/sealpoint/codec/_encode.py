@@ -16,7 +16,7 @@ from ormsgpack import Ext, Fragment, packb
 
 from sealpoint.codec._arrays import array_parts, check_dimensions, find_encoder, tensor_parts
 from sealpoint.codec._builtins import ENCODERS
-from sealpoint.codec._keys import key_fault
+from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import Tag, array_header, bytes_header, extension_header
@@ -120,11 +120,12 @@ class Encoding:
                 "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
             )
 
-    def check_keys(self, keys: Iterable[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any]) -> None:
         """Refuse keys that could not be read back without running application code."""
-        fault = key_fault(list(keys), self._hashed, self.limits.colliding_keys_max)
-        if fault is not None:
+        if (fault := key_fault(keys, self._hashed)) is not None:
             raise ValueNotAllowed(fault)
+        if (fault := collision_fault(keys, self.limits.colliding_keys_max)) is not None:
+            raise EncodeLimitExceeded(fault)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._rules.get(type(key))

@@ -174,7 +174,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
         elif type(value) not in _CONTAINERS:
             _Shallow(rules, limits).run(value)
         elif type(value) is not list and type(value) is not tuple:
-            Encoding(rules, limits).check_keys(value)
+            Encoding(rules, limits).check_keys(list(value))
     except EncodeError as exc:
         return f"{exc} ({exc.hint})"
     return None

@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-__all__ = ["generated_hash", "key_fault"]
+__all__ = ["collision_fault", "generated_hash", "key_fault"]
 
 # Hashes of these are either keyed per process or cannot be chosen to collide.
 _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})
@@ -82,27 +82,25 @@ def _generated(cls: type, name: str) -> bool:
     return False
 
 
-def key_fault(
-    keys: Sequence[Any],
-    members: Callable[[Any], Iterable[Any] | None],
-    colliding_keys_max: int,
-) -> str | None:
-    """Why these keys must not go into one table, or None.
+def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None]) -> str | None:
+    """Why hashing these keys would run application code, or None.
 
     Args:
         keys: The keys or members, before they are hashed.
         members: For a key of an application type: what its generated hash looks at, or None when
-            its hash is not generated or its type is not allowed.
-        colliding_keys_max: How many may share one hash.
+            its hash is not generated.
     """
-    kinds = set(map(type, keys))
-    if kinds <= _UNPREDICTABLE or (len(keys) <= colliding_keys_max and kinds <= _ATOMS):
+    if _ATOMS.issuperset(map(type, keys)):
         return None
-    for kind in kinds - _ATOMS:
-        for key in keys:
-            if type(key) is kind and (fault := _one_key_fault(key, members)) is not None:
-                return fault
-    if len(keys) <= colliding_keys_max:
+    for key in keys:
+        if (fault := _one_key_fault(key, members)) is not None:
+            return fault
+    return None
+
+
+def collision_fault(keys: Sequence[Any], colliding_keys_max: int) -> str | None:
+    """Why these keys must not go into one table, or None; their hashes must be safe to call."""
+    if len(keys) <= colliding_keys_max or _UNPREDICTABLE.issuperset(map(type, keys)):
         return None
     hashes = list(map(hash, keys))
     if len(set(hashes)) == len(hashes):

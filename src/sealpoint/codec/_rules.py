@@ -88,6 +88,8 @@ class TypeRule:
         if type(body) is not list or not body:
             raise BytesMalformed(f"{self.name} version {version}: expected a body")
         fields = body[0]
+        if type(fields) is not dict and not isinstance(self.kind, PairKind):
+            raise BytesMalformed(f"{self.name} version {version}: expected fields")
         for step in range(version, self.version):
             fields = run_application(self.upgrade[step], fields)
         return self.kind.upgraded(fields, body)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the encoders and decoders of single types may ask of the encoding or decoding under way."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from sealpoint.limits import Limits
@@ -26,7 +26,7 @@ class Packer(Protocol):
         """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
         ...
 
-    def check_keys(self, keys: Iterable[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any]) -> None:
         """MUST refuse keys whose hash or equality is application code, or that collide."""
         ...
 
@@ -47,6 +47,6 @@ class Unpacker(Protocol):
         """The same promise as `Packer.costly`."""
         ...
 
-    def check_keys(self, keys: Iterable[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any]) -> None:
         """The same promise as `Packer.check_keys`, before a key is put into a dict or set."""
         ...

@@ -27,7 +27,7 @@ from sealpoint.errors import (
     EncodeLimitExceeded,
     UsageError,
 )
-from sealpoint.limits import Limits
+from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
 __all__ = ["BlobId", "Get", "Put", "TreeDecoding", "TreeEncoding"]
 
@@ -79,6 +79,7 @@ class TreeEncoding(Encoding):
         Returns:
             What `put` returned for the root blob.
         """
+        self._check_whole(value)
         data = self._node(value)
         if len(data) > _SPLIT_BYTES_BYTES:
             data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
@@ -87,6 +88,7 @@ class TreeEncoding(Encoding):
     def pack(self, value: Any) -> bytes:
         """Encode the payload of an extension, with references for what is long in it."""
         self._enter()
+        self._check_whole(value)
         self._level += 1
         data = self._node(value)
         self._level -= 1
@@ -96,6 +98,7 @@ class TreeEncoding(Encoding):
     def pack_body(self, body: list[Any]) -> bytes:
         """Encode a typed value's body: long parts become references, the body itself never."""
         self._enter()
+        self._check_whole(body)
         self._level += 1
         data = array_header(len(body)) + b"".join(map(self._node, body))
         self._level -= 1
@@ -105,6 +108,11 @@ class TreeEncoding(Encoding):
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
         """An array of encoded members, or a reference to it."""
         return self._joined(Stream.LIST, array_header(len(parts)), parts)
+
+    def _check_whole(self, value: Any) -> None:
+        """Members are encoded one by one here, so a lowered depth is checked from the top."""
+        if self.limits.depth_max < ENCODE_DEPTH_MAX:
+            self._check_depth(value, 0)
 
     def _node(self, value: Any) -> bytes:
         """Encode a value, long parts as references. Every part is encoded exactly once."""
