@@ -26,6 +26,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+# Types stand in the signatures; what comes before a colon under "Returns" is prose.
+napoleon_use_rtype = False
 # Docstrings use single back-ticks for code, as Markdown does.
 default_role = "code"
 
@@ -42,13 +44,14 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
 ]
 
+_HIDDEN_COLON = "\N{RATIO}"
+
 
 def _fences_to_blocks(
-    _app: Sphinx, what: str, _name: str, _member: object, _options: object, lines: list[str]
+    _app: Sphinx, _what: str, _name: str, _member: object, _options: object, lines: list[str]
 ) -> None:
     """Turn the Markdown fences of docstrings into blocks that autodoc understands."""
-    # Of an attribute's first line napoleon takes what stands before a colon for its type.
-    found: list[str] = [""] if what in {"attribute", "data", "property"} else []
+    found: list[str] = []
     inside = False
     for line in lines:
         if line.lstrip().startswith("```"):
@@ -60,6 +63,22 @@ def _fences_to_blocks(
     lines[:] = found
 
 
+def _hide_colons(
+    _app: Sphinx, what: str, _name: str, _member: object, _options: object, lines: list[str]
+) -> None:
+    """Keep napoleon from taking what stands before a colon for the type of an attribute."""
+    if what in {"attribute", "data", "property"}:
+        lines[:] = [line.replace(":", _HIDDEN_COLON) for line in lines]
+
+
+def _show_colons(
+    _app: Sphinx, _what: str, _name: str, _member: object, _options: object, lines: list[str]
+) -> None:
+    lines[:] = [line.replace(_HIDDEN_COLON, ":") for line in lines]
+
+
 def setup(app: Sphinx) -> None:
-    """Connect what this file adds to Sphinx."""
+    """Connect what this file adds to Sphinx; napoleon stands at priority 500."""
+    app.connect("autodoc-process-docstring", _hide_colons, priority=300)
     app.connect("autodoc-process-docstring", _fences_to_blocks, priority=400)
+    app.connect("autodoc-process-docstring", _show_colons, priority=600)

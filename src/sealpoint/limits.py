@@ -9,6 +9,7 @@ Bounds of the format itself, which no setting can move, are the constants below 
 from dataclasses import dataclass, fields
 
 __all__ = [
+    "BLOB_BYTES_LEAST",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
     "Limits",
@@ -22,6 +23,9 @@ ENCODE_DEPTH_MAX = 255
 
 DECODE_DEPTH_MAX = 1023
 """The same for the decoder's engine; it reads everything the encoder can write."""
+
+BLOB_BYTES_LEAST = 64 * _KIB
+"""The least that `blob_bytes_max` may be: what a small state takes as one blob must fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +70,7 @@ class Limits:
     """Dimensions of one array or tensor."""
 
     array_elements_max: int = 1 << 40
-    """Product of the dimensions of one array, empty ones counted as one."""
+    """Product of the dimensions of one array or tensor, dimensions of 0 counted as 1."""
 
     blob_bytes_max: int = 16 * _MIB
     """One blob of a tree."""
@@ -85,4 +89,9 @@ class Limits:
                 return f"limit {field.name}: expected a positive whole number, found {value!r}"
         if self.depth_max > ENCODE_DEPTH_MAX:
             return f"limit depth_max: expected at most {ENCODE_DEPTH_MAX}, found {self.depth_max}"
+        if self.blob_bytes_max < BLOB_BYTES_LEAST:
+            return (
+                f"limit blob_bytes_max: expected at least {BLOB_BYTES_LEAST}, "
+                f"found {self.blob_bytes_max}"
+            )
         return None

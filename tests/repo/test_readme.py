@@ -3,10 +3,10 @@
 
 The rules for a page that is tested, which `_PAGES` lists:
 
-- a `python` block is a whole program: it runs by itself, in an empty directory;
+- a `python` block is a whole program: it runs by itself, in a directory of its own;
 - a `text` block right after it is what it prints, in which `...` stands for anything;
 - a `python` block whose first line is a comment with a file name, such as `# app.py`, is also that
-  file for the `console` blocks of the page;
+  file for the other blocks of the page;
 - in a `console` block a line that starts with `$ ` is a command and the lines after it are its
   output, in which `...` stands for anything; `# exits 3` at its end is the expected exit status;
 - `sealpoint` and `python` commands run; of `make` and `pip install` the targets and extras must
@@ -148,6 +148,13 @@ def test_every_block_has_a_language() -> None:
     assert not bare
 
 
+def _write_files(page: str, directory: Path) -> None:
+    """Write the blocks of a page that are files."""
+    for block in blocks(_page(page)):
+        if block.language == "python" and (name := _FILE_NAME.match(block.text.split("\n")[0])):
+            (directory / name["name"]).write_text(block.text, encoding="utf-8")
+
+
 def _printed(page: str, block: Block) -> str | None:
     """What the page says that a block prints: the text block right after it, if there is one."""
     after = [other for other in blocks(_page(page)) if other.line > block.line][:1]
@@ -163,6 +170,7 @@ def _printed(page: str, block: Block) -> str | None:
 )
 def test_python_block_runs(page: str, block: Block, tmp_path: Path) -> None:
     """A Python block runs by itself, exits with status 0, and prints what the page shows."""
+    _write_files(page, tmp_path)
     program = tmp_path / "block.py"
     program.write_text(block.text, encoding="utf-8")
     printed = _printed(page, block)
@@ -182,9 +190,7 @@ def test_python_block_runs(page: str, block: Block, tmp_path: Path) -> None:
 )
 def test_console_block_does_what_it_shows(page: str, block: Block, tmp_path: Path) -> None:
     """The commands of a console block exist, exit as told, and print what the page shows."""
-    for other in blocks(_page(page)):
-        if other.language == "python" and (name := _FILE_NAME.match(other.text.split("\n")[0])):
-            (tmp_path / name["name"]).write_text(other.text, encoding="utf-8")
+    _write_files(page, tmp_path)
     if (ROOT / "examples").is_dir():
         shutil.copytree(ROOT / "examples", tmp_path / "examples")
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command and its groups. Errors of the tree become a message, a hint and an exit status."""
 
-import sys
 from typing import Any
 
 import click
 
 import sealpoint
+from sealpoint.cli._options import wants_json
 from sealpoint.cli._terminal import print_error
 from sealpoint.cli._types import types
 from sealpoint.errors import SealpointError
@@ -21,7 +21,7 @@ class _Command(click.Group):
         try:
             return super().invoke(ctx)
         except SealpointError as error:
-            print_error(error, as_json="--json" in sys.argv)
+            print_error(error, as_json=wants_json(ctx))
             ctx.exit(error.exit_status)
 
 

@@ -37,11 +37,15 @@ def print_json(document: Any) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that never cuts a cell off."""
+    """Print a table that never cuts a cell off, without spaces at the end of lines."""
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(Text(visible(cell), overflow="fold") for cell in row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def print_error(error: SealpointError, *, as_json: bool) -> None:

@@ -2,18 +2,18 @@
 """`sealpoint types`: which types may be saved."""
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from sealpoint.cli._import import import_object
+from sealpoint.cli._options import json_option
 from sealpoint.cli._terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
 from sealpoint.errors import ObjectNotFound, TypeNotAllowed
 
 __all__ = ["types"]
-
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
 @click.group()
@@ -29,7 +29,7 @@ def types() -> None:
     metavar="MODULE:OBJECT",
     help="The application's registry; without it, the module's own `registry`, else an empty one.",
 )
-@_JSON
+@json_option
 def explain(reference: str, registry_reference: str | None, *, as_json: bool) -> None:
     """List every type in OBJECT, whether it is allowed, and the line that allows it.
 
@@ -38,7 +38,7 @@ def explain(reference: str, registry_reference: str | None, *, as_json: bool) ->
     """
     value = import_object(reference)
     if inspect.isfunction(value):
-        value = value()
+        value = _returned(value, reference)
     registry = _registry(reference, registry_reference)
     explanation = registry.explain(value)
     if as_json:
@@ -47,6 +47,14 @@ def explain(reference: str, registry_reference: str | None, *, as_json: bool) ->
         _print(explanation)
     if not explanation.allowed:
         click.get_current_context().exit(TypeNotAllowed.exit_status)
+
+
+def _returned(function: Callable[[], Any], reference: str) -> Any:
+    try:
+        return function()
+    except Exception as exc:
+        message = f"function {reference!r}: expected a value, found {type(exc).__name__}: {exc}"
+        raise ObjectNotFound(message) from exc
 
 
 def _registry(reference: str, registry_reference: str | None) -> Registry:
@@ -67,6 +75,7 @@ def _registry(reference: str, registry_reference: str | None) -> Registry:
 def _document(explanation: Explanation) -> dict[str, Any]:
     return {
         "allowed": explanation.allowed,
+        "fault": explanation.fault,
         "types": [use.as_dict() for use in explanation.types],
     }
 
@@ -79,17 +88,17 @@ def _print(explanation: Explanation) -> None:
             for use in explanation.types
         ],
     )
+    print_line("")
     if explanation.allowed:
         print_line("Everything in it can be saved.")
         return
-    print_line("")
     print_line("To save it, write or change:")
     for line in explanation.lines:
         print_line(f"  {line}")
 
 
 @types.command("list")
-@_JSON
+@json_option
 def list_types(*, as_json: bool) -> None:
     """List the types that need no rule, each with the reason why it is safe."""
     rows = [(_name(kind), reason) for kind, reason in PLAIN_REASONS.items()]

@@ -10,7 +10,7 @@ allocated. Neither library is imported here: decoding looks only at what is alre
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ormsgpack
@@ -24,10 +24,11 @@ from sealpoint.errors import (
     UnknownType,
     ValueNotAllowed,
 )
+from sealpoint.limits import Limits
 
 __all__ = [
     "array_parts",
-    "check_dimensions",
+    "check_shape",
     "decode_array",
     "decode_array_scalar",
     "decode_tensor",
@@ -99,19 +100,8 @@ def _checked_shape(shape: object, element_bytes: int, session: Unpacker) -> int:
     """The length in bytes that a shape asks for, if the shape is within bounds."""
     if type(shape) is not list or any(type(side) is not int or side < 0 for side in shape):
         raise BytesMalformed("array: expected a shape of whole numbers")
-    limits = session.limits
-    if len(shape) > limits.array_dimensions_max:
-        raise DecodeLimitExceeded(
-            f"array: expected at most {limits.array_dimensions_max} dimensions "
-            f"(array_dimensions_max), found {len(shape)}"
-        )
-    if (
-        math.prod(max(side, 1) for side in shape) * max(element_bytes, 1)
-        > limits.array_elements_max
-    ):
-        raise DecodeLimitExceeded(
-            f"array: expected at most {limits.array_elements_max} elements (array_elements_max)"
-        )
+    if (fault := _shape_fault(shape, session.limits)) is not None:
+        raise DecodeLimitExceeded(fault)
     return math.prod(shape) * element_bytes
 
 
@@ -193,17 +183,29 @@ def array_parts(array: Any) -> tuple[bytes, memoryview]:
     return header, numpy.ascontiguousarray(array).reshape(-1).view("u1").data
 
 
-def check_dimensions(dimensions: int, session: Packer) -> None:
-    """Refuse an array that could not be read back."""
-    if dimensions > session.limits.array_dimensions_max:
-        raise EncodeLimitExceeded(
-            f"array: expected at most {session.limits.array_dimensions_max} dimensions "
-            f"(array_dimensions_max), found {dimensions}"
+def _shape_fault(shape: Sequence[int], limits: Limits) -> str | None:
+    if len(shape) > limits.array_dimensions_max:
+        return (
+            f"array: expected at most {limits.array_dimensions_max} dimensions "
+            f"(array_dimensions_max), found {len(shape)}"
         )
+    elements = math.prod(max(side, 1) for side in shape)
+    if elements > limits.array_elements_max:
+        return (
+            f"array: expected at most {limits.array_elements_max} elements "
+            f"(array_elements_max), found {elements}"
+        )
+    return None
+
+
+def check_shape(shape: Sequence[int], session: Packer) -> None:
+    """Refuse an array that could not be read back."""
+    if (fault := _shape_fault(shape, session.limits)) is not None:
+        raise EncodeLimitExceeded(fault)
 
 
 def _encode_array(value: Any, session: Packer) -> bytes:
-    check_dimensions(value.ndim, session)
+    check_shape(value.shape, session)
     header, raw = array_parts(value)
     return header + session.pack(raw)
 
@@ -251,7 +253,9 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
     element = str(tensor.dtype).removeprefix("torch.")
     plain = tensor.layout is torch.strided and not tensor.is_quantized and not tensor.is_nested
     if not plain or element not in _TENSOR_ELEMENTS:
-        raise ValueNotAllowed(f"torch tensor: expected a dense tensor of numbers, found {element}")
+        raise ValueNotAllowed(
+            f"torch tensor: expected a dense tensor of numbers, found {element} as {tensor.layout}"
+        )
     if tensor.device.type != "cpu":
         raise ValueNotAllowed(
             f"torch tensor: expected it on the CPU, found it on {tensor.device}",
@@ -270,7 +274,7 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
 
 
 def _encode_tensor(value: Any, session: Packer) -> bytes:
-    check_dimensions(value.ndim, session)
+    check_shape(value.shape, session)
     header, raw = tensor_parts(value)
     return header + session.pack(raw)
 

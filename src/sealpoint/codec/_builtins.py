@@ -37,7 +37,7 @@ PLAIN_REASONS: dict[type, str] = {
     bytearray: "raw bytes; comes back as bytes",
     memoryview: "raw bytes; comes back as bytes",
     list: "holds only allowed values",
-    dict: "string keys, whose hash is keyed per process; holds only allowed values",
+    dict: "string keys, whose hash is keyed per process; other keys are checked",
 }
 """Types that need no extension, each with its reason."""
 

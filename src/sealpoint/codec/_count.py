@@ -8,11 +8,12 @@ but there the decoder stops: everything it built until then was counted.
 """
 
 import re
+from collections.abc import Iterable
 
 from sealpoint.codec._rules import HEAD_BYTES
 from sealpoint.codec._wire import FIXED_EXTENSIONS, SIZED_EXTENSIONS, Tag
 
-__all__ = ["count_nodes"]
+__all__ = ["NodeBudget", "count_nodes"]
 
 # What follows the first byte: so many bytes ...
 _FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
@@ -30,6 +31,35 @@ _OPAQUE = frozenset(
         *(Tag.ARRAY, Tag.ARRAY_SCALAR, Tag.TENSOR),
     }
 )
+
+
+class NodeBudget:
+    """How many objects a value may still hold, over all its parts.
+
+    Bytes bound objects, so nothing is counted until the bytes alone could be too many.
+    """
+
+    __slots__ = ("_left", "_uncounted", "_uncounted_bytes")
+
+    def __init__(self, nodes_max: int) -> None:
+        self._left = nodes_max
+        self._uncounted: list[bytes] = []
+        self._uncounted_bytes = 0
+
+    def charge(self, parts: Iterable[bytes]) -> bool:
+        """Account for the objects in `parts`; whether the budget holds them."""
+        for part in parts:
+            self._uncounted.append(part)
+            self._uncounted_bytes += len(part)
+        if self._uncounted_bytes <= self._left:
+            return True
+        for part in self._uncounted:
+            self._left -= count_nodes(part, self._left)
+            if self._left < 0:
+                return False
+        self._uncounted.clear()
+        self._uncounted_bytes = 0
+        return True
 
 
 def count_nodes(data: bytes, nodes_max: int) -> int:

@@ -22,7 +22,7 @@ from ormsgpack import unpackb
 
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import DECODERS
-from sealpoint.codec._count import count_nodes
+from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
@@ -60,8 +60,6 @@ class Decoding:
         "_error",
         "_nodes",
         "_tables",
-        "_uncounted",
-        "_uncounted_bytes",
         "_walks_depth",
         "limits",
     )
@@ -72,9 +70,7 @@ class Decoding:
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
-        self._nodes = 0
-        self._uncounted: list[bytes] = []
-        self._uncounted_bytes = 0
+        self._nodes = NodeBudget(limits.value_nodes_max)
         self._error: BaseException | None = None
         self.limits = limits
 
@@ -99,23 +95,12 @@ class Decoding:
         return self._hook(tag, payload)
 
     def charge(self, data: bytes) -> None:
-        """Account for the objects in `data` before any is built.
-
-        Bytes bound objects, so nothing is counted until the bytes alone could be too many.
-        """
-        nodes_max = self.limits.value_nodes_max
-        self._uncounted.append(data)
-        self._uncounted_bytes += len(data)
-        if self._nodes + self._uncounted_bytes <= nodes_max:
-            return
-        for each in self._uncounted:
-            self._nodes += count_nodes(each, nodes_max - self._nodes)
-            if self._nodes > nodes_max:
-                raise DecodeLimitExceeded(
-                    f"value: expected at most {nodes_max} objects (value_nodes_max), found more"
-                )
-        self._uncounted.clear()
-        self._uncounted_bytes = 0
+        """Account for the objects in `data` before any is built."""
+        if not self._nodes.charge([data]):
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self.limits.value_nodes_max} objects "
+                "(value_nodes_max), found more"
+            )
 
     def unpack(self, payload: bytes | memoryview) -> Any:
         """Decode the payload of an extension, or the whole value."""
@@ -196,7 +181,10 @@ class Decoding:
     def _named(self, exc: BaseException, tag: int) -> BaseException:
         """Our own error for what Python's constructors refuse; every other one stays itself."""
         if tag not in _TABLE:
-            return UnknownType(f"extension: expected a known tag, found {tag}")
+            return UnknownType(
+                f"extension: expected a known tag, found {tag}",
+                hint="The format has no such tag: do not use these bytes.",
+            )
         if isinstance(exc, RecursionError):
             return DecodeLimitExceeded("value: expected less nesting than the interpreter allows")
         if isinstance(exc, ValueError | TypeError | ArithmeticError | LookupError | struct.error):

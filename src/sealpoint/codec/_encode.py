@@ -14,8 +14,9 @@ from typing import Any
 import ormsgpack
 from ormsgpack import Ext, Fragment, packb
 
-from sealpoint.codec._arrays import array_parts, check_dimensions, find_encoder, tensor_parts
+from sealpoint.codec._arrays import array_parts, check_shape, find_encoder, tensor_parts
 from sealpoint.codec._builtins import ENCODERS
+from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
@@ -42,11 +43,12 @@ _SURROGATES = ("\ud800", "\udfff")
 class Encoding:
     """One value on its way to bytes. Used once, by one thread."""
 
-    __slots__ = ("_costly", "_depth", "_rules", "culprit", "error", "limits")
+    __slots__ = ("_costly", "_depth", "_nodes", "_rules", "culprit", "error", "limits")
 
     def __init__(self, rules: Mapping[type, TypeRule], limits: Limits) -> None:
         self._rules = rules
         self._costly = 0
+        self._nodes = NodeBudget(limits.value_nodes_max)
         self._depth = 0
         self.limits = limits
         self.error: BaseException | None = None
@@ -60,6 +62,7 @@ class Encoding:
             EncodeError: A type or value is not allowed, or a limit is exceeded.
         """
         data = self._large(value) or self._plain(value)
+        self._charge([data])
         if len(data) > self.limits.value_bytes_max:
             raise EncodeLimitExceeded(
                 f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
@@ -74,7 +77,7 @@ class Encoding:
         if found is None or found[0] not in parts:
             return None
         try:
-            check_dimensions(value.ndim, self)
+            check_shape(value.shape, self)
             header, raw = parts[found[0]](value)
         except EncodeError:
             self.culprit = value
@@ -84,6 +87,13 @@ class Encoding:
         inner = bytes_header(len(raw))
         size = len(header) + len(inner) + len(raw)
         return b"".join((extension_header(found[0], size), header, inner, raw))
+
+    def _charge(self, parts: Sequence[bytes]) -> None:
+        if not self._nodes.charge(parts):
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.value_nodes_max} objects "
+                "(value_nodes_max), found more"
+            )
 
     def pack(self, value: Any) -> bytes:
         """Encode the payload of an extension."""
@@ -171,7 +181,7 @@ class Encoding:
             return packb(value, self._hook, OPTIONS)
         except ormsgpack.MsgpackEncodeError:
             if self.error is not None:
-                raise self.error from None
+                raise self.error from self.error.__cause__
         try:
             self._check_depth(value, 0)
             return self._rewritten(value)

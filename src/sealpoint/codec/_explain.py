@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explaining a value: every type in it, whether it may be saved, and the line that allows it."""
 
+import functools
 import re
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,18 @@ __all__ = ["Explanation", "TypeUse", "allow_line", "explain"]
 _REASONS = {kind: builtin.reason for builtin in reversed(BUILTINS) for kind in builtin.types}
 _REASONS |= PLAIN_REASONS
 _ARRAY_REASON = "raw bytes with checked type, shape and length"
+_CODE = (
+    type,
+    types.BuiltinFunctionType,
+    types.CodeType,
+    types.CoroutineType,
+    types.FunctionType,
+    types.GeneratorType,
+    types.MethodType,
+    types.ModuleType,
+    functools.partial,
+)
+_RESOURCE_MODULES = ("_asyncio", "_io", "_thread", "asyncio", "sqlite3", "ssl", "threading")
 _CONTAINERS = (tuple, set, frozenset, dict, list)
 
 
@@ -54,23 +68,27 @@ class Explanation:
     """Every type in a value, those that are not allowed first."""
 
     types: tuple[TypeUse, ...]
+    fault: str | None
+    """What keeps the value from being saved although every type in it is allowed: a limit."""
 
     @property
     def allowed(self) -> bool:
         """Whether the whole value can be saved as it is."""
-        return all(use.allowed for use in self.types)
+        return self.fault is None and all(use.allowed for use in self.types)
 
     @property
     def lines(self) -> tuple[str, ...]:
         """What to do, one line each: for a missing rule, the exact line to write."""
-        return tuple(use.detail for use in self.types if not use.allowed)
+        lines = [use.detail for use in self.types if not use.allowed]
+        return tuple(lines if self.fault is None else [*lines, self.fault])
 
     def __str__(self) -> str:
-        return "\n".join(
+        lines = [
             f"{'allowed' if use.allowed else 'REFUSED'}  {use.type_name}  x{use.count}  "
             f"{use.path}  {use.detail}"
             for use in self.types
-        )
+        ]
+        return "\n".join(lines if self.fault is None else [*lines, f"REFUSED  {self.fault}"])
 
 
 def _type_name(kind: type) -> str:
@@ -102,7 +120,12 @@ def _trial_rule(kind: type) -> TypeRule | None:
 
 
 def allow_line(kind: type) -> str:
-    """The exact line that allows a type."""
+    """The exact line that allows a type, or what to do about one that no line can allow."""
+    if issubclass(kind, _CODE) or kind.__module__ in _RESOURCE_MODULES:
+        return (
+            f"{_type_name(kind)} is code or an open resource, which cannot be saved: "
+            "save what finds it again, such as a name"
+        )
     functions = "" if _trial_rule(kind) is not None else ", encode=..., decode=..."
     line = f'registry.allow({kind.__qualname__}, name="{_suggested_name(kind)}"{functions})'
     top = kind.__qualname__.partition(".")[0]
@@ -131,7 +154,13 @@ def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Expla
             detail=fault or use.detail,
         )
     ordered = sorted(uses.values(), key=lambda use: (use.allowed, use.type_name))
-    return Explanation(types=tuple(ordered))
+    fault = None
+    if all(use.allowed for use in ordered):
+        try:
+            Encoding(rules, limits).run(value)
+        except EncodeError as exc:
+            fault = f"{exc} ({exc.hint})"
+    return Explanation(types=tuple(ordered), fault=fault)
 
 
 class _RulesAndTrials(dict[type, TypeRule]):

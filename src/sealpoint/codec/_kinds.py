@@ -83,21 +83,30 @@ def shape_of(kind: str, annotations: Mapping[str, Any]) -> bytes:
     return shape_digest(kind, ((name, annotation_text(hint)) for name, hint in annotations.items()))
 
 
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
 def check_fields(body: Body, names: tuple[str, ...], length: int) -> dict[str, Any]:
     """The fields of a body of `length` parts, if they are exactly `names` in order."""
     fields = body[0] if type(body) is list and len(body) == length else None
     if type(fields) is dict and tuple(fields) == names:
         return fields
-    found = ", ".join(map(repr, fields)) if type(fields) is dict else "no fields"
-    raise BytesMalformed(f"fields: expected {', '.join(map(repr, names))}, found {found[:200]}")
+    raise BytesMalformed(f"fields: expected {_listed(names)}, found others, or another order")
 
 
 def in_order(fields: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     """What an upgrade returned, in declared order; missing or unknown fields are refused."""
     if type(fields) is not dict or set(fields) != set(names):
-        found = ", ".join(map(repr, fields)) if type(fields) is dict else type(fields).__name__
-        message = f"upgrade: expected the fields {', '.join(map(repr, names))}, found {found[:200]}"
-        raise RuleFailed(message)
+        found = type(fields).__name__
+        if type(fields) is dict:
+            missing = [name for name in names if name not in fields]
+            others = len(fields) - len(names) + len(missing)
+            found = f"{_listed(missing) or 'none'} missing and {others} unknown"
+        raise RuleFailed(
+            f"upgrade: expected the fields {_listed(names)}, found {found}",
+            hint="An upgrade returns all fields of the next version, and no others.",
+        )
     return {name: fields[name] for name in names}
 
 
@@ -142,7 +151,8 @@ class FieldsKind:
         self._key_safe = validate or generated_hash(cls)
         self.shape = shape_of(kind, annotations)
         self.opening = array_header(1) + map_header(len(self._names))
-        _check_bare(cls)
+        if not validate:
+            _check_bare(cls)
 
     def take(self, value: Any) -> Body:
         if self._set_fields is not None and tuple(attributes := value.__dict__) == self._names:
@@ -358,7 +368,10 @@ class PairKind:
         value = run_application(self._decode, body[0])
         if type(value) is not self._cls:
             found = type(value).__qualname__
-            raise RuleFailed(f"decode function: expected {self._cls.__qualname__}, found {found}")
+            raise RuleFailed(
+                f"decode function: expected {self._cls.__qualname__}, found {found}",
+                hint="The rule's decode= function must return an object of exactly the class.",
+            )
         return value
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002

@@ -8,6 +8,7 @@ data and the built-in types, and nothing else. See `docs/formats/values.md` for 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
+from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
@@ -147,7 +148,7 @@ class Registry:
         return cls
 
     def _add(self, rule: TypeRule) -> None:
-        if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS:
+        if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):
             raise RuleInvalid(
                 f"rule {rule.name!r}: expected an application type, found {rule.cls.__qualname__}, "
                 "which is built in"
@@ -235,5 +236,6 @@ class Registry:
         path = find_path(value, culprit, self._tables.by_type)
         hint = error.hint
         if isinstance(error, TypeNotAllowed):
-            hint = f"Write: {allow_line(type(culprit))}"
+            line = allow_line(type(culprit))
+            hint = f"Write: {line}" if line.startswith("registry.") else line
         return type(error)(f"{path}: {error.message}", hint=hint)

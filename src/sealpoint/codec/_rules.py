@@ -8,7 +8,7 @@ application made and can do nothing else.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -73,14 +73,14 @@ class TypeRule:
     cls: type
     name: str
     version: int
-    kind: Kind
-    upgrade: Mapping[int, Upgrade]
-    head: bytes
-    opening: bytes
+    kind: Kind = field(repr=False)
+    upgrade: Mapping[int, Upgrade] = field(repr=False)
+    head: bytes = field(repr=False)
+    opening: bytes = field(repr=False)
     """What the body begins with: array header, then (for fields) map header."""
-    marked: bytes
+    marked: bytes = field(repr=False)
     """The header of an array with room for one more part than the body has."""
-    build: Callable[[Body], Any]
+    build: Callable[[Body], Any] = field(repr=False)
     """The kind's own `build`."""
 
     def upgraded(self, version: int, body: Body) -> Body:
@@ -189,6 +189,12 @@ def _choose_kind(
         return PairKind(cls, encode=encode, decode=decode, validate=validate)
     if encode is not None or decode is not None:
         raise RuleInvalid(f"rule {name!r}: expected both encode= and decode=, found one of them")
+    if hasattr(cls, "__del__") and not validate:
+        raise RuleInvalid(
+            f"rule {name!r}: expected a class without __del__, which would run on fields that "
+            f"data chose, found {cls.__qualname__}",
+            hint="Give the rule validate=True, or encode= and decode= functions.",
+        )
     if issubclass(cls, Enum):
         return EnumKind(cls, validate=validate)
     if issubclass(cls, msgspec.Struct):

@@ -254,6 +254,7 @@ def encode_address(value: Any, session: Packer) -> bytes:
     if kind in _PLAIN_ADDRESSES:
         data: bytes = value.packed
         if scope is not None:
+            session.costly()
             text = scope.encode("utf-8", "surrogatepass")
             if (fault := _text_within(len(text), session.limits, "IPv6 scope")) is not None:
                 raise EncodeLimitExceeded(fault)

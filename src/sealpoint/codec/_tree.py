@@ -81,9 +81,12 @@ class TreeEncoding(Encoding):
         """
         self._check_whole(value)
         data = self._node(value)
+        self._charge([data])
         if len(data) > _SPLIT_BYTES_BYTES:
             data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
-        return self._put(data)
+        root = self._put(data)
+        _id_bytes(root, "put")
+        return root
 
     def pack(self, value: Any) -> bytes:
         """Encode the payload of an extension, with references for what is long in it."""
@@ -154,12 +157,14 @@ class TreeEncoding(Encoding):
         """A container of encoded members, as a reference if it is long."""
         if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
+        self._charge(parts)
         return self._reference(stream, len(parts), cut_members(parts, self._seed))
 
     def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
         """A container that is encoded whole, as a reference if it is long."""
         if len(data) <= _SPLIT_MEMBERS_BYTES:
             return data
+        self._charge([data])
         body = memoryview(data)[len(header) :]
         return self._reference(stream, count, cut_bytes(body, self._seed))
 
@@ -183,10 +188,9 @@ class TreeEncoding(Encoding):
         ids: list[bytes] = []
         for chunk in chunks:
             total += len(chunk)
-            if len(chunk) > self.limits.blob_bytes_max:
-                ids.extend(map(self._put_blob, cut_bytes(chunk, self._seed)))
-            else:
-                ids.append(self._put_blob(chunk))
+            size = self.limits.blob_bytes_max
+            pieces = (chunk[start : start + size] for start in range(0, len(chunk), size))
+            ids.extend(map(self._put_blob, pieces))
         self._expanded_bytes += total
         if self._expanded_bytes > self.limits.value_bytes_max:
             raise EncodeLimitExceeded(
@@ -197,6 +201,11 @@ class TreeEncoding(Encoding):
         while len(ids) > _INLINE_IDS:
             ids = list(map(self._put_blob, cut_ids(ids)))
             levels += 1
+        if levels > self.limits.tree_levels_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.tree_levels_max} index levels "
+                f"(tree_levels_max), found {levels}"
+            )
         fields = _REFERENCE.pack(stream, levels, count, total)
         return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
 

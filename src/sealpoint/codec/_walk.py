@@ -16,6 +16,8 @@ __all__ = ["ROOT", "find_path", "members_of", "walk"]
 
 ROOT = "state"
 _KEY_CHARS_MAX = 40
+_PATH_CHARS_MAX = 200
+_ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 
 _Rules = Mapping[type, TypeRule]
 
@@ -66,16 +68,17 @@ def _fields_of(value: Any, rule: TypeRule) -> Iterator[tuple[str, Any]]:
 
 
 def walk(value: Any, rules: _Rules) -> Iterator[tuple[str, Any]]:
-    """Every object in a value with its path, parents first, each object once."""
+    """Every object in a value with its path, parents first; what holds others, once."""
     seen: set[int] = set()
     kept: list[Any] = []  # objects made on the way must live, or another would get their identity
     waiting: list[tuple[str, Any]] = [(ROOT, value)]
     while waiting:
         path, found = waiting.pop()
-        if id(found) in seen:
-            continue
-        seen.add(id(found))
-        kept.append(found)
+        if type(found) not in _ATOMS:
+            if id(found) in seen:
+                continue
+            seen.add(id(found))
+            kept.append(found)
         yield path, found
         waiting.extend(
             (path + step, member) for step, member in reversed(list(members_of(found, rules)))
@@ -87,7 +90,13 @@ def find_path(value: Any, culprit: Any, rules: _Rules) -> str:
     first_of_type = None
     for path, found in walk(value, rules):
         if found is culprit:
-            return path
+            return _shortened(path)
         if first_of_type is None and type(found) is type(culprit):
             first_of_type = path
-    return first_of_type or ROOT
+    return _shortened(first_of_type or ROOT)
+
+
+def _shortened(path: str) -> str:
+    if len(path) <= _PATH_CHARS_MAX:
+        return path
+    return f"{path[: _PATH_CHARS_MAX // 2]} ... {path[-_PATH_CHARS_MAX // 2 :]}"
