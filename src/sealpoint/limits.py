@@ -19,10 +19,10 @@ _KIB = 1024
 _MIB = 1024 * _KIB
 
 ENCODE_DEPTH_MAX = 255
-"""Lists and dicts nested in one another, within one extension, that the encoder's engine writes."""
+"""Lists and dicts nested in one another, within one extension, that a writer may write."""
 
 DECODE_DEPTH_MAX = 1023
-"""The same for the decoder's engine; it reads everything the encoder can write."""
+"""The same for a reader, outside of all extensions; inside of them it is as for a writer."""
 
 BLOB_BYTES_LEAST = 64 * _KIB
 """The least that `blob_bytes_max` may be: what a small state takes as one blob must fit."""
@@ -41,7 +41,7 @@ class Limits:
     depth_max: int = ENCODE_DEPTH_MAX
     """Lists and dicts nested in one another; a lower bound is checked by walking each value."""
 
-    extension_depth_max: int = 32
+    extension_depth_max: int = 24
     """Values that are not plain (a tuple, a set, an application type) nested in one another."""
 
     costly_values_max: int = 64 * _KIB
@@ -50,6 +50,9 @@ class Limits:
 
     colliding_keys_max: int = 16
     """Keys of one dict or members of one set that share one hash."""
+
+    key_probes_max: int = 24
+    """Probes for each key, on average, that building a large dict or set may take."""
 
     int_bytes_max: int = 64 * _KIB
     """One integer beyond 64 bits."""
@@ -78,7 +81,7 @@ class Limits:
     tree_levels_max: int = 12
     """Index levels above the chunks of one split container or byte string."""
 
-    reference_depth_max: int = 8
+    reference_depth_max: int = 4
     """Split containers nested in one another."""
 
     def fault(self) -> str | None:

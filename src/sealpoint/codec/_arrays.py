@@ -40,9 +40,10 @@ Raw = bytes | memoryview
 Spec = str | list[Any]
 
 _ELEMENT = re.compile(
-    r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S\d{1,9}|[<>]U\d{1,9}"
+    r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,8}"
     r"|[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 )
+_EMPTY_BYTES, _EMPTY_TEXT = "|S0", "<U0"  # scalars only: numpy makes no arrays of them
 _CODE_POINT_MAX = 0x10FFFF
 _TENSOR_ELEMENTS = {
     name: size
@@ -225,6 +226,9 @@ def decode_array(payload: Raw, session: Unpacker) -> Any:
 
 def _encode_array_scalar(value: Any, session: Packer) -> bytes:
     numpy = _loaded("numpy")
+    if value.dtype.itemsize == 0 and type(value) in (numpy.bytes_, numpy.str_):
+        spec: Spec = _EMPTY_BYTES if type(value) is numpy.bytes_ else _EMPTY_TEXT
+        return _framed([spec]) + session.pack(b"")
     spec = _spec_of(value.dtype, numpy)
     if _dtype_of(spec, numpy).type is not type(value):
         raise ValueNotAllowed(
@@ -238,11 +242,11 @@ def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
     """A numpy scalar."""
     numpy = _loaded("numpy")
     (spec,), rest = _unframed(payload, 1)
+    if spec in (_EMPTY_BYTES, _EMPTY_TEXT):
+        _checked_raw(rest, 0, session)
+        return numpy.bytes_() if spec == _EMPTY_BYTES else numpy.str_()
     dtype = _dtype_of(spec, numpy)
-    raw = _checked_raw(rest, dtype.itemsize, session)
-    if len(raw) == 0:
-        return dtype.type()
-    array = numpy.frombuffer(raw, dtype).copy()
+    array = numpy.frombuffer(_checked_raw(rest, dtype.itemsize, session), dtype).copy()
     _check_elements(array, numpy)
     return array[0]
 

@@ -9,7 +9,7 @@ flooding and against application code in `__hash__` before they go into a table.
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from sealpoint.codec._session import Packer, Unpacker
 from sealpoint.errors import BytesMalformed, UnknownType, ValueNotAllowed
@@ -53,6 +53,7 @@ FACTORIES: dict[int, Callable[[], Any] | None] = {
 }
 """The default factories that a defaultdict may have, by code: builtin, and without arguments."""
 
+_Members = TypeVar("_Members", set[Any], frozenset[Any])
 _FACTORY_CODES = {factory: code for code, factory in FACTORIES.items()}
 
 
@@ -76,17 +77,18 @@ def decode_tuple(data: bytes, session: Unpacker) -> tuple[Any, ...]:
 def encode_set(value: Iterable[Any], session: Packer) -> bytes:
     """The members in the order of their encodings."""
     members = list(value)
-    session.check_keys(members)
+    session.check_keys(members, in_set=True)
     return session.pack_items(sorted(map(session.pack, members)))
 
 
 encode_frozenset = encode_set
 
 
-def _distinct(items: list[Any], session: Unpacker, what: str) -> set[Any]:
+def _distinct(items: list[Any], session: Unpacker, build: type[_Members]) -> _Members:
+    what = build.__name__
     if items:
-        session.check_keys(items)
-    members = set(items)
+        session.check_keys(items, in_set=True)
+    members = build(items)
     if len(members) != len(items):
         raise BytesMalformed(f"{what}: expected distinct members, found one twice")
     return members
@@ -94,12 +96,12 @@ def _distinct(items: list[Any], session: Unpacker, what: str) -> set[Any]:
 
 def decode_set(data: bytes, session: Unpacker) -> set[Any]:
     """The set that `encode_set` wrote."""
-    return _distinct(_unpack_list(data, session, "set"), session, "set")
+    return _distinct(_unpack_list(data, session, "set"), session, set)
 
 
 def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
     """The frozenset that `encode_frozenset` wrote."""
-    return frozenset(_distinct(_unpack_list(data, session, "frozenset"), session, "frozenset"))
+    return _distinct(_unpack_list(data, session, "frozenset"), session, frozenset)
 
 
 def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:

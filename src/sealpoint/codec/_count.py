@@ -11,24 +11,24 @@ import re
 from collections.abc import Iterable
 
 from sealpoint.codec._rules import HEAD_BYTES
-from sealpoint.codec._wire import FIXED_EXTENSIONS, SIZED_EXTENSIONS, Tag
+from sealpoint.codec._wire import (
+    COUNTED,
+    FIXED,
+    FIXED_EXTENSIONS,
+    SIZED,
+    SIZED_EXTENSIONS,
+    Tag,
+)
 
 __all__ = ["NodeBudget", "count_nodes"]
 
-# What follows the first byte: so many bytes ...
-_FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
-# ... a length of so many bytes and then as much content ...
-_SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
-# ... or a count of so many bytes and then members, which count themselves.
-_COUNTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 # Objects of a single byte, and the headers of short arrays and maps.
 _SINGLE = re.compile(rb"[\x00-\xa0\xc0-\xc3\xe0-\xff]+")
 
-_OPAQUE = frozenset(
+_HOLDING_VALUES = frozenset(
     {
-        *(Tag.REFERENCE, Tag.BIG_INT, Tag.COMPLEX, Tag.DATETIME, Tag.DATE, Tag.TIME),
-        *(Tag.TIMEDELTA, Tag.DECIMAL, Tag.UUID, Tag.PATH, Tag.ADDRESS, Tag.ZONE),
-        *(Tag.ARRAY, Tag.ARRAY_SCALAR, Tag.TENSOR),
+        *(Tag.TYPED, Tag.SURROGATE_TEXT, Tag.PAIRS, Tag.TUPLE, Tag.SET, Tag.FROZENSET),
+        *(Tag.FRACTION, Tag.DEQUE, Tag.ORDERED_DICT, Tag.DEFAULT_DICT, Tag.RANGE, Tag.SLICE),
     }
 )
 
@@ -75,13 +75,13 @@ def count_nodes(data: bytes, nodes_max: int) -> int:
         nodes += 1
         if 0xA1 <= first <= 0xBF:
             place += 1 + (first & 31)
-        elif first in _FIXED:
-            place += 1 + _FIXED[first]
-        elif first in _SIZED:
-            start = place + 1 + _SIZED[first]
+        elif first in FIXED:
+            place += 1 + FIXED[first]
+        elif first in SIZED:
+            start = place + 1 + SIZED[first]
             place = start + int.from_bytes(data[place + 1 : start], "big")
-        elif first in _COUNTED:
-            place += 1 + _COUNTED[first]
+        elif first in COUNTED:
+            place += 1 + COUNTED[first]
         else:
             place = _past_extension(data, place)
     return nodes
@@ -94,7 +94,7 @@ def _past_extension(data: bytes, place: int) -> int:
     size = FIXED_EXTENSIONS.get(first) or int.from_bytes(data[place + 1 : place + 1 + width], "big")
     start = place + 2 + width
     tag = data[start - 1] if start <= len(data) else 0
-    if tag in _OPAQUE:
+    if tag not in _HOLDING_VALUES:
         return start + size
     if tag == Tag.TYPED and start < len(data):
         return start + HEAD_BYTES + data[start]

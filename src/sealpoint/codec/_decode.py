@@ -23,17 +23,21 @@ from ormsgpack import unpackb
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import NodeBudget
+from sealpoint.codec._depth import may_be_deep
 from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
-from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
+from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
 
 __all__ = ["Decoding", "RuleTables"]
 
 _MARK = int.from_bytes(os.urandom(8), "big") | 1 << 63
 _MARK_ENCODED = b"\xcf" + _MARK.to_bytes(8, "big")
 _PAIR = b"\x92"
+# Arrays around a payload, as many as leave the engine what a writer may nest (and our own array).
+_GUARD = b"\x91"
+_GUARDS = DECODE_DEPTH_MAX - ENCODE_DEPTH_MAX - 1
 _OPTIONS = ormsgpack.OPT_DATETIME_AS_TIMESTAMP_EXT
 _TYPED = int(Tag.TYPED)
 _UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
@@ -58,6 +62,7 @@ class Decoding:
         "_depth",
         "_depth_max",
         "_error",
+        "_free_depth",
         "_nodes",
         "_tables",
         "_walks_depth",
@@ -69,6 +74,7 @@ class Decoding:
         self._costly = 0
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
+        self._free_depth = 1
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
         self._nodes = NodeBudget(limits.value_nodes_max)
         self._error: BaseException | None = None
@@ -89,7 +95,7 @@ class Decoding:
         leading = leading_extension(data)
         if leading is None or leading[0] == TIMESTAMP % 256:
             return self.unpack(data)
-        self._depth = 1
+        self._depth, self._free_depth = 1, 2
         tag, start = leading
         payload = memoryview(data)[start:] if tag in _UNCOPIED_TAGS else data[start:]
         return self._hook(tag, payload)
@@ -104,7 +110,10 @@ class Decoding:
 
     def unpack(self, payload: bytes | memoryview) -> Any:
         """Decode the payload of an extension, or the whole value."""
-        return self._parts(_PAIR + payload + _MARK_ENCODED)[0]
+        (value,) = self._parts(_PAIR + payload + _MARK_ENCODED)
+        if self._walks_depth:
+            self._check_depth(value, 0)
+        return value
 
     def _parts(self, marked: bytes) -> list[Any]:
         """Decode an array whose last member must be the mark, and drop that."""
@@ -114,19 +123,22 @@ class Decoding:
                 f"value: expected at most {self.limits.extension_depth_max} extensions in one "
                 "another (extension_depth_max), found more"
             )
+        guards = 0
+        if self._depth > self._free_depth and len(marked) > ENCODE_DEPTH_MAX:
+            guards = _GUARDS if may_be_deep(marked) else 0
         try:
-            parts: list[Any] = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
+            parts: Any = unpackb(_GUARD * guards + marked, ext_hook=self._hook, option=_OPTIONS)
         except ormsgpack.MsgpackDecodeError as exc:
             if self._error is not None:
                 raise self._error from self._error.__cause__
             raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
+        for _ in range(guards):
+            (parts,) = parts
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: expected its end, found more bytes")
-        if self._walks_depth:
-            self._check_depth(parts, -1)
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
-        return parts
+        return parts  # type: ignore[no-any-return]
 
     def costly(self) -> None:
         """Count a value that costs much more than its bytes."""
@@ -137,11 +149,11 @@ class Decoding:
                 "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
             )
 
-    def check_keys(self, keys: Sequence[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """Refuse keys before they are hashed into a table."""
         if (fault := key_fault(keys, self._hashed)) is not None:
             raise BytesMalformed(fault)
-        if (fault := collision_fault(keys, self.limits.colliding_keys_max)) is not None:
+        if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise DecodeLimitExceeded(fault)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
@@ -206,7 +218,10 @@ class Decoding:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
             # As in `unpack`, with the mark as one more part of the body itself.
-            return rule.build(self._parts(rule.marked + payload[size + 1 :] + _MARK_ENCODED))
+            body = self._parts(rule.marked + payload[size + 1 :] + _MARK_ENCODED)
+            if self._walks_depth:
+                self._check_depth(body, 0)
+            return rule.build(body)
         except DecodeError as exc:
             exc.within.append(rule.name)
             raise

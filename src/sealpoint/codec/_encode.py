@@ -130,11 +130,11 @@ class Encoding:
                 "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
             )
 
-    def check_keys(self, keys: Sequence[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """Refuse keys that could not be read back without running application code."""
         if (fault := key_fault(keys, self._hashed)) is not None:
             raise ValueNotAllowed(fault)
-        if (fault := collision_fault(keys, self.limits.colliding_keys_max)) is not None:
+        if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise EncodeLimitExceeded(fault)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:

@@ -203,7 +203,9 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
         elif type(value) not in _CONTAINERS:
             _Shallow(rules, limits).run(value)
         elif type(value) is not list and type(value) is not tuple:
-            Encoding(rules, limits).check_keys(list(value))
+            Encoding(rules, limits).check_keys(
+                list(value), in_set=isinstance(value, set | frozenset)
+            )
     except EncodeError as exc:
         return f"{exc} ({exc.hint})"
     return None

@@ -8,9 +8,10 @@ also predictable, so that a few kilobytes of chosen keys can keep a process busy
 equal hashes are counted before any table is built.
 """
 
+import inspect
 import ipaddress
+import operator
 import types
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -20,6 +21,9 @@ from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
+
+from sealpoint.codec._probes import dict_is_slow, set_is_slow
+from sealpoint.limits import Limits
 
 __all__ = ["collision_fault", "generated_hash", "key_fault"]
 
@@ -54,14 +58,26 @@ _ATOMS = _UNPREDICTABLE | {
 }
 _NESTED = {tuple: iter, frozenset: iter, slice: lambda value: (value.start, value.stop, value.step)}
 
+# The square of this many probes is still cheap; larger tables are played through first.
+_UNPROBED_KEYS = 1024
+
 _GENERATED_FILES = ("<string>", "<attrs generated")
 _GENERATED_MODULES = ("pydantic._internal.", "enum", "msgspec")
 
 
-def generated_hash(cls: type) -> bool:
-    """Whether hashing and comparing a `cls` runs no code that the application wrote."""
-    if cls.__hash__ is None:
+def generated_hash(cls: type, fields: Iterable[str] = ()) -> bool:
+    """Whether hashing and comparing a `cls` runs no code that the application wrote.
+
+    A generated hash reads the fields, so nothing of the application's may stand between.
+    """
+    reads: object = cls.__getattribute__
+    hashes: object = cls.__hash__
+    if hashes is None or not isinstance(reads, types.WrapperDescriptorType):
         return False
+    for name in fields:
+        found = inspect.getattr_static(cls, name, None)
+        if hasattr(type(found), "__get__") and not isinstance(found, types.MemberDescriptorType):
+            return False
     return all(_generated(cls, name) for name in ("__hash__", "__eq__"))
 
 
@@ -98,20 +114,24 @@ def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None
     return None
 
 
-def collision_fault(keys: Sequence[Any], colliding_keys_max: int) -> str | None:
+def collision_fault(keys: Sequence[Any], limits: Limits, *, in_set: bool) -> str | None:
     """Why these keys must not go into one table, or None; their hashes must be safe to call."""
-    if len(keys) <= colliding_keys_max or _UNPREDICTABLE.issuperset(map(type, keys)):
+    most = limits.colliding_keys_max
+    if len(keys) <= most or _UNPREDICTABLE.issuperset(map(type, keys)):
         return None
     hashes = list(map(hash, keys))
-    if len(set(hashes)) == len(hashes):
+    ordered = sorted(hashes)
+    if any(map(operator.eq, ordered, ordered[most:])):
+        return f"dict or set: expected at most {most} keys of one hash (colliding_keys_max)"
+    if len(keys) <= _UNPROBED_KEYS:
         return None
-    most = Counter(hashes).most_common(1)[0][1]
-    if most <= colliding_keys_max:
-        return None
-    return (
-        f"dict or set: expected at most {colliding_keys_max} keys of one hash "
-        f"(colliding_keys_max), found {most}"
-    )
+    is_slow = set_is_slow if in_set else dict_is_slow
+    if is_slow(hashes, limits.key_probes_max):
+        return (
+            f"dict or set: expected at most {limits.key_probes_max} probes for each key "
+            "(key_probes_max), found hashes that need more"
+        )
+    return None
 
 
 def _one_key_fault(key: Any, members: Callable[[Any], Iterable[Any] | None]) -> str | None:

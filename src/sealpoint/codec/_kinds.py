@@ -34,6 +34,7 @@ __all__ = [
     "in_order",
     "run_application",
     "shape_of",
+    "storage_setter",
 ]
 
 Body = list[Any]
@@ -147,8 +148,8 @@ class FieldsKind:
         # Where all fields lie in __dict__, the fields that were decoded become it.
         self._set_fields: Callable[[Any, dict[str, Any]], None] | None = None
         if not self._slots and not presets:
-            self._set_fields = inspect.getattr_static(cls, "__dict__").__set__
-        self._key_safe = validate or generated_hash(cls)
+            self._set_fields = storage_setter(cls, "__dict__")
+        self._key_safe = validate or generated_hash(cls, self._names)
         self.shape = shape_of(kind, annotations)
         self.opening = array_header(1) + map_header(len(self._names))
         if not validate:
@@ -213,6 +214,16 @@ class FieldsKind:
         if not self._key_safe:
             return None
         return () if self._validate else self.take(value)[0].values()
+
+
+def storage_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
+    """What sets a slot, or the `__dict__`, of an object past any `__setattr__`."""
+    for base in cls.__mro__:
+        descriptor = base.__dict__.get(name)
+        if hasattr(descriptor, "__set__"):
+            setter: Callable[[Any, Any], None] = descriptor.__set__
+            return setter
+    raise RuleInvalid(f"{cls.__qualname__}: expected objects that hold {name}")
 
 
 def _check_bare(cls: type) -> None:

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sealpoint.codec._keys import generated_hash
-from sealpoint.codec._kinds import Body, check_fields, in_order, run_application, shape_of
+from sealpoint.codec._kinds import (
+    Body,
+    check_fields,
+    in_order,
+    run_application,
+    shape_of,
+    storage_setter,
+)
 from sealpoint.codec._shape import resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
@@ -31,7 +38,7 @@ class PydanticKind:
         self._private = tuple(cls.__private_attributes__)
         self._allows_extra = cls.model_config.get("extra") == "allow"
         self._validate = validate
-        self._key_safe = validate or generated_hash(cls)
+        self._key_safe = validate or generated_hash(cls, self._names)
         self._bits = {name: 1 << place for place, name in enumerate(self._names)}
         self._all_given = (1 << len(self._names)) - 1
         self._all_names = set(self._names)
@@ -68,10 +75,10 @@ class PydanticKind:
         cls, names, all_given, all_names = self._cls, self._names, self._all_given, self._all_names
         bare = object.__new__
         # pydantic's own storage, written to directly: a model's __setattr__ does not run.
-        set_fields = inspect.getattr_static(cls, "__dict__").__set__
-        set_extra = inspect.getattr_static(cls, "__pydantic_extra__").__set__
-        set_given = inspect.getattr_static(cls, "__pydantic_fields_set__").__set__
-        set_private = inspect.getattr_static(cls, "__pydantic_private__").__set__
+        set_fields = storage_setter(cls, "__dict__")
+        set_extra = storage_setter(cls, "__pydantic_extra__")
+        set_given = storage_setter(cls, "__pydantic_fields_set__")
+        set_private = storage_setter(cls, "__pydantic_private__")
 
         def build(body: Body) -> Any:
             fields, mask, extra, private = body
@@ -99,6 +106,8 @@ class PydanticKind:
     def _check_extra(self, extra: Any) -> None:
         if type(extra) is not dict or not self._allows_extra:
             raise BytesMalformed("extra fields: expected none, since the model allows none")
+        if any(type(name) is not str for name in extra):
+            raise BytesMalformed("extra fields: expected names")
         if not self._all_names.isdisjoint(extra):
             raise BytesMalformed("extra fields: expected other names than the declared ones")
 
@@ -142,7 +151,7 @@ class StructKind:
         self._cls = cls
         self._names: tuple[str, ...] = cls.__struct_fields__
         self._validate = validate
-        self._key_safe = validate or generated_hash(cls)
+        self._key_safe = validate or generated_hash(cls, self._names)
         hints = resolved_annotations(cls)
         self.shape = shape_of("struct", {name: hints.get(name, "") for name in self._names})
         self.opening = array_header(1) + map_header(len(self._names))

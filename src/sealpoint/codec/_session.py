@@ -26,7 +26,7 @@ class Packer(Protocol):
         """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
         ...
 
-    def check_keys(self, keys: Sequence[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """MUST refuse keys whose hash or equality is application code, or that collide."""
         ...
 
@@ -47,6 +47,6 @@ class Unpacker(Protocol):
         """The same promise as `Packer.costly`."""
         ...
 
-    def check_keys(self, keys: Sequence[Any]) -> None:
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """The same promise as `Packer.check_keys`, before a key is put into a dict or set."""
         ...

@@ -131,8 +131,8 @@ def encode_zone(value: tzinfo, _: Packer) -> bytes:
 def decode_zone(data: bytes, _: Unpacker) -> tzinfo:
     """The zone that `encode_zone` wrote."""
     zone = zone_from(data)
-    if zone is None:
-        raise BytesMalformed("zone: expected one of the forms u, o, z, p, found nothing")
+    if zone is None or data[:1] == _ZONE_PYDANTIC:
+        raise BytesMalformed("zone: expected one of the forms u, o, z")
     return zone
 
 

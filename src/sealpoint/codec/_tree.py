@@ -19,7 +19,13 @@ from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding, is_plain_key
 from sealpoint.codec._rules import TypeRule
-from sealpoint.codec._wire import Tag, array_header, leading_extension, map_header
+from sealpoint.codec._wire import (
+    SIZED_EXTENSIONS,
+    Tag,
+    array_header,
+    leading_extension,
+    map_header,
+)
 from sealpoint.errors import (
     BlobMismatch,
     BytesMalformed,
@@ -57,6 +63,9 @@ class Stream(IntEnum):
     MAP = 2
     TEXT = 3
     BYTES = 4
+
+
+_STREAMS = {int(stream): stream for stream in Stream}
 
 
 class TreeEncoding(Encoding):
@@ -110,6 +119,8 @@ class TreeEncoding(Encoding):
 
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
         """An array of encoded members, or a reference to it."""
+        if self._level >= self.limits.reference_depth_max:
+            return super().pack_items(parts)
         return self._joined(Stream.LIST, array_header(len(parts)), parts)
 
     def _check_whole(self, value: Any) -> None:
@@ -238,8 +249,9 @@ class TreeDecoding(Decoding):
         data = self._blob(_id_bytes(root, "root"))
         leading = leading_extension(data)
         if leading is not None and leading[0] == Tag.REFERENCE:
-            stream, levels, _, total, ids = self._parsed(data[leading[1] :])
-            if stream is Stream.VALUE:
+            payload = data[leading[1] :]
+            if payload[:1] == bytes((Stream.VALUE,)):
+                _, levels, _, total, ids = self._parsed(payload)
                 data = self._collected(ids, levels, total)
         return self.run(data)
 
@@ -249,12 +261,18 @@ class TreeDecoding(Decoding):
 
     def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:
         """Fields that are a reference were counted there."""
-        array, first = payload[size], payload[size + 1]
-        if array != rule.opening[0] or first not in _EXTENSION_FIRST_BYTES:
+        width = SIZED_EXTENSIONS.get(payload[size + 1])
+        if (
+            payload[size] != rule.opening[0]
+            or width is None
+            or payload[size + 2 + width] != Tag.REFERENCE
+        ):
             super()._check_opening(payload, size, rule)
 
     def _parsed(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
-        code, levels, count, total = _REFERENCE.unpack(payload[: _REFERENCE.size])
+        if len(payload) < _REFERENCE.size or payload[0] not in _STREAMS:
+            raise BytesMalformed("reference: expected a stream, levels, a count and a length")
+        code, levels, count, total = _REFERENCE.unpack_from(payload)
         ids = _split_ids(payload[_REFERENCE.size :])
         if levels > self.limits.tree_levels_max:
             raise DecodeLimitExceeded(
@@ -267,7 +285,7 @@ class TreeDecoding(Decoding):
                 f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
                 f"found {self._expanded_bytes}"
             )
-        return Stream(code), levels, count, total, ids
+        return _STREAMS[code], levels, count, total, ids
 
     def reference(self, payload: bytes) -> Any:
         """A long container or byte string, from its chunks."""
@@ -293,7 +311,9 @@ class TreeDecoding(Decoding):
         self.charge(data)
         is_list = stream is Stream.LIST
         header = array_header(count) if is_list else map_header(count)
+        self._depth_max += 1  # a reference is a level of its own, beside the extensions
         value = self.unpack(header + data)
+        self._depth_max -= 1
         if len(value) != count:
             raise BytesMalformed(f"map: expected {count} distinct keys, found {len(value)}")
         return value
@@ -341,9 +361,6 @@ class TreeDecoding(Decoding):
         if not self._verified and hashlib.sha256(blob).digest() != name:
             raise BlobMismatch(f"blob {shown[:12]}: expected the bytes that were put, found others")
         return blob
-
-
-_EXTENSION_FIRST_BYTES = frozenset({0xC7, 0xC8, 0xC9, 0xD4, 0xD5, 0xD6, 0xD7, 0xD8})
 
 
 def _id_bytes(name: object, where: str) -> bytes:

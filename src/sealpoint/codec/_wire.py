@@ -10,7 +10,10 @@ from enum import IntEnum, unique
 from sealpoint.errors import BytesMalformed
 
 __all__ = [
+    "COUNTED",
+    "FIXED",
     "FIXED_EXTENSIONS",
+    "SIZED",
     "SIZED_EXTENSIONS",
     "TIMESTAMP",
     "Tag",
@@ -62,6 +65,12 @@ class Tag(IntEnum):
 
 FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 SIZED_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
+
+# Other first bytes: so many bytes follow; or a length of so many bytes and as much content; or a
+# count of so many bytes and then members.
+FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
+SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+COUNTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def array_header(count: int) -> bytes:
