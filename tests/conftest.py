@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings for all tests: Hypothesis without deadlines, so that a busy machine fails nothing."""
+"""Settings for all tests: Hypothesis without deadlines, so that a busy machine fails nothing.
 
-from hypothesis import settings
+Examples are the same in every run; `make soak` and the fuzz programs look for new ones.
+"""
 
-settings.register_profile("sealpoint", deadline=None, print_blob=True)
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "sealpoint",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 settings.load_profile("sealpoint")

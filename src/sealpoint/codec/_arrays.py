@@ -43,7 +43,7 @@ _ELEMENT = re.compile(
     r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,8}"
     r"|[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 )
-_EMPTY_BYTES, _EMPTY_TEXT = "|S0", "<U0"  # scalars only: numpy makes no arrays of them
+_SCALAR_BYTES, _SCALAR_TEXT = "bytes", "text"
 _CODE_POINT_MAX = 0x10FFFF
 _TENSOR_ELEMENTS = {
     name: size
@@ -226,9 +226,10 @@ def decode_array(payload: Raw, session: Unpacker) -> Any:
 
 def _encode_array_scalar(value: Any, session: Packer) -> bytes:
     numpy = _loaded("numpy")
-    if value.dtype.itemsize == 0 and type(value) in (numpy.bytes_, numpy.str_):
-        spec: Spec = _EMPTY_BYTES if type(value) is numpy.bytes_ else _EMPTY_TEXT
-        return _framed([spec]) + session.pack(b"")
+    if type(value) is numpy.bytes_:  # as Python's own: numpy's elements lose NULs at their end
+        return _framed([_SCALAR_BYTES]) + session.pack(bytes(value))
+    if type(value) is numpy.str_:
+        return _framed([_SCALAR_TEXT]) + session.pack(str.encode(value, "utf-8", "surrogatepass"))
     spec = _spec_of(value.dtype, numpy)
     if _dtype_of(spec, numpy).type is not type(value):
         raise ValueNotAllowed(
@@ -242,10 +243,16 @@ def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
     """A numpy scalar."""
     numpy = _loaded("numpy")
     (spec,), rest = _unframed(payload, 1)
-    if spec in (_EMPTY_BYTES, _EMPTY_TEXT):
-        _checked_raw(rest, 0, session)
-        return numpy.bytes_() if spec == _EMPTY_BYTES else numpy.str_()
+    if spec in (_SCALAR_BYTES, _SCALAR_TEXT):
+        data = session.unpack(rest)
+        if type(data) is not bytes:
+            raise BytesMalformed("numpy scalar: expected bytes")
+        if spec == _SCALAR_BYTES:
+            return numpy.bytes_(data)
+        return numpy.str_(data.decode("utf-8", "surrogatepass"))
     dtype = _dtype_of(spec, numpy)
+    if dtype.kind in "SU":
+        raise BytesMalformed("numpy scalar: expected a string as bytes")
     array = numpy.frombuffer(_checked_raw(rest, dtype.itemsize, session), dtype).copy()
     _check_elements(array, numpy)
     return array[0]
@@ -269,6 +276,11 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
         raise ValueNotAllowed(
             "torch tensor: expected a leaf, found a result that is part of a graph",
             hint="Save tensor.detach().",
+        )
+    if tensor.grad is not None:
+        raise ValueNotAllowed(
+            "torch tensor: expected no gradient, found one in .grad",
+            hint="Save the gradient beside it, and set .grad to None.",
         )
     header = _framed([element, list(tensor.shape), bool(tensor.requires_grad)])
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()

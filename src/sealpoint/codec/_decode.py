@@ -23,21 +23,18 @@ from ormsgpack import unpackb
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import NodeBudget
-from sealpoint.codec._depth import may_be_deep
+from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
-from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
+from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
 __all__ = ["Decoding", "RuleTables"]
 
 _MARK = int.from_bytes(os.urandom(8), "big") | 1 << 63
 _MARK_ENCODED = b"\xcf" + _MARK.to_bytes(8, "big")
 _PAIR = b"\x92"
-# Arrays around a payload, as many as leave the engine what a writer may nest (and our own array).
-_GUARD = b"\x91"
-_GUARDS = DECODE_DEPTH_MAX - ENCODE_DEPTH_MAX - 1
 _OPTIONS = ormsgpack.OPT_DATETIME_AS_TIMESTAMP_EXT
 _TYPED = int(Tag.TYPED)
 _UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
@@ -59,10 +56,10 @@ class Decoding:
 
     __slots__ = (
         "_costly",
+        "_deep_at",
         "_depth",
         "_depth_max",
         "_error",
-        "_free_depth",
         "_nodes",
         "_tables",
         "_walks_depth",
@@ -74,7 +71,7 @@ class Decoding:
         self._costly = 0
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
-        self._free_depth = 1
+        self._deep_at = 1  # the one level on a path that may nest as deep as the engine can
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
         self._nodes = NodeBudget(limits.value_nodes_max)
         self._error: BaseException | None = None
@@ -95,7 +92,8 @@ class Decoding:
         leading = leading_extension(data)
         if leading is None or leading[0] == TIMESTAMP % 256:
             return self.unpack(data)
-        self._depth, self._free_depth = 1, 2
+        self._depth = 1
+        self._deep_at *= 2  # the engine begins inside this extension
         tag, start = leading
         payload = memoryview(data)[start:] if tag in _UNCOPIED_TAGS else data[start:]
         return self._hook(tag, payload)
@@ -123,22 +121,19 @@ class Decoding:
                 f"value: expected at most {self.limits.extension_depth_max} extensions in one "
                 "another (extension_depth_max), found more"
             )
-        guards = 0
-        if self._depth > self._free_depth and len(marked) > ENCODE_DEPTH_MAX:
-            guards = _GUARDS if may_be_deep(marked) else 0
+        if len(marked) > UNCHECKED_BYTES_MAX and self._depth != self._deep_at and is_deep(marked):
+            raise self._too_deep()
         try:
-            parts: Any = unpackb(_GUARD * guards + marked, ext_hook=self._hook, option=_OPTIONS)
+            parts: list[Any] = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
         except ormsgpack.MsgpackDecodeError as exc:
             if self._error is not None:
                 raise self._error from self._error.__cause__
             raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
-        for _ in range(guards):
-            (parts,) = parts
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: expected its end, found more bytes")
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
-        return parts  # type: ignore[no-any-return]
+        return parts
 
     def costly(self) -> None:
         """Count a value that costs much more than its bytes."""
@@ -169,12 +164,15 @@ class Decoding:
         elif type(value) is not list:
             return
         if depth >= self.limits.depth_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.depth_max} lists and dicts in one another "
-                "(depth_max), found more"
-            )
+            raise self._too_deep()
         for member in value:
             self._check_depth(member, depth + 1)
+
+    def _too_deep(self) -> DecodeLimitExceeded:
+        return DecodeLimitExceeded(
+            f"value: expected at most {self.limits.depth_max} lists and dicts in one another "
+            "(depth_max), found more"
+        )
 
     def _hook(self, tag: int, payload: Any) -> Any:
         """Decode one extension; called by the engine. The first failure is kept aside."""
@@ -217,7 +215,6 @@ class Decoding:
         try:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
-            # As in `unpack`, with the mark as one more part of the body itself.
             body = self._parts(rule.marked + payload[size + 1 :] + _MARK_ENCODED)
             if self._walks_depth:
                 self._check_depth(body, 0)

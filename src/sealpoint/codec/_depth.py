@@ -2,62 +2,68 @@
 """How deep containers nest in an encoding, told without decoding it.
 
 The native engine recurses on the C stack, half a kilobyte for each container, and each nested
-extension starts a new recursion on top. It stops by itself at 1,023; inside extensions that would
-add up to more than a thread's stack, so there the bound is 255, which is all a writer may write.
+extension starts a new recursion on top of the one around it. The engine stops by itself at 1,023,
+which is well for one recursion; for all the others on a path the bound is 255, which is all that
+a writer may write, so that they fit a thread's stack together. Payloads of up to a kilobyte need
+no look: they and everything nested in them cannot hold more containers than that in all.
 """
 
 from sealpoint.codec._wire import COUNTED, FIXED, FIXED_EXTENSIONS, SIZED, SIZED_EXTENSIONS
 from sealpoint.limits import ENCODE_DEPTH_MAX
 
-__all__ = ["may_be_deep", "nesting"]
+__all__ = ["UNCHECKED_BYTES_MAX", "is_deep", "nesting"]
+
+UNCHECKED_BYTES_MAX = 1024
+"""Payloads of up to this length are not looked at."""
 
 _HEADERS = bytes((*range(0x81, 0x90), *range(0x91, 0xA0), *COUNTED))
-_TOKENS_MAX = 512
+_SKIPPED = {
+    **dict.fromkeys((*range(0x80), *range(0xC0, 0xC4), *range(0xE0, 0x100)), 1),
+    **{first: 1 + (first & 31) for first in range(0xA0, 0xC0)},
+    **{first: 1 + size for first, size in FIXED.items()},
+    **{first: 2 + size for first, size in FIXED_EXTENSIONS.items()},
+}
+_WIDTHS = {**SIZED, **SIZED_EXTENSIONS}
 
 
-def may_be_deep(payload: bytes) -> bool:
-    """Whether containers in `payload` could nest beyond what a writer may write."""
-    if len(payload) - len(payload.translate(None, _HEADERS)) <= ENCODE_DEPTH_MAX:
-        return False  # fewer bytes that could open a container than that
-    depth = nesting(payload, _TOKENS_MAX)
-    return depth is None or depth > ENCODE_DEPTH_MAX
+def is_deep(payload: bytes) -> bool:
+    """Whether containers in `payload` nest deeper than a writer may write."""
+    openers = len(payload) - len(payload.translate(None, _HEADERS))
+    return openers > ENCODE_DEPTH_MAX and nesting(payload) > ENCODE_DEPTH_MAX
 
 
-def nesting(payload: bytes, tokens_max: int) -> int | None:
-    """How deep containers nest, extensions not entered; None beyond `tokens_max` tokens."""
-    place, deepest = 0, 0
-    awaited: list[int] = []  # members still to come, of each container that is open
-    for _ in range(tokens_max):
-        while awaited and awaited[-1] == 0:
-            awaited.pop()
-        if place >= len(payload):
-            return deepest
-        if awaited:
-            awaited[-1] -= 1
-        place, members = _after_token(payload, place)
-        if members:
-            awaited.append(members)
-            deepest = max(deepest, len(awaited))
-    return None
+def nesting(payload: bytes) -> int:
+    """How deep containers nest in a sequence of values, extensions not entered."""
+    place, deepest, end = 0, 0, len(payload)
+    left = 1 << 62  # members still to come in the innermost open container
+    around: list[int] = []
+    while place < end:
+        first = payload[place]
+        left -= 1
+        if first in _SKIPPED:
+            place += _SKIPPED[first]
+        elif first in _WIDTHS:
+            start = place + 1 + _WIDTHS[first]
+            size = int.from_bytes(payload[place + 1 : start], "big")
+            place = start + size + (first in SIZED_EXTENSIONS)
+        else:
+            members, place = _opened(payload, place)
+            if members:
+                around.append(left)
+                left = members
+                deepest = max(deepest, len(around))
+        while not left:
+            left = around.pop()
+    return deepest
 
 
-def _after_token(payload: bytes, place: int) -> tuple[int, int]:
-    """Where the token at `place` ends, and how many members follow it."""
+def _opened(payload: bytes, place: int) -> tuple[int, int]:
+    """How many members the container at `place` has, and where they start."""
     first = payload[place]
-    if 0x80 <= first <= 0x9F:
-        return place + 1, (first & 15) * (1 if first & 0x10 else 2)
-    if 0xA0 <= first <= 0xBF:
-        return place + 1 + (first & 31), 0
     if first in COUNTED:
-        end = place + 1 + COUNTED[first]
-        count = int.from_bytes(payload[place + 1 : end], "big")
-        return end, count * (1 if first < 0xDE else 2)
-    if first in SIZED:
-        end = place + 1 + SIZED[first]
-        return end + int.from_bytes(payload[place + 1 : end], "big"), 0
-    if first in SIZED_EXTENSIONS:
-        end = place + 1 + SIZED_EXTENSIONS[first]
-        return end + 1 + int.from_bytes(payload[place + 1 : end], "big"), 0
-    if first in FIXED_EXTENSIONS:
-        return place + 2 + FIXED_EXTENSIONS[first], 0
-    return place + 1 + FIXED.get(first, 0), 0
+        start = place + 1 + COUNTED[first]
+        count = int.from_bytes(payload[place + 1 : start], "big")
+    else:
+        start, count = place + 1, first & 15
+    is_map = first < 0x90 or first >= 0xDE
+    return count * 2 if is_map else count, start

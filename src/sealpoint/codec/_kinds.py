@@ -145,18 +145,26 @@ class FieldsKind:
                 descriptor := inspect.getattr_static(cls, name, None), types.MemberDescriptorType
             )
         }
+        self._other_slots = {
+            name: slot
+            for base in cls.__mro__
+            for name, slot in base.__dict__.items()
+            if isinstance(slot, types.MemberDescriptorType) and name not in self._slots
+        }
+        self._only_dict = not self._slots and not self._other_slots
         # Where all fields lie in __dict__, the fields that were decoded become it.
         self._set_fields: Callable[[Any, dict[str, Any]], None] | None = None
-        if not self._slots and not presets:
+        if not self._slots and not presets and not validate:
             self._set_fields = storage_setter(cls, "__dict__")
         self._key_safe = validate or generated_hash(cls, self._names)
+        self.build = self._builder()
         self.shape = shape_of(kind, annotations)
         self.opening = array_header(1) + map_header(len(self._names))
         if not validate:
             _check_bare(cls)
 
     def take(self, value: Any) -> Body:
-        if self._set_fields is not None and tuple(attributes := value.__dict__) == self._names:
+        if self._only_dict and tuple(attributes := value.__dict__) == self._names:
             return [attributes]
         missing = object()
         fields = {name: getattr(value, name, missing) for name in self._names}
@@ -168,7 +176,8 @@ class FieldsKind:
         return [fields]
 
     def _refuse_others(self, value: Any) -> None:
-        for name in getattr(value, "__dict__", ()):
+        filled = [name for name, slot in self._other_slots.items() if _is_filled(slot, value)]
+        for name in (*getattr(value, "__dict__", ()), *filled):
             if name in self._names or name in self._presets or name == "__orig_class__":
                 continue
             if isinstance(inspect.getattr_static(self._cls, name, None), functools.cached_property):
@@ -179,16 +188,25 @@ class FieldsKind:
                 "the constructor makes it again.",
             )
 
-    def build(self, body: Body) -> Any:
-        (fields,) = body
-        if type(fields) is not dict or tuple(fields) != self._names:
-            check_fields(body, self._names, 1)
-        if self._validate:
-            return self._construct(fields)
-        value: Any = object.__new__(self._cls)
-        if self._set_fields is not None:
-            self._set_fields(value, fields)
+    def _builder(self) -> Callable[[Body], Any]:
+        """How objects are put together: by the constructor, by `__dict__`, or field by field."""
+        cls, names, bare = self._cls, self._names, object.__new__
+        set_fields = self._set_fields
+
+        def build(body: Body) -> Any:
+            (fields,) = body
+            if type(fields) is not dict or tuple(fields) != names:
+                check_fields(body, names, 1)
+            if set_fields is None:
+                return self._construct(fields) if self._validate else self._filled(fields)
+            value: Any = bare(cls)
+            set_fields(value, fields)
             return value
+
+        return build
+
+    def _filled(self, fields: dict[str, Any]) -> Any:
+        value: Any = object.__new__(self._cls)
         for name, field in (fields | self._presets).items():
             setter = self._slots.get(name)
             if setter is not None:
@@ -216,10 +234,18 @@ class FieldsKind:
         return () if self._validate else self.take(value)[0].values()
 
 
+def _is_filled(slot: types.MemberDescriptorType, value: Any) -> bool:
+    try:
+        slot.__get__(value, type(value))
+    except AttributeError:
+        return False
+    return True
+
+
 def storage_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
     """What sets a slot, or the `__dict__`, of an object past any `__setattr__`."""
     for base in cls.__mro__:
-        descriptor = base.__dict__.get(name)
+        descriptor: Any = base.__dict__.get(name)
         if hasattr(descriptor, "__set__"):
             setter: Callable[[Any, Any], None] = descriptor.__set__
             return setter

@@ -27,8 +27,9 @@ __all__ = ["PydanticKind", "StructKind"]
 class PydanticKind:
     """A pydantic v2 model: fields by name (never by alias), and what pydantic keeps beside them.
 
-    The body is `[fields, given, extra, private]`: `given` has one bit for each declared field that
-    is in `model_fields_set`, lowest first; `extra` and `private` are maps or None.
+    The body is `[fields, given, extra, private]`: `given` has one bit for each field that is in
+    `model_fields_set`, lowest first, those of declared fields before those of extra ones; `extra`
+    and `private` are maps or None.
     """
 
     def __init__(self, cls: Any, *, validate: bool) -> None:
@@ -38,8 +39,8 @@ class PydanticKind:
         self._private = tuple(cls.__private_attributes__)
         self._allows_extra = cls.model_config.get("extra") == "allow"
         self._validate = validate
+        self._is_root_model = bool(cls.__pydantic_root_model__)
         self._key_safe = validate or generated_hash(cls, self._names)
-        self._bits = {name: 1 << place for place, name in enumerate(self._names)}
         self._all_given = (1 << len(self._names)) - 1
         self._all_names = set(self._names)
         self.build = self._builder()
@@ -57,7 +58,8 @@ class PydanticKind:
         if given == self._all_names:
             mask = self._all_given
         else:
-            mask = sum(map(self._bits.get, given & self._all_names))  # type: ignore[arg-type]
+            names = (*self._names, *(extra or ()))
+            mask = sum(1 << place for place, name in enumerate(names) if name in given)
         private = value.__pydantic_private__
         if private is not None:
             private = {name: private[name] for name in self._private if name in private}
@@ -84,11 +86,10 @@ class PydanticKind:
             fields, mask, extra, private = body
             if type(fields) is not dict or tuple(fields) != names:
                 check_fields(body, names, 4)
-            whole = type(mask) is int and mask == all_given
-            given = all_names.copy() if whole else self._names_given(mask)
             if extra is not None:
                 self._check_extra(extra)
-                given.update(extra)
+            whole = type(mask) is int and mask == all_given
+            given = all_names.copy() if whole else self._names_given(mask, extra or {})
             if private is not None:
                 self._check_private(private)
             if self._validate:
@@ -115,27 +116,28 @@ class PydanticKind:
         if type(private) is not dict or not private.keys() <= set(self._private):
             raise BytesMalformed("private attributes: expected those that the model declares")
 
-    def _names_given(self, mask: Any) -> set[str]:
-        if type(mask) is not int or not 0 <= mask <= self._all_given:
-            raise BytesMalformed("given fields: expected one bit for each declared field")
-        if mask == self._all_given:
-            return self._all_names.copy()
-        return {name for name, bit in self._bits.items() if mask & bit}
+    def _names_given(self, mask: Any, extra: dict[str, Any]) -> set[str]:
+        names = (*self._names, *extra)
+        if type(mask) is not int or mask < 0 or mask >> len(names):
+            raise BytesMalformed("given fields: expected one bit for each field")
+        return {name for place, name in enumerate(names) if mask >> place & 1}
 
     def _construct(self, fields: dict[str, Any], extra: dict[str, Any]) -> Any:
         validator = self._cls.__pydantic_validator__
-        return run_application(
-            validator.validate_python, {**fields, **extra}, by_name=True, by_alias=False
-        )
+        given = fields["root"] if self._is_root_model else {**fields, **extra}
+        return run_application(validator.validate_python, given, by_name=True, by_alias=False)
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
         mask, extra, private = body[1:] if len(body) == 4 else (None, None, None)
         before = list(body[0]) if type(body[0]) is dict else []
         given = set(self._names)
+        extras = 0
         if type(mask) is int and mask >= 0:
+            extras = mask >> len(before)
             # A field stays as given as it was; one that the upgrade added counts as given.
             given -= {name for place, name in enumerate(before) if not mask >> place & 1}
-        mask = sum(bit for name, bit in self._bits.items() if name in given)
+        mask = sum(1 << place for place, name in enumerate(self._names) if name in given)
+        mask |= extras << len(self._names)
         return [in_order(fields, self._names), mask, extra, private]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
@@ -181,6 +183,8 @@ class StructKind:
         return template
 
     def take(self, value: Any) -> Body:
+        if getattr(value, "__dict__", None):
+            raise ValueNotAllowed("struct: expected fields only, found attributes of its own")
         try:
             return [{name: getattr(value, name) for name in self._names}]
         except AttributeError as exc:

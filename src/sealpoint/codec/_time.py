@@ -44,6 +44,7 @@ _DAY_SECONDS = 86_400
 _SECOND_MICROSECONDS = 1_000_000
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SAMPLED_TIMES = [datetime(year, month, 1) for year in range(1900, 2038, 3) for month in (1, 7)]  # noqa: DTZ001
 
 _ZONE_UTC = b"u"
 _ZONE_OFFSET = b"o"
@@ -62,6 +63,14 @@ def _pydantic_zone_class() -> Any:
     return getattr(sys.modules.get("pydantic_core"), "TzInfo", None)
 
 
+def _is_known(zone: zoneinfo.ZoneInfo) -> bool:
+    """Whether a zone is the one its name says, and not another one under that name."""
+    known = known_zones().get(zone.key)
+    if known is None or known is zone:
+        return known is zone
+    return all(zone.utcoffset(moment) == known.utcoffset(moment) for moment in _SAMPLED_TIMES)
+
+
 def zone_bytes(zone: tzinfo | None) -> bytes:
     """A zone's bytes; none at all for a naive time."""
     if zone is None:
@@ -70,9 +79,8 @@ def zone_bytes(zone: tzinfo | None) -> bytes:
         return _ZONE_UTC
     kind = type(zone)
     if isinstance(zone, zoneinfo.ZoneInfo) and kind is zoneinfo.ZoneInfo:
-        if zone.key not in known_zones():
-            message = "ZoneInfo: expected a zone of the IANA database, found one without its name"
-            raise ValueNotAllowed(message)
+        if not _is_known(zone):
+            raise ValueNotAllowed("ZoneInfo: expected a zone of the IANA database under its name")
         return _ZONE_NAMED + zone.key.encode()
     if isinstance(zone, timezone):
         offset = zone.utcoffset(None) // _MICROSECOND

@@ -246,6 +246,8 @@ class TreeDecoding(Decoding):
             DecodeError: The blobs do not hold an allowed value.
         """
         self._hexadecimal = isinstance(root, str)
+        # The root is small; the first long container on a path is what may be deep.
+        self._deep_at = 0
         data = self._blob(_id_bytes(root, "root"))
         leading = leading_extension(data)
         if leading is not None and leading[0] == Tag.REFERENCE:
@@ -312,7 +314,11 @@ class TreeDecoding(Decoding):
         is_list = stream is Stream.LIST
         header = array_header(count) if is_list else map_header(count)
         self._depth_max += 1  # a reference is a level of its own, beside the extensions
+        deep_at = self._deep_at
+        if self._references == 1:
+            self._deep_at = self._depth + 1
         value = self.unpack(header + data)
+        self._deep_at = deep_at
         self._depth_max -= 1
         if len(value) != count:
             raise BytesMalformed(f"map: expected {count} distinct keys, found {len(value)}")

@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The claim: decoding any bytes gives an allowed value or one of our errors, and runs nothing.
+
+For one case this is, in order:
+
+1. `decode` (or `decode_tree`) raises a `SealpointError` or returns; nothing else is raised;
+2. no audit event happens meanwhile, and no application code runs;
+3. it takes less than a second;
+4. what it returns is made of allowed types only, no more objects than the limits allow, and no
+   array that is larger than what came in;
+5. that value can be encoded again, and from there on bytes and value no longer change: flat, and
+   for some cases as a tree too;
+6. with an object in it that is not allowed, the same value is refused, with a path, and explained.
+
+A case is one byte that selects limits and form, then either one flat encoding, or blobs, each
+with its id and its length in front. Whatever the bytes are, they are some case.
+"""
+
+import contextlib
+import hashlib
+import re
+import time
+import zlib
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pydantic
+import torch
+
+from fuzz._application import FIELDS, make_registry
+from fuzz._refused import refused_values
+from fuzz._watch import Watch
+from sealpoint import Registry
+from sealpoint.codec import BUILTINS, PLAIN_REASONS
+from sealpoint.errors import EncodeError, EncodeLimitExceeded, SealpointError
+from sealpoint.limits import Limits
+
+__all__ = ["Case", "Escape", "Outcome", "Target"]
+
+LIMITS_MASK, IS_TREE, IS_VERIFIED, IS_PLANTED, IS_RETREED = 3, 4, 8, 16, 32
+_ID_BYTES = 32
+_SECONDS_MAX = 1.0
+
+_SMALL = Limits(
+    value_bytes_max=4096,
+    value_nodes_max=64,
+    depth_max=6,
+    extension_depth_max=4,
+    colliding_keys_max=2,
+    int_bytes_max=16,
+    fraction_part_bytes_max=12,
+    decimal_digits_max=8,
+    decimal_exponent_max=50,
+    text_bytes_max=16,
+    array_dimensions_max=2,
+    array_elements_max=64,
+    blob_bytes_max=1 << 16,
+    tree_levels_max=1,
+    reference_depth_max=1,
+)
+_NARROW = Limits(value_bytes_max=1 << 17, value_nodes_max=1 << 12, reference_depth_max=2)
+
+_PATH = re.compile(r"^state[^ ]*: ")
+_VARYING = re.compile(r"""(?:(?:blob [0-9a-f]+|[0-9a-f]{12,}|\d+|'[^']*'|"[^"]*")(?:, )?)+""")
+
+
+class Escape(Exception):
+    """The claim does not hold for a case.
+
+    Args:
+        kind: Which part of the claim, and what happened: equal for equal faults.
+        detail: What else helps to see why.
+    """
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One input."""
+
+    selector: int
+    data: bytes = b""
+    blobs: tuple[tuple[bytes, bytes], ...] = ()
+
+    def __bytes__(self) -> bytes:
+        if not self.selector & IS_TREE:
+            return bytes((self.selector,)) + self.data
+        framed = (name + len(blob).to_bytes(3, "big") + blob for name, blob in self.blobs)
+        return bytes((self.selector,)) + b"".join(framed)
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Case":
+        """The case that any bytes are."""
+        selector = data[0] if data else 0
+        if not selector & IS_TREE:
+            return cls(selector=selector, data=data[1:])
+        blobs: list[tuple[bytes, bytes]] = []
+        place = 1
+        while place < len(data):
+            start = place + _ID_BYTES + 3
+            size = int.from_bytes(data[start - 3 : start], "big")
+            name = data[place : place + _ID_BYTES].ljust(_ID_BYTES, b"\0")
+            blobs.append((name, data[start : start + size]))
+            place = start + size
+        return cls(selector=selector, blobs=tuple(blobs))
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a case showed: one feature for each refusal and each pair of types that was built."""
+
+    features: set[Any] = field(default_factory=set)
+    accepted: bool = False
+
+
+def _no_members(_: Any) -> Iterable[Any]:
+    return ()
+
+
+def _mapping_members(value: Any) -> Iterable[Any]:
+    return [*value.keys(), *value.values()]
+
+
+def _model_members(value: Any) -> Iterable[Any]:
+    look = object.__getattribute__
+    parts = (look(value, "__pydantic_extra__"), look(value, "__pydantic_private__"))
+    found = list(look(value, "__dict__").values())
+    for part in parts:
+        found += _mapping_members(part) if part is not None else ()
+    return found
+
+
+def _field_members(names: tuple[str, ...]) -> Callable[[Any], Iterable[Any]]:
+    return lambda value: [object.__getattribute__(value, name) for name in names]
+
+
+def _member_table() -> dict[type, Callable[[Any], Iterable[Any]]]:
+    """For every allowed type, how to look into it without running its code."""
+    table: dict[type, Callable[[Any], Iterable[Any]]] = dict.fromkeys(PLAIN_REASONS, _no_members)
+    for builtin in BUILTINS:
+        table.update(dict.fromkeys(builtin.types, _no_members))
+    table.update({np.ndarray: _no_members, torch.Tensor: _no_members})
+    table.update(dict.fromkeys((list, tuple, set, frozenset, deque), iter))
+    table.update(dict.fromkeys((dict, OrderedDict, defaultdict), _mapping_members))
+    table[slice] = lambda value: (value.start, value.stop, value.step)
+    for cls, names in FIELDS.items():
+        is_model = issubclass(cls, pydantic.BaseModel)
+        table[cls] = _model_members if is_model else _field_members(names)
+    for missing in (bytearray, memoryview):
+        del table[missing]
+    return table
+
+
+class Target:
+    """The claim, ready to be tried on case after case.
+
+    Args:
+        wrap: Changes each registry before use; with it tests plant faults that must be found.
+    """
+
+    def __init__(self, wrap: Callable[[Registry], Any] = lambda registry: registry) -> None:
+        plain, small, narrow = map(make_registry, (None, _SMALL, _NARROW))
+        self._registries: tuple[Any, ...] = tuple(map(wrap, (plain, small, narrow, plain)))
+        self._members = _member_table()
+        self._refused = refused_values()
+        self._templates: dict[str, str] = {}
+
+    @property
+    def registry(self) -> Any:
+        """The registry with the default limits."""
+        return self._registries[0]
+
+    def run(self, data: bytes) -> Outcome:
+        """Try the claim on one input.
+
+        Raises:
+            Escape: It does not hold.
+        """
+        case = Case.parse(data)
+        outcome = Outcome()
+        which = case.selector & LIMITS_MASK
+        registry = self._registries[which]
+        if case.selector & IS_TREE:
+            came_in = sum(len(blob) for _, blob in case.blobs) * 1000
+            value = self._decoded(lambda: self._from_tree(registry, case), outcome, case.selector)
+        else:
+            came_in = len(case.data)
+            value = self._decoded(lambda: registry.decode(case.data), outcome, case.selector)
+        if not outcome.accepted:
+            return outcome
+        self._check_types(value, outcome, registry.limits, came_in)
+        # A tree expands to more than its flat limit would let in, so only its form is checked.
+        again = self._registries[0] if case.selector & IS_TREE else registry
+        encoded = self._check_fixed_point(value, again)
+        if case.selector & (IS_TREE | IS_RETREED) and registry.limits is not _SMALL:
+            self._check_tree(value, registry, encoded, case.selector)
+        if case.selector & IS_PLANTED:
+            self._check_planted(value, registry, zlib.crc32(encoded), outcome)
+        return outcome
+
+    def _from_tree(self, registry: Any, case: Case) -> Any:
+        blobs = dict(reversed(case.blobs))
+        root = case.blobs[0][0] if case.blobs else b""
+        verified = bool(case.selector & IS_VERIFIED)
+        return registry.decode_tree(root, blobs.__getitem__, verified=verified)
+
+    def _decoded(self, decode: Callable[[], Any], outcome: Outcome, selector: int) -> Any:
+        """(1) to (3): what decoding does and how it ends."""
+        value: Any = None
+        refusal: SealpointError | None = None
+        watch = Watch()
+        began = time.thread_time()
+        try:
+            with watch:
+                value = decode()
+        except SealpointError as exc:
+            refusal = exc
+        except KeyboardInterrupt:
+            raise
+        except BaseException as exc:  # native code may raise more than Exception
+            raise Escape(f"decode raised {_kind(exc)}", _shown(exc)) from exc
+        if watch.events:
+            raise Escape(f"while decoding: {watch.events[0]}", ", ".join(watch.events[1:4]))
+        took = time.thread_time() - began
+        if took > _SECONDS_MAX and _seconds(decode) > _SECONDS_MAX:
+            raise Escape("decode was slow", f"{took:.1f} s")
+        outcome.accepted = refusal is None
+        if refusal is not None:
+            outcome.features.add((selector & 7, self._template(refusal)))
+            within = getattr(refusal, "within", None)
+            if within:
+                outcome.features.add((type(refusal), within[0]))
+        return value
+
+    def _template(self, error: SealpointError) -> str:
+        """An error's message without what differs from case to case."""
+        text = error.message.partition(", found")[0]
+        template = self._templates.get(text)
+        if template is None:
+            if len(self._templates) > 50_000:
+                self._templates.clear()
+            template = self._templates[text] = _VARYING.sub("#", text)[:100]
+        return template
+
+    def _check_types(self, value: Any, outcome: Outcome, limits: Limits, came_in: int) -> None:
+        """(4): what the value is made of."""
+        waiting = [(type(None), value)]
+        count = 0
+        features = outcome.features
+        table = self._members
+        while waiting:
+            parent, found = waiting.pop()
+            count += 1
+            kind = type(found)
+            features.add((parent, kind))
+            look = table.get(kind)
+            if look is not None:
+                waiting += [(kind, member) for member in look(found)]
+            elif not issubclass(kind, np.generic):
+                raise Escape(f"decode returned a {kind.__qualname__}", f"inside {parent.__name__}")
+            if kind is np.ndarray or kind is torch.Tensor:
+                element = found.dtype.kind if kind is np.ndarray else found.dtype
+                features.add((element, min(found.ndim, 4), found.nbytes == 0))
+                if found.nbytes > came_in:
+                    raise Escape("decode built an array larger than its input", str(found.nbytes))
+        if count > limits.value_nodes_max:
+            raise Escape("decode built more objects than value_nodes_max", str(count))
+
+    def _check_fixed_point(self, value: Any, registry: Any) -> bytes:
+        """(5), flat."""
+        try:
+            encoded = registry.encode(value)
+        except Exception as exc:
+            kind = f"encode of a decoded value raised {_kind(exc)}"
+            raise Escape(kind, _shown(exc)) from exc
+        try:
+            again = registry.encode(registry.decode(encoded))
+        except Exception as exc:
+            raise Escape(f"second decode raised {_kind(exc)}", _shown(exc)) from exc
+        if again != encoded:
+            raise Escape("encode of a decoded value is no fixed point")
+        return encoded  # type: ignore[no-any-return]
+
+    def _check_tree(self, value: Any, registry: Any, encoded: bytes, selector: int) -> None:
+        """(5), as a tree, its blobs named by bytes or by text."""
+        blobs: dict[Any, bytes] = {}
+        try:
+            root = registry.encode_tree(value, _putter(blobs, as_text=bool(selector & IS_VERIFIED)))
+        except EncodeLimitExceeded as exc:
+            if selector & IS_TREE and registry.limits is _NARROW:
+                return  # the tree that came in was bound by what it expands to, part by part
+            raise Escape("encode_tree of a decoded value raised a limit", _shown(exc)) from exc
+        except Exception as exc:
+            kind = f"encode_tree of a decoded value raised {_kind(exc)}"
+            raise Escape(kind, _shown(exc)) from exc
+        try:
+            back = registry.decode_tree(root, blobs.__getitem__)
+        except Exception as exc:
+            kind = f"decode_tree of encode_tree raised {_kind(exc)}"
+            raise Escape(kind, _shown(exc)) from exc
+        if self._registries[0].encode(back) != encoded:
+            raise Escape("a tree gives back another value than the flat encoding")
+
+    def _check_planted(self, value: Any, registry: Any, number: int, outcome: Outcome) -> None:
+        """(6): one object that is not allowed spoils the whole value, and is found in it."""
+        stranger = self._refused[number % len(self._refused)]
+        flat, tree = registry.encode, registry.encode_tree
+        ways: tuple[Callable[[], Any], ...] = (
+            lambda: flat([value, stranger]),
+            lambda: flat({"a": {"b": (stranger, value)}}),
+            lambda: tree([stranger, {"a": value}], _putter({}, as_text=False)),
+        )
+        for encode in ways:
+            try:
+                encode()
+            except EncodeError as exc:
+                outcome.features.add((16, self._template(exc)))
+            except Exception as exc:
+                raise Escape(f"encode raised {_kind(exc)}", _shown(exc)) from exc
+            else:
+                raise Escape("encode took what is not allowed", type(stranger).__qualname__)
+        try:
+            explained = (registry.explain(value), registry.explain([value, stranger]))
+        except Exception as exc:
+            raise Escape(f"explain raised {_kind(exc)}", _shown(exc)) from exc
+        if not explained[0].allowed or explained[0].lines:
+            raise Escape("explain refuses a decoded value", str(explained[0].lines)[:200])
+        if explained[1].allowed or not explained[1].lines or not str(explained[1]):
+            raise Escape("explain allows what encode refuses", type(stranger).__qualname__)
+        uses = [use.as_dict() for use in explained[1].types]
+        outcome.features.update((32, use["type"], use["allowed"]) for use in uses)
+
+
+def _putter(blobs: dict[Any, bytes], *, as_text: bool) -> Callable[[bytes], bytes | str]:
+    """A blob store that names blobs by bytes, or by text."""
+
+    def put(blob: bytes) -> bytes | str:
+        digest = hashlib.sha256(blob)
+        name = digest.hexdigest() if as_text else digest.digest()
+        blobs[name] = blob
+        return name
+
+    return put
+
+
+def _seconds(decode: Callable[[], Any]) -> float:
+    """How long it takes once more: the first time may have paid for a garbage collection."""
+    began = time.thread_time()
+    with contextlib.suppress(SealpointError):
+        decode()
+    return time.thread_time() - began
+
+
+def _kind(error: BaseException) -> str:
+    """An exception's class, and for our own ones the message without what varies."""
+    name = type(error).__name__
+    if not isinstance(error, SealpointError):
+        return name
+    text = _PATH.sub("", error.message.partition(", found")[0])
+    return f"{name} ({_VARYING.sub('#', text)[:60].strip()})"
+
+
+def _shown(error: BaseException) -> str:
+    return f"{error}"[:200]

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A minute of fuzzing finds nothing; and with a planted fault, fuzzing finds it."""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fuzz import __main__ as program
+from fuzz import _plain
+from fuzz._coverage import FileCoverage
+from fuzz._mutate import Mutator
+from fuzz._report import report
+from fuzz._seeds import known_heads, seeds
+from fuzz._session import escape_path, read_staged
+from fuzz._supervise import Run, supervise
+from fuzz._tokens import parse
+from fuzz.decode_never_executes import Case, Escape, Target
+from tests.fuzz import planted
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SEED = 20_240_229
+
+_FAULTS: list[tuple[Callable[[Any], Any], str]] = [
+    (planted.raise_value_error, "decode raised ValueError"),
+    (planted.raise_system_exit, "decode raised SystemExit"),
+    (planted.open_file, "while decoding: audit event open"),
+    (planted.compile_text, "while decoding: audit event compile"),
+    (planted.import_module, "while decoding: audit event import"),
+    (planted.call_constructor, "while decoding: application code Plan.__init__"),
+    (planted.return_stranger, "decode returned a Stranger"),
+    (planted.return_view, "decode returned a memoryview"),
+    (planted.Drifting(), "encode of a decoded value is no fixed point"),
+]
+
+
+def test_a_minute_of_fuzzing_finds_no_escape_and_runs_nearly_all_of_the_codec(
+    tmp_path: Path,
+) -> None:
+    """Sixty seconds from a fixed seed end without an escape, with 95 % of all lines run."""
+    command = [sys.executable, "-m", "fuzz", "--seconds", "60", "--seed", str(_SEED)]
+    told = tmp_path / "report.txt"
+
+    ended = subprocess.run(
+        [*command, "--output", str(tmp_path), "--report", str(told)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert told.read_text(encoding="utf-8") == ended.stdout
+    assert "escapes       0 kinds" in ended.stdout
+    covered = re.search(r"^coverage +([\d.]+) %", ended.stdout, re.MULTILINE)
+    assert covered is not None
+    assert float(covered[1]) >= 95
+
+
+@pytest.mark.parametrize(("fault", "kind"), _FAULTS, ids=[kind for _, kind in _FAULTS])
+def test_planted_fault_is_found_and_saved(
+    fault: Callable[[Any], Any], kind: str, tmp_path: Path
+) -> None:
+    """Each way to break the claim is met, named, and saved as a case that breaks it again."""
+    target = planted.target_with(fault)
+
+    progress = _plain.fuzz(target, tmp_path, tmp_path / "own", seed=_SEED, seconds=0)
+
+    found = [each for each in progress.escapes if each.startswith(kind)]
+    assert found
+    with pytest.raises(Escape, match=re.escape(kind)):
+        target.run(escape_path(tmp_path, found[0]).read_bytes())
+
+
+def test_slow_case_is_an_escape() -> None:
+    """A case that keeps the processor busy for more than a second breaks the claim."""
+    target = planted.target_with(planted.sleep)
+    case = bytes(Case(selector=0, data=planted.WORD))
+
+    with pytest.raises(Escape, match="decode was slow"):
+        target.run(case)
+
+
+def test_crashed_process_is_an_escape_and_another_takes_its_place(tmp_path: Path) -> None:
+    """A process that dies leaves the case it died of, and the run goes on."""
+    run = supervise(
+        engine="plain",
+        output=tmp_path,
+        seed=_SEED,
+        seconds=8,
+        workers=1,
+        worker="tests.fuzz.planted",
+    )
+
+    kind = "the process was ended by SIGKILL"
+    assert set(run.escapes) == {kind}
+    assert planted.WORD in escape_path(tmp_path, kind).read_bytes()
+    assert run.escapes[kind] > 1
+
+
+def test_process_that_cannot_start_is_no_pass(tmp_path: Path) -> None:
+    """A run whose processes try nothing fails loudly."""
+    with pytest.raises(RuntimeError, match="after 0 cases"):
+        supervise(
+            engine="plain",
+            output=tmp_path,
+            seed=_SEED,
+            seconds=5,
+            workers=1,
+            worker="tests.fuzz.no_such_module",
+        )
+
+
+def test_escape_or_low_coverage_fails_the_report(tmp_path: Path) -> None:
+    """The report passes only without escapes and with enough lines run."""
+    enough = FileCoverage(name="_a.py", lines=100, missed=(3, 4, 5, 9))
+    low = FileCoverage(name="_b.py", lines=100, missed=tuple(range(1, 20)))
+    escaped = Run(executions=2, seconds=1.0, escapes={"planted": 1})
+
+    def told(run: Run, *files: FileCoverage) -> tuple[str, bool]:
+        return report(run, files, engine="plain", seed=1, output=tmp_path)
+
+    assert told(Run(), enough)[1]
+    assert "not run: 3-5, 9" in told(Run(), enough)[0]
+    assert not told(Run(), low)[1]
+    assert not told(escaped, enough)[1]
+    assert f"--replay {tmp_path}" in told(escaped)[0]
+
+
+def test_replay_tells_an_escape_from_a_refusal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replaying a case says what became of it, with status 1 for an escape."""
+    path = tmp_path / "case"
+    path.write_bytes(bytes(Case(selector=0, data=planted.WORD)))
+
+    assert program.main(["--replay", str(path)]) == 0
+    assert "accepted" in capsys.readouterr().out
+    monkeypatch.setattr(program, "Target", lambda: planted.target_with(planted.raise_value_error))
+    assert program.main(["--replay", str(path)]) == 1
+    assert "escape: decode raised ValueError" in capsys.readouterr().out
+
+
+def test_tokens_write_back_what_was_read() -> None:
+    """Reading any bytes into tokens and writing those loses nothing."""
+    rng = random.Random(_SEED)  # noqa: S311 - repeatable, not secret
+    for data in (*seeds(Target().registry), *(rng.randbytes(40) for _ in range(2000))):
+        assert parse(data).raw == data
+        assert bytes(Case.parse(bytes(Case.parse(data)))) == bytes(Case.parse(data))
+
+
+def test_same_seed_makes_the_same_cases() -> None:
+    """A run can be repeated: its cases follow from its seed alone."""
+    registry = Target().registry
+    data = registry.encode({"a": [1, (2, {3}), "x"]})
+
+    def made(seed: int) -> list[bytes]:
+        rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        mutator = Mutator(rng, known_heads(registry))
+        return [bytes(mutator.changed(0, [(b"", parse(data))])) for _ in range(200)]
+
+    assert made(1) == made(1)
+    assert made(1) != made(2)
+
+
+def test_staged_case_survives_its_process(tmp_path: Path) -> None:
+    """What a process tried last can be read after it."""
+    _plain.fuzz(Target(), tmp_path, tmp_path / "own", seed=1, seconds=0)
+
+    count, data = read_staged(tmp_path / "own")
+    assert count > 1000
+    assert data == list(seeds(Target().registry))[-1]

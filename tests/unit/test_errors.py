@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exception tree: what its docstring draws is what there is."""
+
+import json
+import re
+
+import pytest
+
+import sealpoint
+from sealpoint import errors
+from sealpoint.errors import DecodeError, SealpointError, TypeNotAllowed, UsageError
+
+_CLASSES: list[type[SealpointError]] = [getattr(errors, name) for name in errors.__all__]
+_every_class = pytest.mark.parametrize("cls", _CLASSES, ids=lambda cls: cls.__name__)
+
+
+def _drawn() -> dict[str, tuple[str, int, int]]:
+    """Class, code, exit status and depth, as the docstring draws them."""
+    found = {}
+    for line in (errors.__doc__ or "").splitlines():
+        row = re.fullmatch(r"([│├└─ ]*)(\w+) +([a-z-]+) +(\d+)(?: {3}.*)?", line)
+        if row is not None:
+            found[row[2]] = (row[3], int(row[4]), len(row[1]) // 4)
+    return found
+
+
+def test_the_drawn_tree_is_the_tree_of_classes() -> None:
+    """Every class is drawn with its code, exit status and depth, and nothing else is drawn."""
+    real = {cls.__name__: (cls.code, cls.exit_status, len(cls.__mro__) - 4) for cls in _CLASSES}
+
+    assert _drawn() == real
+
+
+def test_the_drawn_branches_hang_where_the_classes_do() -> None:
+    """Below each branch of the drawing stand exactly the subclasses of that class."""
+    parents = [SealpointError]
+    for name, (_, _, depth) in _drawn().items():
+        cls = getattr(errors, name)
+        if depth:
+            assert cls.__bases__ == (parents[depth - 1],), name
+        parents[depth:] = [cls]
+
+    assert len(parents) > 1
+
+
+def test_every_error_is_listed() -> None:
+    """There is no error class outside of `__all__`."""
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, BaseException)
+    }
+
+    assert defined == set(errors.__all__)
+
+
+def test_codes_are_unique() -> None:
+    """No two classes share a code."""
+    codes = [cls.code for cls in _CLASSES]
+
+    assert len(set(codes)) == len(codes)
+
+
+def test_exit_statuses_tell_the_branches_apart() -> None:
+    """Usage errors end with 2; each other error has a status of its own."""
+    others = [cls.exit_status for cls in _CLASSES if not issubclass(cls, UsageError)]
+
+    assert {cls.exit_status for cls in _CLASSES if issubclass(cls, UsageError)} == {2}
+    assert len(set(others)) == len(others)
+    assert all(1 <= cls.exit_status < 126 for cls in _CLASSES)
+
+
+@_every_class
+def test_an_error_has_a_code_a_hint_and_a_docstring(cls: type[SealpointError]) -> None:
+    """Codes are lower-case words, hints and docstrings sentences."""
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", cls.code)
+    assert cls.hint.endswith((".", ")"))
+    assert cls.__doc__ is not None
+    assert cls.__doc__.splitlines()[0].endswith(".")
+
+
+@_every_class
+def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) -> None:
+    """`str` is the message; the JSON form has code, status, message and hint."""
+    error = cls("thing: expected a, found b")
+    hinted = cls("thing", hint="Do this.")
+
+    assert str(error) == "thing: expected a, found b"
+    assert error.as_dict() == {
+        "code": cls.code,
+        "exit_status": cls.exit_status,
+        "message": "thing: expected a, found b",
+        "hint": cls.hint,
+    }
+    assert json.loads(json.dumps(error.as_dict())) == error.as_dict()
+    assert hinted.hint == "Do this."
+    assert cls.hint != "Do this."
+
+
+def test_a_decode_error_names_the_types_around_the_fault() -> None:
+    """The types that the fault lay inside follow the message, innermost first."""
+    error = DecodeError("int: expected a number")
+    error.within += ["app.step", "app.plan"]
+
+    assert str(error) == "int: expected a number, inside app.step, inside app.plan"
+    assert error.as_dict()["message"] == str(error)
+
+
+def test_the_root_is_importable_from_the_package() -> None:
+    """`sealpoint.SealpointError` catches everything."""
+    assert sealpoint.SealpointError is SealpointError
+    with pytest.raises(sealpoint.SealpointError):
+        raise TypeNotAllowed("x")
+
+
+def test_errors_never_hide_interrupts() -> None:
+    """The tree hangs under Exception, so that interrupts pass by every handler of it."""
+    assert SealpointError.__bases__ == (Exception,)
