@@ -39,13 +39,13 @@ def _extension(tag: int, payload: bytes) -> bytes:
 def known_heads(registry: Registry) -> list[bytes]:
     """The heads of all rules, and the same for other versions and shapes."""
     older = [
-        rule.head[:-10] + version.to_bytes(2, "big") + rule.head[-8:]
+        rule.label[:-10] + version.to_bytes(2, "big") + rule.label[-8:]
         for rule in registry.rules
         for version in range(1, rule.version)
     ]
-    first = registry.rules[0].head
+    first = registry.rules[0].label
     return [
-        *(rule.head for rule in registry.rules),
+        *(rule.label for rule in registry.rules),
         *older,
         first[:-1] + b"\0",
         first[:-10] + b"\xff\xff" + first[-8:],
@@ -131,12 +131,12 @@ def _hand_made_trees(registry: Registry) -> Iterator[tuple[_Blob, ...]]:
         (_extension(7, list_ref), [numbers]),
         (_extension(19, b"\x92\xc0" + list_ref), [numbers]),
         (b"\x93" + list_ref + map_ref + bytes_ref, [numbers, pairs, raw]),
-        (_extension(1, plan.head + b"\x91" + map_ref), [pairs]),
-        (_extension(1, plan.head + b"\x91" + registry.encode({app.Key(1): 2})), []),
+        (_extension(1, plan.label + b"\x91" + map_ref), [pairs]),
+        (_extension(1, plan.label + b"\x91" + registry.encode({app.Key(1): 2})), []),
         (_extension(32, _array_header(["<i4", [4]]) + bytes_ref), [raw]),
         (
             _extension(
-                1, plan.head + b"\x91" + registry.encode({np.str_("a"): 1, np.str_("b"): 2})
+                1, plan.label + b"\x91" + registry.encode({np.str_("a"): 1, np.str_("b"): 2})
             ),
             [],
         ),
@@ -164,14 +164,16 @@ def _long_values() -> Iterator[Any]:
     yield from (long, ["x" * 100] * 800, b"\x01\x04" * 9000, bytearray(20_000))
     yield [{f"k{n}" for n in range(2000)}, dict.fromkeys(range(900), "y" * 30), 1 << 20_000]
     yield [list(range(3000)), dict.fromkeys(long)]
+    squares = [n * n for n in range(1500)]
+    yield [dict.fromkeys(squares), set(squares), {n << 40 for n in range(1200)}]
     yield {"a": tuple(long), "b": set(long), "c": app.Plan(None, long), "d": "y" * 20_000}
     yield [memoryview(bytes(20_000))[::2], "\ud800" + "x" * 20_000, {1: long}]
     yield {"é" * 5000: "é" * 9000, "z": list(range(10_000))}
     yield [[[[[[[[[[long, long]]]]]]]]]]
     tuples: Any = None
     members: Any = None
-    for depth in range(30):
-        tuples = (long if depth > 20 else 0, tuples)
+    for depth in range(22):
+        tuples = (long if depth > 12 else 0, tuples)
         if depth < 12:
             members = frozenset([members, *(f"{depth}-{n}" * 4 for n in range(900))])
     yield from (tuples, members)

@@ -198,6 +198,8 @@ class Target:
         # A tree expands to more than its flat limit would let in, so only its form is checked.
         again = self._registries[0] if case.selector & IS_TREE else registry
         encoded = self._check_fixed_point(value, again)
+        if encoded is None:
+            return outcome
         if case.selector & (IS_TREE | IS_RETREED) and registry.limits is not _SMALL:
             self._check_tree(value, registry, encoded, case.selector)
         if case.selector & IS_PLANTED:
@@ -272,11 +274,14 @@ class Target:
         if count > limits.value_nodes_max:
             raise Escape("decode built more objects than value_nodes_max", str(count))
 
-    def _check_fixed_point(self, value: Any, registry: Any) -> bytes:
-        """(5), flat."""
+    def _check_fixed_point(self, value: Any, registry: Any) -> bytes | None:
+        """(5), flat. A reader lets more containers nest than a writer may write: then None."""
         try:
-            encoded = registry.encode(value)
+            encoded: bytes = registry.encode(value)
         except Exception as exc:
+            whole_depth = registry.limits.depth_max == Limits().depth_max
+            if isinstance(exc, EncodeLimitExceeded) and "(depth_max)" in str(exc) and whole_depth:
+                return None
             kind = f"encode of a decoded value raised {_kind(exc)}"
             raise Escape(kind, _shown(exc)) from exc
         try:
@@ -285,7 +290,7 @@ class Target:
             raise Escape(f"second decode raised {_kind(exc)}", _shown(exc)) from exc
         if again != encoded:
             raise Escape("encode of a decoded value is no fixed point")
-        return encoded  # type: ignore[no-any-return]
+        return encoded
 
     def _check_tree(self, value: Any, registry: Any, encoded: bytes, selector: int) -> None:
         """(5), as a tree, its blobs named by bytes or by text."""

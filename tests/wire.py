@@ -54,7 +54,7 @@ def nested(tag: int, payload: bytes, levels: int, wrap: bytes = b"\x91") -> byte
 
 def head_of(registry: Registry, name: str) -> bytes:
     """The head of a rule: what opens the payload of its values."""
-    return next(rule.head for rule in registry.rules if rule.name == name)
+    return next(rule.label for rule in registry.rules if rule.name == name)
 
 
 def typed(registry: Registry, name: str, body: bytes) -> bytes:

@@ -10,7 +10,7 @@ but there the decoder stops: everything it built until then was counted.
 import re
 from collections.abc import Iterable
 
-from sealpoint.codec._rules import HEAD_BYTES
+from sealpoint.codec._rules import LABEL_BYTES
 from sealpoint.codec._wire import (
     COUNTED,
     FIXED,
@@ -97,5 +97,5 @@ def _past_extension(data: bytes, place: int) -> int:
     if tag not in _HOLDING_VALUES:
         return start + size
     if tag == Tag.TYPED and start < len(data):
-        return start + HEAD_BYTES + data[start]
+        return start + LABEL_BYTES + data[start]
     return start + (1 if tag == Tag.DEFAULT_DICT else 0)

@@ -25,7 +25,7 @@ from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._keys import collision_fault, key_fault
-from sealpoint.codec._rules import HEAD_BYTES, Head, TypeRule, unknown_name
+from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
@@ -43,10 +43,10 @@ _UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
 class RuleTables:
     """A registry's rules, by what data can say."""
 
-    __slots__ = ("by_head", "by_name", "by_type")
+    __slots__ = ("by_label", "by_name", "by_type")
 
     def __init__(self) -> None:
-        self.by_head: dict[bytes, TypeRule] = {}
+        self.by_label: dict[bytes, TypeRule] = {}
         self.by_name: dict[str, TypeRule] = {}
         self.by_type: dict[type, TypeRule] = {}
 
@@ -207,9 +207,9 @@ class Decoding:
         raise UnknownType("extension: expected no reference outside of a tree")
 
     def _typed(self, payload: bytes) -> Any:
-        """A value of an application type: the whole head finds the rule, or none does."""
-        size = HEAD_BYTES + payload[0]
-        rule = self._tables.by_head.get(payload[:size])
+        """A value of an application type: the whole label finds the rule, or none does."""
+        size = LABEL_BYTES + payload[0]
+        rule = self._tables.by_label.get(payload[:size])
         if rule is None:
             return self._other_version(payload, size)
         try:
@@ -228,13 +228,13 @@ class Decoding:
         raise BytesMalformed("fields: expected each exactly once")
 
     def _other_version(self, payload: bytes, size: int) -> Any:
-        head = Head.parse(payload)
-        rule = self._tables.by_name.get(head.name)
+        label = Label.parse(payload)
+        rule = self._tables.by_name.get(label.name)
         if rule is None:
-            raise unknown_name(head.name)
-        rule.check_head(head)
+            raise unknown_name(label.name)
+        rule.check_label(label)
         try:
-            body = rule.upgraded(head.version, self.unpack(payload[size:]))
+            body = rule.upgraded(label.version, self.unpack(payload[size:]))
             return rule.build(body)
         except DecodeError as exc:
             exc.within.append(rule.name)

@@ -162,7 +162,7 @@ class Encoding:
         kind = type(value)
         rule = self._rules.get(kind)
         if rule is not None:
-            return Ext(Tag.TYPED, rule.head + self.pack_body(rule.kind.take(value)))
+            return Ext(Tag.TYPED, rule.label + self.pack_body(rule.kind.take(value)))
         found = ENCODERS.get(kind) or find_encoder(kind)
         if found is None:
             raise _not_allowed(kind)

@@ -229,9 +229,7 @@ class FieldsKind:
         return [in_order(fields, self._names)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
-        if not self._key_safe:
-            return None
-        return () if self._validate else self.take(value)[0].values()
+        return self.take(value)[0].values() if self._key_safe else None
 
 
 def _is_filled(slot: types.MemberDescriptorType, value: Any) -> bool:
@@ -321,9 +319,7 @@ class NamedTupleKind:
         return [in_order(fields, self._names)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
-        if not self._key_safe:
-            return None
-        return () if self._validate else tuple.__iter__(value)
+        return tuple.__iter__(value) if self._key_safe else None
 
 
 class EnumKind:
@@ -346,12 +342,14 @@ class EnumKind:
         return [{"value": value._value_}]
 
     def build(self, body: Body) -> Any:
-        if type(body) is list and len(body) == 1 and type(body[0]) is dict:
-            match list(body[0].items()):
-                case [("name", str(name))] if name in self._members:
-                    return self._members[name]
-                case [("value", value)] if type(value) is int and issubclass(self._cls, Flag):
-                    return self._combined(value)
+        fields = body[0] if type(body) is list and len(body) == 1 else None
+        if type(fields) is dict and len(fields) == 1:
+            # Compared by type: isinstance would ask the object, which may be the application's.
+            name, value = fields.get("name"), fields.get("value")
+            if type(name) is str and name in self._members:
+                return self._members[name]
+            if type(value) is int and issubclass(self._cls, Flag):
+                return self._combined(value)
         raise BytesMalformed(f"{self._cls.__qualname__}: expected a member of the enum")
 
     def _combined(self, value: int) -> Any:

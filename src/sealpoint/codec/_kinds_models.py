@@ -141,9 +141,7 @@ class PydanticKind:
         return [in_order(fields, self._names), mask, extra, private]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
-        if not self._key_safe:
-            return None
-        return () if self._validate else value.__dict__.values()
+        return value.__dict__.values() if self._key_safe else None
 
 
 class StructKind:
@@ -205,6 +203,4 @@ class StructKind:
         return [in_order(fields, self._names)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
-        if not self._key_safe:
-            return None
-        return () if self._validate else self.take(value)[0].values()
+        return self.take(value)[0].values() if self._key_safe else None

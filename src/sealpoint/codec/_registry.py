@@ -159,7 +159,7 @@ class Registry:
                     f"rule {rule.name!r} for {rule.cls.__qualname__}: expected a new name and "
                     f"type, found rule {taken.name!r} for {taken.cls.__qualname__}"
                 )
-        self._tables.by_head[rule.head] = rule
+        self._tables.by_label[rule.label] = rule
         self._tables.by_name[rule.name] = rule
         self._tables.by_type[rule.cls] = rule
 

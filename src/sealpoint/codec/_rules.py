@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules: which application types may be saved and loaded, under which name and version.
 
-A rule's *head* (name, version and shape digest, framed by length) opens every value written
-under it. Decoding looks the whole head up in one table: data chooses among the rules that the
+A rule's *label* (name, version and shape digest, framed by length) opens every value written
+under it. Decoding looks the whole label up in one table: data chooses among the rules that the
 application made and can do nothing else.
 """
 
@@ -28,7 +28,7 @@ from sealpoint.codec._kinds_models import PydanticKind, StructKind
 from sealpoint.codec._shape import SHAPE_BYTES
 from sealpoint.errors import BytesMalformed, RuleInvalid, ShapeChanged, UnknownType, VersionUnknown
 
-__all__ = ["HEAD_BYTES", "Head", "TypeRule", "Upgrade", "make_rule", "unknown_name"]
+__all__ = ["LABEL_BYTES", "Label", "TypeRule", "Upgrade", "make_rule", "unknown_name"]
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -36,12 +36,12 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 _NAME_CHARS_MAX = 100
 _VERSION_MAX = (1 << 16) - 1
 
-HEAD_BYTES = 1 + 2 + SHAPE_BYTES
-"""The length of a head without its name; the payload's first byte is the length of that."""
+LABEL_BYTES = 1 + 2 + SHAPE_BYTES
+"""The length of a label without its name; the payload's first byte is the length of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Label:
     """What opens a typed value: who it says it is."""
 
     name: str
@@ -53,14 +53,14 @@ class Head:
         return bytes((len(name),)) + name + self.version.to_bytes(2, "big") + self.shape
 
     @classmethod
-    def parse(cls, payload: bytes) -> "Head":
-        """Read the head that opens `payload`.
+    def parse(cls, payload: bytes) -> "Label":
+        """Read the label that opens `payload`.
 
         Raises:
             BytesMalformed: There is none.
         """
         name = payload[1 : 1 + payload[0]]
-        rest = payload[1 + payload[0] : HEAD_BYTES + payload[0]]
+        rest = payload[1 + payload[0] : LABEL_BYTES + payload[0]]
         if len(rest) != 2 + SHAPE_BYTES or not name.isascii() or not _NAME.fullmatch(name.decode()):
             raise BytesMalformed("typed value: expected a name, a version and a shape digest")
         return cls(name=name.decode(), version=int.from_bytes(rest[:2], "big"), shape=rest[2:])
@@ -75,7 +75,7 @@ class TypeRule:
     version: int
     kind: Kind = field(repr=False)
     upgrade: Mapping[int, Upgrade] = field(repr=False)
-    head: bytes = field(repr=False)
+    label: bytes = field(repr=False)
     opening: bytes = field(repr=False)
     """What the body begins with: array header, then (for fields) map header."""
     marked: bytes = field(repr=False)
@@ -94,29 +94,29 @@ class TypeRule:
             fields = run_application(self.upgrade[step], fields)
         return self.kind.upgraded(fields, body)
 
-    def check_head(self, head: Head) -> None:
-        """Explain why a head of this rule's name is not this rule's head, or let it be upgraded.
+    def check_label(self, label: Label) -> None:
+        """Explain why a label of this rule's name is not this rule's label, or let it be upgraded.
 
         Raises:
             ShapeChanged: Same version, other fields.
             VersionUnknown: A newer version, or an older one without an upgrade.
         """
-        if head.version == self.version:
+        if label.version == self.version:
             raise ShapeChanged(
-                f"{self.name} version {self.version}: expected shape {head.shape.hex()} as stored, "
-                f"found {self.kind.shape.hex()}: {self.cls.__qualname__} changed its fields or "
-                "annotations and kept its version"
+                f"{self.name} version {self.version}: expected the stored shape "
+                f"{label.shape.hex()}, found {self.kind.shape.hex()}: {self.cls.__qualname__} "
+                "changed its fields or annotations and kept its version"
             )
-        if head.version > self.version:
+        if label.version > self.version:
             raise VersionUnknown(
                 f"{self.name}: expected at most version {self.version}, found version "
-                f"{head.version}, which newer code wrote",
+                f"{label.version}, which newer code wrote",
                 hint="Run the newer code, or start again from an older checkpoint.",
             )
-        for step in range(head.version, self.version):
+        for step in range(label.version, self.version):
             if step not in self.upgrade:
                 raise VersionUnknown(
-                    f"{self.name}: expected version {self.version}, found version {head.version}, "
+                    f"{self.name}: expected version {self.version}, found version {label.version}, "
                     f"and the rule has no upgrade from version {step}"
                 )
 
@@ -163,14 +163,14 @@ def make_rule(
                 f"rule {name!r}: expected upgrades from versions 1 to {version - 1}, found {step!r}"
             )
     kind = _choose_kind(cls, name=name, encode=encode, decode=decode, validate=validate)
-    head = bytes(Head(name=name, version=version, shape=kind.shape))
+    label = bytes(Label(name=name, version=version, shape=kind.shape))
     return TypeRule(
         cls=cls,
         name=name,
         version=version,
         kind=kind,
         upgrade=steps,
-        head=head,
+        label=label,
         opening=kind.opening,
         marked=bytes((kind.opening[0] + 1,)),
         build=kind.build,

@@ -22,7 +22,6 @@ __all__ = [
     "extension_header",
     "leading_extension",
     "map_header",
-    "text_header",
 ]
 
 
@@ -89,17 +88,6 @@ def map_header(count: int) -> bytes:
     if count < 1 << 16:
         return b"\xde" + count.to_bytes(2, "big")
     return b"\xdf" + count.to_bytes(4, "big")
-
-
-def text_header(size_bytes: int) -> bytes:
-    """The header of a text of `size_bytes` UTF-8 bytes."""
-    if size_bytes < 32:
-        return bytes((0xA0 | size_bytes,))
-    if size_bytes < 1 << 8:
-        return bytes((0xD9, size_bytes))
-    if size_bytes < 1 << 16:
-        return b"\xda" + size_bytes.to_bytes(2, "big")
-    return b"\xdb" + size_bytes.to_bytes(4, "big")
 
 
 def bytes_header(size_bytes: int) -> bytes:

@@ -66,7 +66,7 @@ def test_the_body_of_one_type_is_refused_by_every_other(sample: Any) -> None:
         if rule.cls is type(sample):
             continue
         try:
-            decoded = REGISTRY.decode(extension(1, rule.head + body))
+            decoded = REGISTRY.decode(extension(1, rule.label + body))
         except DecodeError:
             continue
         assert type(decoded) is rule.cls
@@ -127,4 +127,4 @@ def test_extra_fields_of_a_model_have_names_that_are_text(extra: bytes) -> None:
     body = b"\x94\x81\xa5known\x01\x01" + extension(5, extra) + b"\xc0"
 
     with pytest.raises(DecodeError):
-        REGISTRY.decode(extension(1, rule.head + body))
+        REGISTRY.decode(extension(1, rule.label + body))

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._rules import Head
+from sealpoint.codec._rules import Label
 from sealpoint.errors import BytesMalformed, RuleFailed, UnknownType, VersionUnknown
 from tests.blobs import Blobs
 
@@ -192,11 +192,11 @@ def test_a_type_that_no_rule_allows_is_named_with_the_line_to_write() -> None:
 def test_a_head_that_is_none_is_refused(head: bytes) -> None:
     """A typed value opens with a name, a version and a digest."""
     with pytest.raises((BytesMalformed, IndexError)):
-        Head.parse(head)
+        Label.parse(head)
 
 
 def test_a_head_is_a_round_trip() -> None:
     """The bytes of a head parse back to it."""
-    head = Head(name="app.thing", version=513, shape=b"12345678")
+    head = Label(name="app.thing", version=513, shape=b"12345678")
 
-    assert Head.parse(bytes(head) + b"rest") == head
+    assert Label.parse(bytes(head) + b"rest") == head
