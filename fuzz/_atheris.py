@@ -23,14 +23,14 @@ def fuzz(output: Path, own: Path, *, seed: int, seconds: float) -> None:
         import sealpoint.codec  # noqa: F401, PLC0415 - see above
 
     from fuzz._mutate import Mutator  # noqa: PLC0415 - loads the package
-    from fuzz._seeds import known_heads, seeds  # noqa: PLC0415
+    from fuzz._seeds import known_labels, seeds  # noqa: PLC0415
     from fuzz._session import Session, bound_memory  # noqa: PLC0415
     from fuzz._tokens import Token, parse  # noqa: PLC0415
     from fuzz.decode_never_executes import IS_TREE, Case, Target  # noqa: PLC0415
 
     target = Target()
     rng = random.Random(seed)
-    mutator = Mutator(rng, known_heads(target.registry))
+    mutator = Mutator(rng, known_labels(target.registry))
     session = Session(target, output, own)
     parsed: dict[bytes, tuple[int, list[tuple[bytes, Token]]]] = {}
 

@@ -30,12 +30,12 @@ class Mutator:
 
     Args:
         rng: Where all choices come from.
-        heads: Heads of typed values to put in place of others.
+        labels: Heads of typed values to put in place of others.
     """
 
-    def __init__(self, rng: random.Random, heads: Sequence[bytes]) -> None:
+    def __init__(self, rng: random.Random, labels: Sequence[bytes]) -> None:
         self._rng = rng
-        self._heads = tuple(heads)
+        self._heads = tuple(labels)
         self._pool: list[Token] = [atom(raw) for raw in ATOMS]
         self._token_changes: tuple[Callable[[Token], Sequence[Token]], ...] = (
             *(

@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from fuzz._mutate import Mutator
-from fuzz._seeds import known_heads, seeds
+from fuzz._seeds import known_labels, seeds
 from fuzz._session import Progress, Session
 from fuzz._tokens import Token, parse
 from fuzz.decode_never_executes import IS_TREE, Case, Outcome, Target
@@ -56,7 +56,7 @@ class Corpus:
 def fuzz(target: Target, output: Path, own: Path, *, seed: int, seconds: float) -> Progress:
     """Try cases until the time is over."""
     rng = random.Random(seed)
-    corpus = Corpus(Mutator(rng, known_heads(target.registry)), rng)
+    corpus = Corpus(Mutator(rng, known_labels(target.registry)), rng)
     session = Session(target, output, own, corpus.add)
     for data in seeds(target.registry):
         session.run(data)

@@ -23,7 +23,7 @@ from fuzz.decode_never_executes import (
 from sealpoint import Registry
 from sealpoint.errors import EncodeError
 
-__all__ = ["known_heads", "seeds"]
+__all__ = ["known_labels", "seeds"]
 
 _VECTORS = Path(__file__).resolve().parents[1] / "tests" / "vectors"
 _REFERENCE = 2
@@ -36,8 +36,8 @@ def _extension(tag: int, payload: bytes) -> bytes:
     return Token(Kind.EXTENSION, tag, payload).raw
 
 
-def known_heads(registry: Registry) -> list[bytes]:
-    """The heads of all rules, and the same for other versions and shapes."""
+def known_labels(registry: Registry) -> list[bytes]:
+    """The labels of all rules, and the same for other versions and shapes."""
     older = [
         rule.label[:-10] + version.to_bytes(2, "big") + rule.label[-8:]
         for rule in registry.rules
@@ -65,7 +65,7 @@ def _hostile(registry: Registry) -> Iterator[bytes]:
     for seconds in (b"\xff" * 4, b"\xff" * 8, b"\0\0\0\0" + b"\xff" * 8, b"\0" * 12, b"\x7f" * 12):
         yield _extension(255, seconds)
     yield b"\xdc\x01\x00\xd6\xff\xc6\xff\xff\xff" + bytes(255)
-    for head in known_heads(registry):
+    for head in known_labels(registry):
         yield _extension(7, b"\x91" + _extension(1, head + b"\x91\x81\xa1a\x01"))
         yield b"\xc0" + _extension(1, head + b"\x91\x82\xa1a\x01\xa1b\x02")
     nested = b"\x90"
@@ -82,7 +82,7 @@ def _hostile(registry: Registry) -> Iterator[bytes]:
     ):
         frame = _array_header([spec, shape])
         yield _extension(32, frame + b"\xc4\x00")
-    for head in known_heads(registry):
+    for head in known_labels(registry):
         yield _extension(1, head + b"\x91\x81\xa1b\x01")
         yield _extension(1, head + b"\x92\x81\xa1b\x01\xc0")
         yield _extension(1, head + b"\x94\x81\xa1b\x01\x01\xc0\xc0")

@@ -2,7 +2,7 @@
 """An encoding as a tree of tokens that can be changed anywhere and written again.
 
 Reading never fails: what does not follow the format becomes a token of its own bytes. Extension
-payloads are opened by their tag (heads, frames, prefixes), so that a mutation reaches inside.
+payloads are opened by their tag (labels, frames, prefixes), so that a mutation reaches inside.
 Every token keeps its bytes; a change costs the way up to the root and nothing else. This module
 shares no code with the package: a fault there must not hide here.
 """

@@ -98,7 +98,7 @@ class LimitInvalid(UsageError):
     """A limit was set to something that cannot be a bound."""
 
     code = "limit-invalid"
-    hint = "Limits are positive whole numbers; the reference lists each with its default."
+    hint = "Limits are whole numbers within the bounds that the reference lists."
 
 
 class ObjectNotFound(UsageError):

@@ -22,7 +22,7 @@ ENCODE_DEPTH_MAX = 255
 """Lists and dicts nested in one another, within one extension, that a writer may write."""
 
 DECODE_DEPTH_MAX = 1023
-"""The same for a reader, outside of all extensions; inside of them it is as for a writer."""
+"""The same for a reader, at one level of a path; at the others it is as for a writer."""
 
 BLOB_BYTES_LEAST = 64 * _KIB
 """The least that `blob_bytes_max` may be: what a small state takes as one blob must fit."""
@@ -50,6 +50,9 @@ class Limits:
 
     colliding_keys_max: int = 16
     """Keys of one dict or members of one set that share one hash."""
+
+    fraction_keys_max: int = 1024
+    """Fractions among all keys and members of one value (Python caches their hashes together)."""
 
     key_probes_max: int = 24
     """Probes for each key, on average, that building a large dict or set may take."""

@@ -16,7 +16,7 @@ from fuzz import _plain
 from fuzz._coverage import FileCoverage
 from fuzz._mutate import Mutator
 from fuzz._report import report
-from fuzz._seeds import known_heads, seeds
+from fuzz._seeds import known_labels, seeds
 from fuzz._session import escape_path, read_staged
 from fuzz._supervise import Run, supervise
 from fuzz._tokens import parse
@@ -161,7 +161,7 @@ def test_same_seed_makes_the_same_cases() -> None:
 
     def made(seed: int) -> list[bytes]:
         rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-        mutator = Mutator(rng, known_heads(registry))
+        mutator = Mutator(rng, known_labels(registry))
         return [bytes(mutator.changed(0, [(b"", parse(data))])) for _ in range(200)]
 
     assert made(1) == made(1)

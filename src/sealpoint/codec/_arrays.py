@@ -33,6 +33,7 @@ __all__ = [
     "decode_array_scalar",
     "decode_tensor",
     "find_encoder",
+    "is_key_scalar",
     "tensor_parts",
 ]
 
@@ -41,7 +42,7 @@ Spec = str | list[Any]
 
 _ELEMENT = re.compile(
     r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,8}"
-    r"|[<>][mM]8(\[\d{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
+    r"|[<>][mM]8(\[([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 )
 _SCALAR_BYTES, _SCALAR_TEXT = "bytes", "text"
 _CODE_POINT_MAX = 0x10FFFF
@@ -70,6 +71,12 @@ def find_encoder(kind: type) -> tuple[Tag, Callable[[Any, Packer], bytes]] | Non
     if torch is not None and kind is getattr(torch, "Tensor", None):
         return Tag.TENSOR, _encode_tensor
     return None
+
+
+def is_key_scalar(value: Any) -> bool:
+    """Whether a value is a numpy scalar that can be a key; records have no hash of numpy's own."""
+    found = find_encoder(type(value))
+    return found is not None and found[0] is Tag.ARRAY_SCALAR and value.dtype.kind != "V"
 
 
 def _loaded(name: str) -> Any:
@@ -149,7 +156,7 @@ def _dtype_of(spec: object, numpy: Any) -> Any:
     if type(spec) is list and spec:
         fields = []
         for part in spec:
-            if type(part) is not list or len(part) != 3 or type(part[0]) is not str:
+            if type(part) is not list or len(part) != 3 or type(part[0]) is not str or not part[0]:
                 break
             if type(part[2]) is not list or any(type(d) is not int or d < 1 for d in part[2]):
                 break

@@ -15,12 +15,13 @@ know, and (2) the hook keeps the first exception aside.
 import os
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import ormsgpack
 from ormsgpack import unpackb
 
-from sealpoint.codec._arrays import find_encoder
+from sealpoint.codec._arrays import is_key_scalar
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
@@ -60,6 +61,7 @@ class Decoding:
         "_depth",
         "_depth_max",
         "_error",
+        "_fraction_keys",
         "_nodes",
         "_tables",
         "_walks_depth",
@@ -69,6 +71,7 @@ class Decoding:
     def __init__(self, tables: RuleTables, limits: Limits) -> None:
         self._tables = tables
         self._costly = 0
+        self._fraction_keys = 0
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
         self._deep_at = 1  # the one level on a path that may nest as deep as the engine can
@@ -128,6 +131,8 @@ class Decoding:
         except ormsgpack.MsgpackDecodeError as exc:
             if self._error is not None:
                 raise self._error from self._error.__cause__
+            if "Recursion limit" in str(exc):
+                raise self._too_deep() from None
             raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
@@ -151,12 +156,23 @@ class Decoding:
         if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise DecodeLimitExceeded(fault)
 
+    def _count_fraction(self) -> None:
+        """Since Python 3.12 hashes of fractions are cached in a table that all of them share."""
+        self._fraction_keys += 1
+        if self._fraction_keys > self.limits.fraction_keys_max:
+            raise DecodeLimitExceeded(
+                f"dict or set: expected at most {self.limits.fraction_keys_max} fractions as keys "
+                "or members (fraction_keys_max), found more"
+            )
+
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._tables.by_type.get(type(key))
         if rule is not None:
             return rule.kind.hashed(key)
-        found = find_encoder(type(key))
-        return () if found is not None and found[0] is Tag.ARRAY_SCALAR else None
+        if type(key) is Fraction:
+            self._count_fraction()
+            return ()
+        return () if is_key_scalar(key) else None
 
     def _check_depth(self, value: Any, depth: int) -> None:
         if type(value) is dict:

@@ -16,6 +16,8 @@ __all__ = ["UNCHECKED_BYTES_MAX", "is_deep", "nesting"]
 UNCHECKED_BYTES_MAX = 1024
 """Payloads of up to this length are not looked at."""
 
+# A reader's own frame, and the levels at which a tree joins members, come on top.
+_DEPTH_MAX = ENCODE_DEPTH_MAX + 16
 _HEADERS = bytes((*range(0x81, 0x90), *range(0x91, 0xA0), *COUNTED))
 _SKIPPED = {
     **dict.fromkeys((*range(0x80), *range(0xC0, 0xC4), *range(0xE0, 0x100)), 1),
@@ -29,7 +31,7 @@ _WIDTHS = {**SIZED, **SIZED_EXTENSIONS}
 def is_deep(payload: bytes) -> bool:
     """Whether containers in `payload` nest deeper than a writer may write."""
     openers = len(payload) - len(payload.translate(None, _HEADERS))
-    return openers > ENCODE_DEPTH_MAX and nesting(payload) > ENCODE_DEPTH_MAX
+    return openers > _DEPTH_MAX and nesting(payload) > _DEPTH_MAX
 
 
 def nesting(payload: bytes) -> int:

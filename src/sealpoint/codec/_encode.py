@@ -9,13 +9,20 @@ one aside and it is raised in place of the engine's own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import ormsgpack
 from ormsgpack import Ext, Fragment, packb
 
-from sealpoint.codec._arrays import array_parts, check_shape, find_encoder, tensor_parts
-from sealpoint.codec._builtins import ENCODERS
+from sealpoint.codec._arrays import (
+    array_parts,
+    check_shape,
+    find_encoder,
+    is_key_scalar,
+    tensor_parts,
+)
+from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import TypeRule
@@ -43,11 +50,21 @@ _SURROGATES = ("\ud800", "\udfff")
 class Encoding:
     """One value on its way to bytes. Used once, by one thread."""
 
-    __slots__ = ("_costly", "_depth", "_nodes", "_rules", "culprit", "error", "limits")
+    __slots__ = (
+        "_costly",
+        "_depth",
+        "_fraction_keys",
+        "_nodes",
+        "_rules",
+        "culprit",
+        "error",
+        "limits",
+    )
 
     def __init__(self, rules: Mapping[type, TypeRule], limits: Limits) -> None:
         self._rules = rules
         self._costly = 0
+        self._fraction_keys = 0
         self._nodes = NodeBudget(limits.value_nodes_max)
         self._depth = 0
         self.limits = limits
@@ -137,15 +154,27 @@ class Encoding:
         if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise EncodeLimitExceeded(fault)
 
+    def _count_fraction(self) -> None:
+        """Since Python 3.12 hashes of fractions are cached in a table that all of them share."""
+        self._fraction_keys += 1
+        if self._fraction_keys > self.limits.fraction_keys_max:
+            raise EncodeLimitExceeded(
+                f"dict or set: expected at most {self.limits.fraction_keys_max} fractions as keys "
+                "or members (fraction_keys_max), found more"
+            )
+
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._rules.get(type(key))
         if rule is not None:
             return rule.kind.hashed(key)
-        found = find_encoder(type(key))
-        if found is None:
+        if type(key) is Fraction:
+            self._count_fraction()
+            return ()
+        known = type(key) in ENCODERS or type(key) in PLAIN_REASONS
+        if not known and find_encoder(type(key)) is None:
             self.culprit = key
             raise _not_allowed(type(key))
-        return () if found[0] is Tag.ARRAY_SCALAR else None
+        return () if is_key_scalar(key) else None
 
     def _hook(self, value: Any) -> Ext | Fragment:
         """Encode one object that is not plain; called by the engine."""

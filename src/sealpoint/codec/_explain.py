@@ -33,7 +33,13 @@ _CODE = (
     types.ModuleType,
     functools.partial,
 )
-_RESOURCE_MODULES = ("_asyncio", "_io", "_thread", "asyncio", "sqlite3", "ssl", "threading")
+_RESOURCE_MODULES = frozenset(
+    {
+        *("_asyncio", "_io", "_queue", "_socket", "_thread", "asyncio", "concurrent"),
+        *("multiprocessing", "queue", "selectors", "socket", "sqlite3", "ssl"),
+        *("subprocess", "threading"),
+    }
+)
 _CONTAINERS = (tuple, set, frozenset, dict, list)
 
 
@@ -103,7 +109,7 @@ def _suggested_name(kind: type) -> str:
     return name if name[:1].isalpha() else f"app.{name}"
 
 
-def _trial_rule(kind: type) -> TypeRule | None:
+def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
     """The rule that the suggested line would make."""
     try:
         return make_rule(
@@ -113,7 +119,7 @@ def _trial_rule(kind: type) -> TypeRule | None:
             upgrade=None,
             encode=None,
             decode=None,
-            validate=False,
+            validate=validate,
         )
     except RuleInvalid:
         return None
@@ -121,12 +127,16 @@ def _trial_rule(kind: type) -> TypeRule | None:
 
 def allow_line(kind: type) -> str:
     """The exact line that allows a type, or what to do about one that no line can allow."""
-    if issubclass(kind, _CODE) or kind.__module__ in _RESOURCE_MODULES:
+    if issubclass(kind, _CODE) or kind.__module__.partition(".")[0] in _RESOURCE_MODULES:
         return (
             f"{_type_name(kind)} is code or an open resource, which cannot be saved: "
             "save what finds it again, such as a name"
         )
-    functions = "" if _trial_rule(kind) is not None else ", encode=..., decode=..."
+    functions = ", encode=..., decode=..."
+    if _trial_rule(kind) is not None:
+        functions = ""
+    elif _trial_rule(kind, validate=True) is not None:
+        functions = ", validate=True"
     line = f'registry.allow({kind.__qualname__}, name="{_suggested_name(kind)}"{functions})'
     top = kind.__qualname__.partition(".")[0]
     if kind.__module__ in ("__main__", "builtins") or "<locals>" in kind.__qualname__:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, Flag
-from fractions import Fraction
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 from uuid import UUID
@@ -42,7 +41,6 @@ _ATOMS = _UNPREDICTABLE | {
     timezone,
     ZoneInfo,
     Decimal,
-    Fraction,
     UUID,
     range,
     PurePosixPath,
@@ -103,8 +101,8 @@ def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None
 
     Args:
         keys: The keys or members, before they are hashed.
-        members: For a key of an application type: what its generated hash looks at, or None when
-            its hash is not generated.
+        members: For a key of any other type (an application's, numpy's, a Fraction): what its
+            hash looks at, or None when hashing it would run application code.
     """
     if _ATOMS.issuperset(map(type, keys)):
         return None
@@ -142,8 +140,8 @@ def _one_key_fault(key: Any, members: Callable[[Any], Iterable[Any] | None]) -> 
     inside = look(key) if look is not None else members(key)
     if inside is None:
         return (
-            f"dict or set: expected keys with Python's own hash, found {kind.__qualname__}, whose "
-            "__hash__ or __eq__ is application code (its rule can say validate=True)"
+            f"dict or set: expected keys with Python's own hash, found {kind.__qualname__}, which "
+            "has none, or whose hash, equality or attributes are application code"
         )
     for member in inside:
         if (fault := _one_key_fault(member, members)) is not None:

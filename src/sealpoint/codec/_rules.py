@@ -20,10 +20,9 @@ from sealpoint.codec._kinds import (
     Kind,
     NamedTupleKind,
     PairKind,
-    attrs_kind,
-    dataclass_kind,
     run_application,
 )
+from sealpoint.codec._kinds_fields import attrs_kind, dataclass_kind
 from sealpoint.codec._kinds_models import PydanticKind, StructKind
 from sealpoint.codec._shape import SHAPE_BYTES
 from sealpoint.errors import BytesMalformed, RuleInvalid, ShapeChanged, UnknownType, VersionUnknown

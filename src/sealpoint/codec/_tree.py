@@ -340,7 +340,7 @@ class TreeDecoding(Decoding):
             chunk = self._blob(name)
             found += len(chunk)
             if found > total or not chunk:
-                break
+                raise BytesMalformed(f"reference: expected {total} bytes in full chunks")
             chunks.append(chunk)
         if found != total:
             raise BytesMalformed(f"reference: expected {total} bytes in its chunks")

@@ -38,7 +38,7 @@ def _header(*parts: Any) -> bytes:
 def test_a_huge_declared_length_is_refused_at_once(header: bytes, tag: int | None) -> None:
     """Every length form with more declared than there is, alone and inside of extensions."""
     bodies = [header, header + b"\xc0", header + bytes(100), b"\x91" + header, b"\x92\xc0" + header]
-    start = time.perf_counter()
+    start = time.process_time()
 
     for body in bodies:
         if tag is None and body.startswith((b"\xc7\xff", b"\xbf")) and len(body) > 255:
@@ -46,7 +46,7 @@ def test_a_huge_declared_length_is_refused_at_once(header: bytes, tag: int | Non
         with pytest.raises(DecodeError):
             REGISTRY.decode(body if tag is None else extension(tag, body))
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize("tag", [32, 34])
@@ -63,13 +63,13 @@ def test_an_array_shape_that_does_not_fit_its_bytes_is_refused(tag: int, shape: 
     """Shapes are whole numbers whose product is the length; nothing is allocated to find out."""
     element = ["|u1"] if tag == 32 else ["uint8"]
     flags = [] if tag == 32 else [False]
-    start = time.perf_counter()
+    start = time.process_time()
 
     for raw in (b"\xc4\x08" + bytes(8), b"\xc6\0\0\0\x08" + bytes(8)):
         with pytest.raises(DecodeError):
             REGISTRY.decode(extension(tag, _header(*element, shape, *flags) + raw))
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_an_int_that_is_not_in_its_shortest_form_is_refused(data: bytes) -> None
 )
 def test_a_giant_decimal_is_refused(text: str) -> None:
     """Digits and exponents beyond the limits are refused in time."""
-    start = time.perf_counter()
+    start = time.process_time()
 
     with pytest.raises(DecodeError):
         REGISTRY.decode(extension(14, text.encode()))
 
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the frozen vectors anew: `python -m tests.vectors.generate`. There must be no diff.
+
+What a vector must give is said here, in words, values and error codes, and never taken from a
+decoder. A vector made from a value is canonical: encoding the value gives these bytes. A vector
+made from bytes is one that no writer writes, accepted or refused.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sealpoint.limits import Limits
+from tests.vectors import flat, refused, trees
+from tests.vectors.rendering import deep_values
+from tests.vectors.rules import rules_as_data
+
+__all__ = ["FILES", "frozen"]
+
+FOLDER = Path(__file__).parent
+FILES = ("rules.json", "values.json", "trees.json")
+
+
+def _lines(vectors: list[dict[str, Any]]) -> str:
+    """One vector to a line, so that a diff shows which one changed."""
+    return "[\n" + ",\n".join(json.dumps(vector) for vector in vectors) + "\n]\n"
+
+
+def frozen() -> dict[str, str]:
+    """Every frozen file, by its name, with the text it must have."""
+    limits = {name: getattr(Limits(), name) for name in Limits.__dataclass_fields__}
+    rules = {"limits": limits, "rules": rules_as_data()}
+    with deep_values():
+        values, roots = _lines([*flat.accepted(), *refused.refused()]), _lines(trees.vectors())
+    texts = (json.dumps(rules, indent=1) + "\n", values, roots)
+    return dict(zip(FILES, texts, strict=True))
+
+
+def main() -> None:
+    """Write the files, and say which."""
+    for name, text in frozen().items():
+        (FOLDER / name).write_text(text, encoding="ascii")
+        print(f"{name}: {len(text.splitlines())} lines")
+
+
+if __name__ == "__main__":
+    main()
