@@ -84,10 +84,10 @@ def _framing() -> Vectors:
         array(32, ["|S999999999", [0, 1 << 40]], b"\xc4\0"),
     )
     deep = "Deeper than DECODE_DEPTH_MAX."
-    yield refuse("lists too deep", deep, _MALFORMED, b"\x91" * 1024 + b"\xc0")
-    yield refuse("maps too deep", deep, _MALFORMED, b"\x81\xa1a" * 1024 + b"\xc0")
+    yield refuse("lists too deep", deep, _LIMIT, b"\x91" * 1024 + b"\xc0")
+    yield refuse("maps too deep", deep, _LIMIT, b"\x81\xa1a" * 1024 + b"\xc0")
     inside = typed("test.token", b"\x91" + b"\x91" * 1024 + b"\xc0")
-    yield refuse("lists too deep in a typed value", deep, _MALFORMED, inside)
+    yield refuse("lists too deep in a typed value", deep, _LIMIT, inside)
 
 
 def encoded_point() -> bytes:

@@ -29,7 +29,7 @@ from sealpoint.codec._keys import collision_fault, key_fault
 from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
-from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
+from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
 
 __all__ = ["Decoding", "RuleTables"]
 
@@ -132,7 +132,10 @@ class Decoding:
             if self._error is not None:
                 raise self._error from self._error.__cause__
             if "Recursion limit" in str(exc):
-                raise self._too_deep() from None
+                raise DecodeLimitExceeded(
+                    f"value: expected at most {DECODE_DEPTH_MAX} lists and dicts in one another "
+                    "(DECODE_DEPTH_MAX), found more"
+                ) from None
             raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared

@@ -150,7 +150,10 @@ class Encoding:
     def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
         """Refuse keys that could not be read back without running application code."""
         if (fault := key_fault(keys, self._hashed)) is not None:
-            raise ValueNotAllowed(fault)
+            raise ValueNotAllowed(
+                fault,
+                hint="Use plain keys, or give the key's rule validate=True to let its code run.",
+            )
         if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise EncodeLimitExceeded(fault)
 
