@@ -80,11 +80,11 @@ class SealpointError(Exception):
 
 
 class UsageError(SealpointError):
-    """The call itself is wrong; nothing was read or written."""
+    """The call itself is wrong."""
 
     code = "usage"
     exit_status = 2
-    hint = "Correct the call; nothing was read or written."
+    hint = "Correct the call as the message says."
 
 
 class IdMalformed(UsageError):
@@ -116,7 +116,7 @@ class RuleInvalid(UsageError):
 
 
 class EncodeError(SealpointError):
-    """A value cannot be saved; nothing was written."""
+    """A value cannot be saved as it is."""
 
     code = "encode"
     exit_status = 10

@@ -60,6 +60,12 @@ class Limits:
     int_bytes_max: int = 64 * _KIB
     """One integer beyond 64 bits."""
 
+    key_int_bytes_max: int = 256
+    """One int among several keys or members (comparing it can cost the square of this)."""
+
+    range_part_bytes_max: int = 2 * _KIB
+    """Start, stop or step of one range (its length costs the square of this)."""
+
     fraction_part_bytes_max: int = 2 * _KIB
     """Numerator or denominator of one fraction (proving it lowest costs the square of this)."""
 

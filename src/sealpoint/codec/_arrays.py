@@ -90,7 +90,14 @@ def _loaded(name: str) -> Any:
 
 
 def _framed(header: list[Any]) -> bytes:
-    data = ormsgpack.packb(header)
+    try:
+        data = ormsgpack.packb(header)
+    except ormsgpack.MsgpackEncodeError as exc:
+        raise ValueNotAllowed(
+            "numpy dtype: expected names and nesting that can be written"
+        ) from exc
+    if len(data) >= 1 << 16:
+        raise ValueNotAllowed(f"numpy dtype: expected under 65536 bytes, found {len(data)}")
     return len(data).to_bytes(2, "big") + data
 
 
@@ -135,14 +142,16 @@ def _spec_of(dtype: Any, numpy: Any) -> Spec:
             base, dims = field.subdtype or (field, ())
             spec.append([name, _spec_of(base, numpy), list(dims)])
     try:
-        same = _dtype_of(spec, numpy) == dtype
-    except BytesMalformed:
+        again = _dtype_of(spec, numpy)
+        same = again == dtype and dtype.metadata is None
+        same = same and (dtype.names is None or again.type is dtype.type)
+    except (BytesMalformed, ValueError, RecursionError):
         same = False
     if not same:
         raise ValueNotAllowed(
             f"numpy dtype: expected booleans, numbers, times, fixed texts or packed records of "
-            f"them, found {dtype}",
-            hint="Object arrays cannot be saved; save a list, or convert with .astype().",
+            f"them, found {str(dtype)[:80]}",
+            hint="Save a list, or convert with .astype() to a packed dtype without objects.",
         )
     return spec
 
@@ -188,6 +197,10 @@ def array_parts(array: Any) -> tuple[bytes, memoryview]:
     header = _framed([_spec_of(array.dtype, numpy), list(array.shape)])
     if array.nbytes == 0:
         return header, memoryview(b"")
+    try:
+        _check_elements(array, numpy)
+    except BytesMalformed as exc:
+        raise ValueNotAllowed(exc.message) from None
     return header, numpy.ascontiguousarray(array).reshape(-1).view("u1").data
 
 
@@ -293,7 +306,10 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()
     if dense.numel() == 0:
         return header, memoryview(b"")
-    return header, dense.reshape(-1).view(torch.uint8).numpy().data
+    raw = dense.reshape(-1).view(torch.uint8)
+    if element == "bool" and raw.max() > 1:
+        raise ValueNotAllowed("torch tensor: expected booleans of 0 or 1")
+    return header, raw.numpy().data
 
 
 def _encode_tensor(value: Any, session: Packer) -> bytes:

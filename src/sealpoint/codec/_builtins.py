@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The built-in types: what may be saved without a rule, each with the reason why it is safe.
 
-This is the whole list. An extension tag that is neither here nor one of the three that the
-decoder handles itself (typed values, references, arrays) is refused.
+This is the whole list. An extension tag that is neither here nor one of arrays, tensors, typed
+values and references is refused.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -199,7 +199,7 @@ BUILTINS: tuple[BuiltinType, ...] = (
     _builtin(
         Tag.RANGE,
         range,
-        "immutable; three whole numbers, never expanded",
+        "immutable; three bounded whole numbers, never expanded",
         _containers.encode_range,
         _containers.decode_range,
     ),

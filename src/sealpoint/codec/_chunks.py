@@ -65,7 +65,8 @@ def cut_bytes(data: bytes | memoryview, seed: int) -> Iterator[memoryview]:
 def cut_members(parts: Sequence[bytes], seed: int) -> Iterator[bytes]:
     """Join encoded members into chunks, cutting behind members whose content says so.
 
-    A member ends a chunk with odds in proportion to its length, and surely from the target on.
+    A member ends a chunk with odds in proportion to its length, and surely if it is as long as
+    the chunk to aim at.
     """
     target = _target(sum(map(len, parts)), _MEMBERS_TARGET)
     smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR

@@ -11,8 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, TypeVar
 
+from sealpoint.codec._keys import is_plain_key
 from sealpoint.codec._session import Packer, Unpacker
-from sealpoint.errors import BytesMalformed, UnknownType, ValueNotAllowed
+from sealpoint.errors import (
+    BytesMalformed,
+    DecodeLimitExceeded,
+    EncodeLimitExceeded,
+    UnknownType,
+    ValueNotAllowed,
+)
+from sealpoint.limits import Limits
 
 __all__ = [
     "FACTORIES",
@@ -53,6 +61,7 @@ FACTORIES: dict[int, Callable[[], Any] | None] = {
 }
 """The default factories that a defaultdict may have, by code: builtin, and without arguments."""
 
+_NO_MEMBERS = b"\x90"
 _Members = TypeVar("_Members", set[Any], frozenset[Any])
 _FACTORY_CODES = {factory: code for code, factory in FACTORIES.items()}
 
@@ -96,11 +105,15 @@ def _distinct(items: list[Any], session: Unpacker, build: type[_Members]) -> _Me
 
 def decode_set(data: bytes, session: Unpacker) -> set[Any]:
     """The set that `encode_set` wrote."""
+    if data == _NO_MEMBERS:
+        return set()
     return _distinct(_unpack_list(data, session, "set"), session, set)
 
 
 def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
     """The frozenset that `encode_frozenset` wrote."""
+    if data == _NO_MEMBERS:
+        return frozenset()
     return _distinct(_unpack_list(data, session, "frozenset"), session, frozenset)
 
 
@@ -108,10 +121,6 @@ def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:
     """Key, value, key, value: the form of any dict that is not a plain map."""
     session.check_keys(list(value))
     return session.pack(list(chain.from_iterable(value.items())))
-
-
-def _is_plain_key(key: object) -> bool:
-    return type(key) is str and not any("\ud800" <= char <= "\udfff" for char in key)
 
 
 def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any, Any]:
@@ -129,7 +138,7 @@ def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any
 def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
     """The dict that `encode_pairs` wrote; one that a plain map could hold is refused."""
     mapping = _keys_and_values(_unpack_list(data, session, "dict"), session, "dict")
-    if all(map(_is_plain_key, mapping)):
+    if all(map(is_plain_key, mapping)):
         raise BytesMalformed("dict: expected at least one key that a plain map cannot hold")
     return mapping
 
@@ -194,7 +203,20 @@ def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
 
 def encode_range(value: range, session: Packer) -> bytes:
     """Start, stop and step."""
-    return session.pack([value.start, value.stop, value.step])
+    parts = [value.start, value.stop, value.step]
+    if (fault := _range_fault(parts, session.limits)) is not None:
+        raise EncodeLimitExceeded(fault)
+    return session.pack(parts)
+
+
+def _range_fault(parts: list[int], limits: Limits) -> str | None:
+    """A range divides its parts to know its length, which costs the square of their size."""
+    if all(part.bit_length() <= 8 * limits.range_part_bytes_max for part in parts):
+        return None
+    return (
+        f"range: expected parts of at most {limits.range_part_bytes_max} bytes "
+        "(range_part_bytes_max), found a larger one"
+    )
 
 
 def decode_range(data: bytes, session: Unpacker) -> range:
@@ -202,6 +224,8 @@ def decode_range(data: bytes, session: Unpacker) -> range:
     parts = _unpack_list(data, session, "range")
     if len(parts) != 3 or any(type(part) is not int for part in parts) or not parts[2]:
         raise BytesMalformed("range: expected start, stop and a step that is not 0")
+    if (fault := _range_fault(parts, session.limits)) is not None:
+        raise DecodeLimitExceeded(fault)
     return range(*parts)
 
 

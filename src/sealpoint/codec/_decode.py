@@ -25,7 +25,7 @@ from sealpoint.codec._arrays import is_key_scalar
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
-from sealpoint.codec._keys import collision_fault, key_fault
+from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
 from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
@@ -156,6 +156,8 @@ class Decoding:
         """Refuse keys before they are hashed into a table."""
         if (fault := key_fault(keys, self._hashed)) is not None:
             raise BytesMalformed(fault)
+        if (fault := large_int_fault(keys, self._hashed_again, self.limits)) is not None:
+            raise DecodeLimitExceeded(fault)
         if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise DecodeLimitExceeded(fault)
 
@@ -167,6 +169,10 @@ class Decoding:
                 f"dict or set: expected at most {self.limits.fraction_keys_max} fractions as keys "
                 "or members (fraction_keys_max), found more"
             )
+
+    def _hashed_again(self, key: Any) -> Iterable[Any] | None:
+        rule = self._tables.by_type.get(type(key))
+        return None if rule is None else rule.kind.hashed(key)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._tables.by_type.get(type(key))

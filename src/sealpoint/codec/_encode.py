@@ -24,7 +24,7 @@ from sealpoint.codec._arrays import (
 )
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._count import NodeBudget
-from sealpoint.codec._keys import collision_fault, key_fault
+from sealpoint.codec._keys import collision_fault, is_plain_key, key_fault, large_int_fault
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import Tag, array_header, bytes_header, extension_header
@@ -43,8 +43,6 @@ OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 """Everything that the engine would flatten on its own goes to our hook instead."""
-
-_SURROGATES = ("\ud800", "\udfff")
 
 
 class Encoding:
@@ -154,6 +152,8 @@ class Encoding:
                 fault,
                 hint="Use plain keys, or give the key's rule validate=True to let its code run.",
             )
+        if (fault := large_int_fault(keys, self._hashed_again, self.limits)) is not None:
+            raise EncodeLimitExceeded(fault)
         if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
             raise EncodeLimitExceeded(fault)
 
@@ -165,6 +165,10 @@ class Encoding:
                 f"dict or set: expected at most {self.limits.fraction_keys_max} fractions as keys "
                 "or members (fraction_keys_max), found more"
             )
+
+    def _hashed_again(self, key: Any) -> Iterable[Any] | None:
+        rule = self._rules.get(type(key))
+        return None if rule is None else rule.kind.hashed(key)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._rules.get(type(key))
@@ -236,6 +240,12 @@ class Encoding:
             "(depth_max), found more; a reference cycle does this too"
         )
 
+    def _memory(self, value: memoryview) -> bytes:
+        try:
+            return packb(bytes(value))
+        except ValueError as exc:
+            raise ValueNotAllowed("memoryview: expected one that is not released") from exc
+
     def _rewritten(self, value: Any) -> bytes:
         """Encode what the engine refused, member by member."""
         kind = type(value)
@@ -248,7 +258,7 @@ class Encoding:
         if kind is str:
             return packb(self._hook(value))
         if kind is memoryview:
-            return packb(bytes(value))
+            return self._memory(value)
         message = f"{kind.__qualname__}: expected a value that the engine can write"
         raise ValueNotAllowed(message)
 
@@ -257,11 +267,4 @@ def _not_allowed(kind: type) -> TypeNotAllowed:
     return TypeNotAllowed(
         f"expected an allowed type, found {kind.__module__}.{kind.__qualname__}, "
         "which no rule allows"
-    )
-
-
-def is_plain_key(key: object) -> bool:
-    """Whether a plain map can hold this key: exactly a string, and one that UTF-8 can hold."""
-    return type(key) is str and (
-        key.isascii() or not any(_SURROGATES[0] <= char <= _SURROGATES[1] for char in key)
     )

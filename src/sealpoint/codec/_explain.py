@@ -11,8 +11,7 @@ from typing import Any
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS
 from sealpoint.codec._encode import Encoding
-from sealpoint.codec._kinds import EnumKind
-from sealpoint.codec._rules import TypeRule, make_rule
+from sealpoint.codec._rules import TypeRule, is_rule_name, make_rule
 from sealpoint.codec._walk import walk
 from sealpoint.errors import EncodeError, RuleInvalid
 from sealpoint.limits import Limits
@@ -103,10 +102,10 @@ def _type_name(kind: type) -> str:
 
 
 def _suggested_name(kind: type) -> str:
-    module = kind.__module__.rpartition(".")[2].strip("_") or "app"
+    module = str(kind.__module__).rpartition(".")[2].strip("_") or "app"
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind.__name__)
-    name = re.sub(r"[^a-z0-9_.]+", "_", f"{module}.{snake}".lower()).strip("_")
-    return name if name[:1].isalpha() else f"app.{name}"
+    name = re.sub(r"[^a-z0-9_.]+", "", f"{module}.{snake}".lower())[:100]
+    return name if is_rule_name(name) else "app.type"
 
 
 def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
@@ -114,7 +113,7 @@ def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
     try:
         return make_rule(
             kind,
-            name=_suggested_name(kind)[:100],
+            name=_suggested_name(kind),
             version=1,
             upgrade=None,
             encode=None,
@@ -127,7 +126,7 @@ def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
 
 def allow_line(kind: type) -> str:
     """The exact line that allows a type, or what to do about one that no line can allow."""
-    if issubclass(kind, _CODE) or kind.__module__.partition(".")[0] in _RESOURCE_MODULES:
+    if issubclass(kind, _CODE) or str(kind.__module__).partition(".")[0] in _RESOURCE_MODULES:
         return (
             f"{_type_name(kind)} is code or an open resource, which cannot be saved: "
             "save what finds it again, such as a name"
@@ -208,8 +207,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
     rule = rules.get(type(value))
     try:
         if rule is not None:
-            if not isinstance(rule.kind, EnumKind):
-                rule.kind.take(value)
+            rule.kind.take(value)
         elif type(value) not in _CONTAINERS:
             _Shallow(rules, limits).run(value)
         elif type(value) is not list and type(value) is not tuple:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, Flag
+from fractions import Fraction
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 from uuid import UUID
@@ -24,11 +25,19 @@ from zoneinfo import ZoneInfo
 from sealpoint.codec._probes import dict_is_slow, set_is_slow
 from sealpoint.limits import Limits
 
-__all__ = ["collision_fault", "generated_hash", "key_fault"]
+__all__ = [
+    "_ATOMS",
+    "collision_fault",
+    "generated_hash",
+    "is_plain_key",
+    "key_fault",
+    "large_int_fault",
+]
 
 # Hashes of these are either keyed per process or cannot be chosen to collide.
 _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})
 
+# Types whose hash and equality are Python's own and look at nothing else.
 _ATOMS = _UNPREDICTABLE | {
     int,
     float,
@@ -54,13 +63,22 @@ _ATOMS = _UNPREDICTABLE | {
     ipaddress.IPv4Interface,
     ipaddress.IPv6Interface,
 }
-_NESTED = {tuple: iter, frozenset: iter, slice: lambda value: (value.start, value.stop, value.step)}
+# Members of a frozenset were checked when it was built or packed itself.
+_CHECKED = _ATOMS | {frozenset}
+_NESTED = {tuple: iter, slice: lambda value: (value.start, value.stop, value.step)}
 
 # The square of this many probes is still cheap; larger tables are played through first.
 _UNPROBED_KEYS = 1024
 
 _GENERATED_FILES = ("<string>", "<attrs generated")
 _GENERATED_MODULES = ("pydantic._internal.", "enum", "msgspec")
+
+
+def is_plain_key(key: object) -> bool:
+    """Whether a plain map can hold this key: exactly a string, and one that UTF-8 can hold."""
+    return type(key) is str and (
+        key.isascii() or not any("\ud800" <= char <= "\udfff" for char in key)
+    )
 
 
 def generated_hash(cls: type, fields: Iterable[str] = ()) -> bool:
@@ -104,11 +122,30 @@ def key_fault(keys: Sequence[Any], members: Callable[[Any], Iterable[Any] | None
         members: For a key of any other type (an application's, numpy's, a Fraction): what its
             hash looks at, or None when hashing it would run application code.
     """
-    if _ATOMS.issuperset(map(type, keys)):
+    if _CHECKED.issuperset(map(type, keys)):
         return None
     for key in keys:
         if (fault := _one_key_fault(key, members)) is not None:
             return fault
+    return None
+
+
+def large_int_fault(
+    keys: Iterable[Any], members: Callable[[Any], Iterable[Any] | None], limits: Limits
+) -> str | None:
+    """Why comparing these keys could cost the square of an int's size, or None."""
+    for key in keys:
+        kind = type(key)
+        if kind is int:
+            if key.bit_length() > limits.key_int_bytes_max * 8:
+                return (
+                    f"dict or set: expected ints of at most {limits.key_int_bytes_max} bytes "
+                    "among keys (key_int_bytes_max), found a larger one"
+                )
+        elif kind not in _CHECKED and kind is not Fraction:
+            look = _NESTED.get(kind, members)
+            if (fault := large_int_fault(look(key) or (), members, limits)) is not None:
+                return fault
     return None
 
 
@@ -134,7 +171,7 @@ def collision_fault(keys: Sequence[Any], limits: Limits, *, in_set: bool) -> str
 
 def _one_key_fault(key: Any, members: Callable[[Any], Iterable[Any] | None]) -> str | None:
     kind = type(key)
-    if kind in _ATOMS:
+    if kind in _CHECKED:
         return None
     look = _NESTED.get(kind)
     inside = look(key) if look is not None else members(key)
@@ -143,6 +180,9 @@ def _one_key_fault(key: Any, members: Callable[[Any], Iterable[Any] | None]) -> 
             f"dict or set: expected keys with Python's own hash, found {kind.__qualname__}, which "
             "has none, or whose hash, equality or attributes are application code"
         )
+    inside = list(inside)
+    if _CHECKED.issuperset(map(type, inside)):
+        return None
     for member in inside:
         if (fault := _one_key_fault(member, members)) is not None:
             return fault

@@ -160,6 +160,10 @@ class EnumKind:
         name = value._name_
         if self._members.get(name) is value:
             return [{"name": name}]
+        if not issubclass(self._cls, Flag):
+            raise ValueNotAllowed(
+                f"{self._cls.__qualname__}: expected a member of the enum, found one made later"
+            )
         return [{"value": value._value_}]
 
     def build(self, body: Body) -> Any:

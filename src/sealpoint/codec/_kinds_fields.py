@@ -34,6 +34,7 @@ class FieldsKind:
         kind: `dataclass` or `attrs`.
         annotations: Every stored field's annotation, in declared order.
         arguments: For each field that the constructor takes, the argument's name.
+        hashed: The fields that a generated hash or equality looks at.
         presets: Attributes that are no fields and that a bare object needs all the same.
         validate: Whether the constructor builds objects.
     """
@@ -45,12 +46,15 @@ class FieldsKind:
         kind: str,
         annotations: dict[str, Any],
         arguments: dict[str, str],
+        hashed: tuple[str, ...],
         presets: dict[str, Any],
         validate: bool,
     ) -> None:
         self._cls = cls
         self._names = tuple(annotations)
         self._arguments = arguments
+        own: object = cls.__hash__
+        self._hashed = () if own is object.__hash__ else hashed
         self._presets = presets
         self._validate = validate
         self._slots = {
@@ -144,7 +148,10 @@ class FieldsKind:
         return [in_order(fields, self._names)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
-        return self.take(value)[0].values() if self._key_safe else None
+        if not self._key_safe:
+            return None
+        fields = self.take(value)[0]
+        return [fields[name] for name in self._hashed]
 
 
 def _is_filled(slot: types.MemberDescriptorType, value: Any) -> bool:
@@ -176,6 +183,7 @@ def dataclass_kind(cls: type, *, validate: bool) -> FieldsKind:
         kind="dataclass",
         annotations={field.name: hints.get(field.name, field.type) for field in fields},
         arguments={field.name: field.name for field in fields if field.init},
+        hashed=tuple(field.name for field in fields if field.compare or field.hash),
         presets={},
         validate=validate,
     )
@@ -192,6 +200,7 @@ def attrs_kind(cls: type, *, validate: bool) -> FieldsKind:
         kind="attrs",
         annotations={each.name: hints.get(each.name, each.type) for each in attributes},
         arguments={each.name: each.alias for each in attributes if each.init},
+        hashed=tuple(each.name for each in attributes if each.eq or each.hash),
         presets={"_attrs_cached_hash": None} if caches_hash else {},
         validate=validate,
     )

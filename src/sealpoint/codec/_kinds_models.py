@@ -66,7 +66,11 @@ class PydanticKind:
         return [attributes, mask, extra, private]
 
     def _in_order(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        # What else lies in __dict__ are cached properties, which the model computes again.
+        for name in attributes:
+            # A cached property lies there too, and the model computes it again.
+            known = name in self._all_names
+            if not known and inspect.getattr_static(self._cls, name, None) is None:
+                raise ValueNotAllowed(f"attribute {name!r}: expected fields only")
         for name in self._names:
             if name not in attributes:
                 raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")

@@ -52,7 +52,9 @@ class Registry:
     """
 
     def __init__(self, *, limits: Limits | None = None) -> None:
-        self._limits = limits or Limits()
+        self._limits = Limits() if limits is None else limits
+        if not isinstance(self._limits, Limits):
+            raise LimitInvalid(f"limits: expected Limits, found {type(limits).__name__}")
         if (fault := self._limits.fault()) is not None:
             raise LimitInvalid(fault)
         self._tables = RuleTables()
@@ -186,7 +188,11 @@ class Registry:
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise DecodeError(f"value: expected bytes, found {type(data).__name__}")
-        return Decoding(self._tables, self._limits).run(bytes(data))
+        try:
+            copied = bytes(data)
+        except ValueError as exc:
+            raise DecodeError("value: expected a memoryview that is not released") from exc
+        return Decoding(self._tables, self._limits).run(copied)
 
     def encode_tree(self, value: Any, put: Put, *, seed: bytes = b"") -> BlobId:
         """Encode a value into blobs, so that a change writes little more than what changed.

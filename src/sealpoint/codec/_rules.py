@@ -27,7 +27,15 @@ from sealpoint.codec._kinds_models import PydanticKind, StructKind
 from sealpoint.codec._shape import SHAPE_BYTES
 from sealpoint.errors import BytesMalformed, RuleInvalid, ShapeChanged, UnknownType, VersionUnknown
 
-__all__ = ["LABEL_BYTES", "Label", "TypeRule", "Upgrade", "make_rule", "unknown_name"]
+__all__ = [
+    "LABEL_BYTES",
+    "Label",
+    "TypeRule",
+    "Upgrade",
+    "is_rule_name",
+    "make_rule",
+    "unknown_name",
+]
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -128,6 +136,11 @@ def unknown_name(name: str) -> UnknownType:
     )
 
 
+def is_rule_name(name: str) -> bool:
+    """Whether a text can be the name of a rule."""
+    return len(name) <= _NAME_CHARS_MAX and _NAME.fullmatch(name) is not None
+
+
 def make_rule(
     cls: type,
     *,
@@ -148,13 +161,16 @@ def make_rule(
     if not isinstance(name, str):
         found = type(name).__name__
         raise RuleInvalid(f"rule for {cls.__qualname__}: expected a name, found {found}")
-    if len(name) > _NAME_CHARS_MAX or not _NAME.fullmatch(name):
+    if not is_rule_name(name):
         raise RuleInvalid(
             f"rule for {cls.__qualname__}: expected a name such as 'invoice.plan' (lower case, "
             f"digits, '_', '-', '.', at most {_NAME_CHARS_MAX} characters), found {name!r}"
         )
     if type(version) is not int or not 1 <= version <= _VERSION_MAX:
         raise RuleInvalid(f"rule {name!r}: expected a version from 1, found {version!r}")
+    if upgrade is not None and not isinstance(upgrade, Mapping):
+        found = type(upgrade).__name__
+        raise RuleInvalid(f"rule {name!r}: expected upgrade={{version: function}}, found {found}")
     steps = dict(upgrade or {})
     for step, function in steps.items():
         if type(step) is not int or not 1 <= step < version or not callable(function):
@@ -184,6 +200,9 @@ def _choose_kind(
     decode: Callable[[Any], Any] | None,
     validate: bool,
 ) -> Kind:
+    for function in (encode, decode):
+        if function is not None and not callable(function):
+            raise RuleInvalid(f"rule {name!r}: expected encode= and decode= to be functions")
     if encode is not None and decode is not None:
         return PairKind(cls, encode=encode, decode=decode, validate=validate)
     if encode is not None or decode is not None:

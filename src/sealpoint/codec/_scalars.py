@@ -47,6 +47,7 @@ __all__ = [
     "encode_uuid",
 ]
 
+_DECIMALS = decimal.Context(capitals=1)  # the thread's own may print another way
 _COMPLEX = struct.Struct(">dd")
 _INT_MIN = -(1 << 63)
 _INT_MAX = (1 << 64) - 1
@@ -149,7 +150,7 @@ def encode_decimal(value: Decimal, session: Packer) -> bytes:
     """The exact text form."""
     if (fault := _decimal_fault(value, session.limits)) is not None:
         raise EncodeLimitExceeded(fault)
-    return str(value).encode("ascii")
+    return _DECIMALS.to_sci_string(value).encode("ascii")
 
 
 def decode_decimal(data: bytes, session: Unpacker) -> Decimal:
@@ -167,7 +168,7 @@ def decode_decimal(data: bytes, session: Unpacker) -> Decimal:
         raise BytesMalformed("Decimal: expected the text of a number") from exc
     if (fault := _decimal_fault(value, session.limits)) is not None:
         raise DecodeLimitExceeded(fault)
-    if str(value) != text:
+    if _DECIMALS.to_sci_string(value) != text:
         raise BytesMalformed("Decimal: expected the text that Decimal prints")
     return value
 

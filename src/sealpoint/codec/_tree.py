@@ -7,6 +7,7 @@ their ids, below as many index levels as it takes. A reader joins the chunks, pu
 header in front and decodes as usual. Blobs are put before the blob that names them.
 """
 
+import contextlib
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +18,8 @@ from ormsgpack import Ext, packb
 
 from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
 from sealpoint.codec._decode import Decoding, RuleTables
-from sealpoint.codec._encode import Encoding, is_plain_key
+from sealpoint.codec._encode import Encoding
+from sealpoint.codec._keys import is_plain_key
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import (
     SIZED_EXTENSIONS,
@@ -32,6 +34,7 @@ from sealpoint.errors import (
     DecodeLimitExceeded,
     EncodeLimitExceeded,
     UsageError,
+    ValueNotAllowed,
 )
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
@@ -77,6 +80,8 @@ class TreeEncoding(Encoding):
         self, rules: Mapping[type, TypeRule], limits: Limits, put: Put, seed: bytes
     ) -> None:
         super().__init__(rules, limits)
+        if not isinstance(seed, bytes):
+            raise UsageError(f"seed: expected bytes, found {type(seed).__name__}")
         self._put = put
         self._seed = int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
         self._level = 0
@@ -180,7 +185,10 @@ class TreeEncoding(Encoding):
         return self._reference(stream, count, cut_bytes(body, self._seed))
 
     def _byte_string(self, value: bytes | bytearray | memoryview) -> bytes:
-        view = memoryview(value)
+        try:
+            view = memoryview(value)
+        except ValueError as exc:
+            raise ValueNotAllowed("memoryview: expected one that is not released") from exc
         if view.nbytes <= _SPLIT_BYTES_BYTES:
             return packb(bytes(value))
         view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
@@ -372,10 +380,10 @@ class TreeDecoding(Decoding):
 def _id_bytes(name: object, where: str) -> bytes:
     """The bytes of an id in either form that callers may use."""
     if isinstance(name, str) and len(name) == 2 * _ID_BYTES:
-        try:
-            return bytes.fromhex(name)
-        except ValueError:
-            name = "text"
+        with contextlib.suppress(ValueError):
+            raw = bytes.fromhex(name)
+            if raw.hex() == name:
+                return raw
     if isinstance(name, bytes) and len(name) == _ID_BYTES:
         return name
     raise UsageError(
