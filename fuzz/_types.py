@@ -15,7 +15,7 @@ import attrs
 import msgspec
 import pydantic
 
-from fuzz._watch import application_ran
+from fuzz._watch import application_ran, let_run
 
 __all__ = [
     "Access",
@@ -196,6 +196,12 @@ class Account(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="allow")
     a: int = 0
     when: Any = None
+
+    @pydantic.model_validator(mode="wrap")
+    @classmethod
+    def _watched(cls, value: Any, handler: Any) -> Any:
+        with let_run():  # a validator asks the values it is given
+            return handler(value)
 
 
 def _convert_step(value: Any) -> Any:

@@ -106,6 +106,7 @@ def _distinct(items: list[Any], session: Unpacker, build: type[_Members]) -> _Me
 def decode_set(data: bytes, session: Unpacker) -> set[Any]:
     """The set that `encode_set` wrote."""
     if data == _NO_MEMBERS:
+        session.check_level()
         return set()
     return _distinct(_unpack_list(data, session, "set"), session, set)
 
@@ -113,6 +114,7 @@ def decode_set(data: bytes, session: Unpacker) -> set[Any]:
 def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
     """The frozenset that `encode_frozenset` wrote."""
     if data == _NO_MEMBERS:
+        session.check_level()
         return frozenset()
     return _distinct(_unpack_list(data, session, "frozenset"), session, frozenset)
 

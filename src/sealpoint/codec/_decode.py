@@ -116,14 +116,19 @@ class Decoding:
             self._check_depth(value, 0)
         return value
 
-    def _parts(self, marked: bytes) -> list[Any]:
-        """Decode an array whose last member must be the mark, and drop that."""
-        self._depth += 1
-        if self._depth > self._depth_max:
+    def check_level(self) -> None:
+        """Refuse one more extension inside those that are being decoded, if it is too many."""
+        if self._depth >= self._depth_max:
             raise DecodeLimitExceeded(
                 f"value: expected at most {self.limits.extension_depth_max} extensions in one "
                 "another (extension_depth_max), found more"
             )
+
+    def _parts(self, marked: bytes) -> list[Any]:
+        """Decode an array whose last member must be the mark, and drop that."""
+        if self._depth >= self._depth_max:
+            self.check_level()
+        self._depth += 1
         if len(marked) > UNCHECKED_BYTES_MAX and self._depth != self._deep_at and is_deep(marked):
             raise self._too_deep()
         try:

@@ -43,6 +43,10 @@ class Unpacker(Protocol):
         """
         ...
 
+    def check_level(self) -> None:
+        """MUST refuse what `unpack` would, for a payload that is known without it."""
+        ...
+
     def costly(self) -> None:
         """The same promise as `Packer.costly`."""
         ...
