@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fuzzer for an hour; only in `make soak`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.soak
+def test_an_hour_of_fuzzing_finds_no_escape() -> None:
+    """The claim of the fuzz target holds for an hour, and the run covers the codec."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz", "--seconds", "3600", "--workers", "2"],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
