@@ -145,7 +145,9 @@ def test_planted_machine_path_is_caught() -> None:
 
     assert _MACHINE_PATH.search(f"see {slash}work/main")
     assert _MACHINE_PATH.search(f'"{slash}root"')
-    assert not _MACHINE_PATH.search("docs/work/notes and trees/root and /workers")
+    assert not _MACHINE_PATH.search(
+        f"docs{slash}work{slash}notes, trees{slash}root, {slash}workers"
+    )
 
 
 def test_requirements_are_exact_hashed_and_name_no_address() -> None:
