@@ -36,8 +36,8 @@ $(STAMP): pyproject.toml requirements/dev.txt requirements/torch.txt
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-demo: setup ## Encode a state, attack it, and see what is refused.
-	@$(BIN)/python examples/01_codec.py
+demo: setup ## Save the state of an agent, attack the database, and see what is refused.
+	@$(BIN)/python examples/01_quickstart.py
 
 format: setup ## Rewrite the code in the house format.
 	$(BIN)/ruff format $(CODE)

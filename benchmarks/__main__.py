@@ -9,11 +9,21 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks import _codec, _sharing
+from benchmarks import _codec, _sharing, _store
 from benchmarks._measure import Result
+from sealpoint.testing.agmi import run_agmi
 
 _RESULTS = Path(__file__).parent / "RESULTS.md"
-_PEERS = ("langgraph-checkpoint", "ormsgpack", "pydantic", "numpy")
+_PEERS = (
+    "langgraph",
+    "langgraph-checkpoint",
+    "langgraph-checkpoint-sqlite",
+    "cryptography",
+    "ormsgpack",
+    "pydantic",
+    "numpy",
+    "agent-memory-integrity",
+)
 
 
 def _row(result: Result) -> str:
@@ -23,6 +33,10 @@ def _row(result: Result) -> str:
         f"| {result.question} | {result.ours} | {result.peer} | {result.figure:.2f} {result.unit} "
         f"| {relation} {result.bar:g} | {verdict} |"
     )
+
+
+def _agmi_row(row: dict[str, str]) -> str:
+    return f"| {row['edit']} | {row['verdict']} | `{row['read']}` | `{row['code']}` |"
 
 
 def _report(results: list[Result]) -> str:
@@ -41,6 +55,14 @@ def _report(results: list[Result]) -> str:
             "|---|---|---|---|---|---|",
             *map(_row, results),
             "",
+            "## At-rest edits of agent-memory-integrity",
+            "",
+            "`agmi-check --adapter sealpoint.testing.agmi:SqliteAdapter`, refused while reading.",
+            "",
+            "| edit | verdict | the read that refused it | with |",
+            "|---|---|---|---|",
+            *map(_agmi_row, run_agmi()),
+            "",
         ]
     )
 
@@ -55,7 +77,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md")
     arguments = parser.parse_args()
     results = []
-    for experiments in (_codec.experiments, _sharing.experiments):
+    for experiments in (_codec.experiments, _sharing.experiments, _store.experiments):
         for result in experiments():
             results.append(result)
             sys.stdout.write(_row(result) + "\n")

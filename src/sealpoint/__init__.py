@@ -1,21 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sealpoint: a checkpoint store that treats saved agent state as an execution surface.
 
-This release holds the ground that everything else stands on, the strict codec:
-
 ```python
 import sealpoint
 
-registry = sealpoint.Registry()
-data = registry.encode({"messages": ["hello"], "seen": {1, 2, 3}})
-assert registry.decode(data) == {"messages": ["hello"], "seen": {1, 2, 3}}
+with sealpoint.open_store("memory:") as store:
+    thread = store.thread("invoice-7")
+    thread.save({"messages": ["hello"], "seen": {1, 2, 3}})
+    assert thread.load().state == {"messages": ["hello"], "seen": {1, 2, 3}}
 ```
 """
 
+from sealpoint import aio
+from sealpoint.api import Store, init, open_store
 from sealpoint.codec import Explanation, Registry
 from sealpoint.errors import SealpointError
 from sealpoint.limits import Limits
+from sealpoint.signing import TrustPin
+from sealpoint.store import CheckpointRef, Event, Loaded, Thread, ThreadNames
 
-__all__ = ["Explanation", "Limits", "Registry", "SealpointError", "__version__"]
+__all__ = [
+    "CheckpointRef",
+    "Event",
+    "Explanation",
+    "Limits",
+    "Loaded",
+    "Registry",
+    "SealpointError",
+    "Store",
+    "Thread",
+    "ThreadNames",
+    "TrustPin",
+    "__version__",
+    "aio",
+    "init",
+    "open_store",
+]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of things: digests, threads, checkpoints and keys.
+"""Names of things: digests, stores, threads, checkpoints and keys.
 
 An id is bytes of a fixed length. Its text is a prefix that says what it names, a colon, and
 lower-case hexadecimal digits, so that an id of one kind is never taken for another. Parsing is
@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 
 from sealpoint.errors import IdMalformed
 
-__all__ = ["CheckpointId", "Digest", "KeyId", "ThreadId"]
+__all__ = ["CheckpointId", "Digest", "KeyId", "StoreId", "ThreadId"]
 
 _SHORT_DIGITS = 12
 _FOUND_CHARS_MAX = 40
@@ -88,6 +88,14 @@ class Digest(_Id):
     def of(cls, data: bytes) -> Self:
         """Digest `data`."""
         return cls(hashlib.sha256(data).digest())
+
+
+class StoreId(_RandomId):
+    """A store: 128 random bits given when it is initialised."""
+
+    __slots__ = ()
+    prefix = "store"
+    size_bytes = 16
 
 
 class ThreadId(_RandomId):

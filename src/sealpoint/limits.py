@@ -10,8 +10,15 @@ from dataclasses import dataclass, fields
 
 __all__ = [
     "BLOB_BYTES_LEAST",
+    "BODY_BYTES_MAX",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
+    "HEADER_BYTES_MAX",
+    "JSON_DEPTH_MAX",
+    "NAME_BYTES_MAX",
+    "PAYLOAD_BYTES_MAX",
+    "SEALS_BYTES_MAX",
+    "SEALS_MAX",
     "Limits",
 ]
 
@@ -26,6 +33,27 @@ DECODE_DEPTH_MAX = 1023
 
 BLOB_BYTES_LEAST = 64 * _KIB
 """The least that `blob_bytes_max` may be: what a small state takes as one blob must fit."""
+
+HEADER_BYTES_MAX = 4 * _KIB
+"""The header of one entry."""
+
+SEALS_MAX = 16
+"""Signatures on one entry."""
+
+SEALS_BYTES_MAX = 8 * _KIB
+"""All signatures of one entry, as they are stored."""
+
+BODY_BYTES_MAX = 1 * _MIB
+"""The body of one entry: metadata, names, reasons; payload lies in blobs."""
+
+PAYLOAD_BYTES_MAX = 16 * _KIB
+"""The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""
+
+JSON_DEPTH_MAX = 32
+"""Lists and objects nested in one another in metadata or a world."""
+
+NAME_BYTES_MAX = 512
+"""The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

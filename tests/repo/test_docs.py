@@ -3,7 +3,7 @@
 
 What is documented, and how a test finds it:
 
-- a public name: a line in docs/reference that names it as code and holds a sentence;
+- a public name or setting: a line in docs/reference that names it as code and holds a sentence;
 - an error: a section in errors.md whose title names its code, with a sentence and an example;
 - a limit: a line in limits.md that names it as code and holds a sentence;
 - a verb: a section in cli.md whose title names the whole command, with a sentence and an example.
@@ -18,12 +18,13 @@ import click
 import pytest
 
 import sealpoint
-from sealpoint import cli, errors, ids, limits
+from sealpoint import aio, api, audit, cli, errors, ids, limits
+from sealpoint.config import Settings
 from sealpoint.errors import SealpointError
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 
-_MODULES: tuple[ModuleType, ...] = (sealpoint, errors, ids, limits)
+_MODULES: tuple[ModuleType, ...] = (sealpoint, aio, api, audit, errors, ids, limits)
 _PUBLIC = sorted({(module.__name__, name) for module in _MODULES for name in module.__all__})
 
 
@@ -39,7 +40,7 @@ def _methods(cls: type) -> list[str]:
 
 def _errors(root: type[SealpointError]) -> Iterator[type[SealpointError]]:
     """Walk the exception tree of the package, parents first; tests may add classes of their own."""
-    if root.__module__ == errors.__name__:
+    if f"{root.__module__}.".startswith(f"{errors.__name__}."):
         yield root
     for child in root.__subclasses__():
         yield from _errors(child)
@@ -82,10 +83,26 @@ def test_public_name_is_in_the_reference(module: str, name: str) -> None:
     assert any(_has_line(page, name) for page in pages), f"{module}.{name}"
 
 
-@pytest.mark.parametrize("name", _methods(sealpoint.Registry))
-def test_registry_method_is_in_the_reference(name: str) -> None:
-    """Every public method of Registry has a line in the API reference that says what it does."""
-    assert _has_line(_reference("api.md"), f"Registry.{name}")
+@pytest.mark.parametrize(
+    "name",
+    [
+        f"{cls.__name__}.{name}"
+        for cls in (sealpoint.Registry, sealpoint.Store, sealpoint.Thread, sealpoint.TrustPin)
+        for base in cls.__mro__[:-1]
+        for name in _methods(base)
+    ],
+)
+def test_method_is_in_the_reference(name: str) -> None:
+    """Every public method of what users hold has a line in the API reference that explains it."""
+    assert _has_line(_reference("api.md"), name)
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    """Every key of config.toml and every environment variable has a line in settings.md."""
+    found = [field.name for field in dataclasses.fields(Settings)]
+
+    for name in [*found, *(f"SEALPOINT_{name.upper()}" for name in found)]:
+        assert _has_line(_reference("settings.md"), name), name
 
 
 @pytest.mark.parametrize(("module", "name"), _PUBLIC)

@@ -18,7 +18,7 @@ _every_example = pytest.mark.parametrize("path", _EXAMPLES, ids=shown)
 
 def test_there_are_examples() -> None:
     """The first example is the one that `make demo` runs."""
-    assert [path.name for path in _EXAMPLES][:1] == ["01_codec.py"]
+    assert [path.name for path in _EXAMPLES][:1] == ["01_quickstart.py"]
 
 
 @_every_example

@@ -15,14 +15,15 @@ from tests.repo._tree import ROOT, SOURCE
 _CONTRACT = ".importlinter"
 _LAYERS = [
     "(__main__)",
-    "cli | (console) | (testing)",
+    "cli | (console) | testing",
     "(adapters) | (models)",
-    "(api)",
-    "(config)",
-    "(gate) | (audit)",
-    "(store)",
-    "(ledger) | (storage) | (anchor)",
-    "codec | (signing) | (world) | (scan)",
+    "aio",
+    "api",
+    "config",
+    "(gate) | audit",
+    "store",
+    "ledger | storage | anchor",
+    "codec | signing | (world) | (scan)",
     "ids",
     "errors | limits",
 ]
@@ -75,8 +76,8 @@ def test_contract_is_one_exhaustive_list_of_layers() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("errors.py", "import sealpoint.ids"),
-        ("errors.py", "import sealpoint.limits"),
+        ("errors/__init__.py", "import sealpoint.ids"),
+        ("errors/__init__.py", "import sealpoint.limits"),
         ("ids.py", "from sealpoint.codec import Registry"),
         ("codec/__init__.py", "import sealpoint.cli"),
     ],

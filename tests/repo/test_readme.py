@@ -3,14 +3,21 @@
 
 The rules for a page that is tested, which `_PAGES` lists:
 
-- a `python` block is a whole program: it runs by itself, in a directory of its own;
-- a `text` block right after it is what it prints, in which `...` stands for anything;
+- a `python` block is a whole program: it runs by itself, in a directory of its own, with a
+  configuration and a state directory of its own beside it;
+- a `text` block right after it is what it prints on standard output, in which `...` stands for
+  anything; on standard error there may be log lines of refusals and nothing else;
 - a `python` block whose first line is a comment with a file name, such as `# app.py`, is also that
   file for the other blocks of the page;
 - in a `console` block a line that starts with `$ ` is a command and the lines after it are its
-  output, in which `...` stands for anything; `# exits 3` at its end is the expected exit status;
-- `sealpoint` and `python` commands run; of `make` and `pip install` the targets and extras must
-  exist; `git clone` and `cd` are taken as they are; any other command is refused.
+  output, in which `...` stands for anything and a time such as 2026-01-05 09:30:00Z for any time;
+  `# exits 3` at the end of a command is the expected exit status;
+- a `console` block goes on where the one before it on the page ended, in the same directories,
+  unless its first command is `sealpoint init`: that one begins a session of its own;
+- `sealpoint`, `python` and `cp` commands run, `sqlite3 FILE STATEMENT` is done by Python, and
+  `export NAME=VALUE` holds for the rest of the session; `> FILE` at the end of a command writes a
+  file; of `make` and `pip install` the targets and extras must exist; `git clone` and `cd` are
+  taken as they are; any other command is refused.
 """
 
 import os
@@ -20,6 +27,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +40,35 @@ _PAGES = (
     "README.md",
     "docs/quickstart.md",
     "docs/design/architecture.md",
+    "docs/design/durability-sqlite.md",
+    "docs/formats/anchor.md",
+    "docs/formats/entry.md",
+    "docs/formats/signing.md",
+    "docs/formats/storage.md",
+    "docs/formats/trust.md",
     "docs/guides/allow-your-types.md",
+    "docs/guides/async.md",
+    "docs/guides/keys-and-trust.md",
     "docs/reference/api.md",
     "docs/reference/cli.md",
     "docs/reference/errors.md",
     "docs/reference/limits.md",
+    "docs/reference/settings.md",
+    "docs/security/threat-model.md",
 )
 _README_LINES_MAX = 149
 _SECONDS_MAX = 60
 _EXITS = re.compile(r"\s+# exits (?P<status>\d+)$")
 _FILE_NAME = re.compile(r"^# (?P<name>\w+\.py)$")
+_RUN = frozenset({"cp", "python", "sealpoint", "sqlite3"})
+_SQLITE3 = """
+import contextlib, sqlite3, sys
+with contextlib.closing(sqlite3.connect(sys.argv[1])) as database, database:
+    for row in database.execute(sys.argv[2]):
+        print(*row, sep="|")
+"""
+_SETTING_PREFIX = "SEALPOINT_"
+_TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"
 _EXTRA = re.compile(r"sealpoint\[(?P<extras>[a-z0-9,-]+)\]")
 
 
@@ -72,7 +99,11 @@ def _commands(block: Block) -> list[Command]:
     """Split a console block into commands and their outputs."""
     found: list[Command] = []
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-        line, _, output = part.replace("\\\n", "").partition("\n")
+        lines = iter(part.split("\n"))
+        line = next(lines)
+        while line.endswith("\\"):
+            line = line.removesuffix("\\") + next(lines)
+        output = "\n".join(lines)
         status = 0
         if exits := _EXITS.search(line):
             status = int(exits["status"])
@@ -81,27 +112,58 @@ def _commands(block: Block) -> list[Command]:
     return found
 
 
-def _run(words: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program of this environment in a directory, without colour and on a wide terminal."""
+def _environment(home: Path) -> dict[str, str]:
+    """The environment of a page: settings of its own, no colour, a wide terminal."""
     scripts = str(Path(sys.executable).parent)
-    return subprocess.run(
-        words,
-        cwd=directory,
-        env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-        | {"NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "error"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_SECONDS_MAX,
-        check=False,
-    )
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(_SETTING_PREFIX)}
+    return kept | {
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONWARNINGS": "error",
+        "SEALPOINT_CONFIG_DIR": str(home / "config"),
+        "SEALPOINT_STATE_DIR": str(home / "state"),
+    }
+
+
+def _directory(home: Path, page: str) -> Path:
+    """Make the directory that the blocks of a page run in, with the files that they name."""
+    directory = home / "page"
+    directory.mkdir()
+    _write_files(page, directory)
+    return directory
+
+
+def _run(
+    words: list[str], directory: Path, environment: dict[str, str], *, apart: bool = False
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of this environment in a directory."""
+    if words[0] == "sqlite3":
+        words = [sys.executable, "-c", _SQLITE3, *words[1:]]
+    *words, mark, target = words if words[-2:-1] == [">"] else (*words, "", "")
+    with (directory / target).open("w") if mark else nullcontext() as output:
+        return subprocess.run(
+            words,
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output or subprocess.PIPE,
+            stderr=subprocess.PIPE if apart or output else subprocess.STDOUT,
+            text=True,
+            timeout=_SECONDS_MAX,
+            check=False,
+        )
 
 
 def _matches(expected: str, found: str) -> bool:
-    """Compare output with what a page shows, line ends apart; `...` stands for anything."""
-    parts = [re.escape(part.strip("\n")) for part in _plain(expected).split("...")]
+    """Compare output with what a page shows, line ends apart."""
+    parts = [_pattern(part.strip("\n")) for part in _plain(expected).split("...")]
     return re.fullmatch(r"\s*" + ".*".join(parts) + r"\s*", _plain(found), re.DOTALL) is not None
+
+
+def _pattern(text: str) -> str:
+    """The text itself, in which any time may stand in the place of a time."""
+    return _TIME.join(re.escape(part) for part in re.split(_TIME, text))
 
 
 def _plain(text: str) -> str:
@@ -170,39 +232,54 @@ def _printed(page: str, block: Block) -> str | None:
 )
 def test_python_block_runs(page: str, block: Block, tmp_path: Path) -> None:
     """A Python block runs by itself, exits with status 0, and prints what the page shows."""
-    _write_files(page, tmp_path)
-    program = tmp_path / "block.py"
+    directory = _directory(tmp_path, page)
+    program = directory / "block.py"
     program.write_text(block.text, encoding="utf-8")
     printed = _printed(page, block)
 
-    result = _run([sys.executable, program.name], tmp_path)
+    result = _run([sys.executable, program.name], directory, _environment(tmp_path), apart=True)
 
-    assert result.returncode == 0, result.stdout
+    assert result.returncode == 0, result.stderr
+    # Without a handler, Python itself shows the warnings of a logger.
+    assert all(line.startswith("refused code=") for line in result.stderr.splitlines())
     assert printed is None or _matches(printed, result.stdout), result.stdout
 
 
-@pytest.mark.parametrize(
-    ("page", "block"),
-    [
-        pytest.param(name, block, id=f"{name}:{block.line}")
-        for name, block in _page_blocks("console")
-    ],
-)
-def test_console_block_does_what_it_shows(page: str, block: Block, tmp_path: Path) -> None:
-    """The commands of a console block exist, exit as told, and print what the page shows."""
-    _write_files(page, tmp_path)
-    if (ROOT / "examples").is_dir():
-        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+def _sessions() -> list[tuple[str, int, list[Command]]]:
+    """List the commands of the console blocks, session by session, with page and line."""
+    found: list[tuple[str, int, list[Command]]] = []
+    for page, block in _page_blocks("console"):
+        commands = _commands(block)
+        begins = not commands or commands[0].line.startswith("sealpoint init")
+        if begins or not found or found[-1][0] != page:
+            found.append((page, block.line, []))
+        found[-1][2].extend(commands)
+    return found
 
-    commands = _commands(block)
+
+@pytest.mark.parametrize(
+    ("page", "commands"),
+    [pytest.param(page, commands, id=f"{page}:{line}") for page, line, commands in _sessions()],
+)
+def test_console_session_does_what_it_shows(
+    page: str, commands: list[Command], tmp_path: Path
+) -> None:
+    """The commands of a session exist, exit as told, and print what the page shows."""
+    directory = _directory(tmp_path, page)
+    environment = _environment(tmp_path)
+    shutil.copytree(ROOT / "examples", directory / "examples")
 
     assert commands
     for command in commands:
         words = shlex.split(command.line, comments=True)
-        if words[0] not in {"python", "sealpoint"} or "install" in words:
+        if words[0] == "export":
+            environment |= dict(word.split("=", 1) for word in words[1:])
+            continue
+        if words[0] not in _RUN or "install" in words:
             _check_words(words)
             continue
-        result = _run(words, tmp_path)
-        assert result.returncode == command.status, f"{command.line}\n{result.stdout}"
+        result = _run(words, directory, environment)
+        shown = result.stdout or result.stderr or ""
+        assert result.returncode == command.status, f"{command.line}\n{shown}"
         if command.output:
-            assert _matches(command.output, result.stdout), f"{command.line}\n{result.stdout}"
+            assert _matches(command.output, shown), f"{command.line}\n{shown}"

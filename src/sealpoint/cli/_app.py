@@ -6,10 +6,19 @@ from typing import Any
 import click
 
 import sealpoint
+from sealpoint.cli._anchor import anchor
+from sealpoint.cli._checkpoints import log, show
+from sealpoint.cli._diff import diff
+from sealpoint.cli._init import init
+from sealpoint.cli._keys import keys
 from sealpoint.cli._options import wants_json
+from sealpoint.cli._state import load_state, save
 from sealpoint.cli._terminal import print_error
+from sealpoint.cli._threads import threads
+from sealpoint.cli._trust import trust
 from sealpoint.cli._types import types
-from sealpoint.errors import SealpointError
+from sealpoint.cli._verify import verify
+from sealpoint.errors import SealpointError, UsageError
 
 __all__ = ["main"]
 
@@ -23,6 +32,16 @@ class _Command(click.Group):
         except SealpointError as error:
             print_error(error, as_json=wants_json(ctx))
             ctx.exit(error.exit_status)
+        except click.UsageError as error:
+            if not wants_json(ctx):
+                raise
+            print_error(UsageError(error.format_message()), as_json=True)
+            ctx.exit(UsageError.exit_status)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs in the order in which somebody new meets them."""
+        del ctx
+        return list(self.commands)
 
 
 @click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,4 +50,5 @@ def main() -> None:
     """Sealed checkpoints for durable agents: saved state is an execution surface."""
 
 
-main.add_command(types)
+for _verb in (init, threads, log, show, diff, save, load_state, verify, anchor, keys, trust, types):
+    main.add_command(_verb)

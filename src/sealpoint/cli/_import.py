@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sealpoint.codec import Registry
 from sealpoint.errors import ObjectNotFound
 
-__all__ = ["import_object"]
+__all__ = ["import_object", "import_registry"]
 
 
 def import_object(reference: str) -> Any:
@@ -40,4 +41,17 @@ def import_object(reference: str) -> Any:
         except AttributeError as exc:
             message = f"object {reference!r}: expected it to exist, found no {name!r}"
             raise ObjectNotFound(message) from exc
+    return found
+
+
+def import_registry(reference: str) -> Registry:
+    """Import the registry of an application.
+
+    Raises:
+        ObjectNotFound: There is no such object, or it is no registry.
+    """
+    found = import_object(reference)
+    if not isinstance(found, Registry):
+        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
+        raise ObjectNotFound(message)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._import import import_object
+from sealpoint.cli._import import import_object, import_registry
 from sealpoint.cli._options import json_option
 from sealpoint.cli._terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
@@ -65,11 +65,7 @@ def _registry(reference: str, registry_reference: str | None) -> Registry:
         except ObjectNotFound:
             return Registry()
         return found if isinstance(found, Registry) else Registry()
-    found = import_object(registry_reference)
-    if not isinstance(found, Registry):
-        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
-        raise ObjectNotFound(message)
-    return found
+    return import_registry(registry_reference)
 
 
 def _document(explanation: Explanation) -> dict[str, Any]:

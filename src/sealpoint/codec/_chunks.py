@@ -74,6 +74,9 @@ def cut_members(parts: Sequence[bytes], seed: int) -> Iterator[bytes]:
     held: list[bytes] = []
     held_bytes = 0
     for part in parts:
+        if len(part) >= target and not held:
+            yield part
+            continue
         held.append(part)
         held_bytes += len(part)
         if held_bytes >= smallest and (

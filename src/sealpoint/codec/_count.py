@@ -8,7 +8,7 @@ but there the decoder stops: everything it built until then was counted.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sealpoint.codec._rules import LABEL_BYTES
 from sealpoint.codec._wire import (
@@ -46,11 +46,10 @@ class NodeBudget:
         self._uncounted: list[bytes] = []
         self._uncounted_bytes = 0
 
-    def charge(self, parts: Iterable[bytes]) -> bool:
+    def charge(self, parts: Sequence[bytes]) -> bool:
         """Account for the objects in `parts`; whether the budget holds them."""
-        for part in parts:
-            self._uncounted.append(part)
-            self._uncounted_bytes += len(part)
+        self._uncounted.extend(parts)
+        self._uncounted_bytes += sum(map(len, parts))
         if self._uncounted_bytes <= self._left:
             return True
         for part in self._uncounted:

@@ -9,6 +9,7 @@ one aside and it is raised in place of the engine's own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
@@ -43,6 +44,9 @@ OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
 )
 """Everything that the engine would flatten on its own goes to our hook instead."""
+
+
+_LONG_MEMBERS = 4
 
 
 class Encoding:
@@ -84,6 +88,87 @@ class Encoding:
                 f"found {len(data)}"
             )
         return data
+
+    def run_short(
+        self, value: Any, rule: TypeRule | None, depth: int, bytes_max: int
+    ) -> bytes | None:
+        """A part of a larger value, unless it is longer than `bytes_max`; then nothing counts.
+
+        Args:
+            value: The part.
+            rule: Its rule, if it is of an application type.
+            depth: How many extensions it is inside of.
+            bytes_max: The most bytes that are of use.
+        """
+        counts = self._costly, self._fraction_keys
+        self._depth = depth
+        if rule is None:
+            data = self._plain(value)
+        else:
+            try:
+                payload = rule.label + self.pack(rule.kind.take(value))
+            except BaseException as exc:
+                self.error = self.error or exc
+                self.culprit = value if self.culprit is None else self.culprit
+                raise
+            data = extension_header(Tag.TYPED, len(payload)) + payload
+        if len(data) <= bytes_max:
+            return data
+        self._costly, self._fraction_keys = counts
+        return None
+
+    def run_members(
+        self, members: Iterable[Any], passed: set[str], depth: int, bytes_max: int
+    ) -> list[bytes | None]:
+        """What `run_short` gives for each member of a list, in one loop.
+
+        The hot path of a chat history. What is long, and what the engine does not take as it is,
+        is left to the caller as None; so are members of a type that was long too often (their
+        names join `passed`), so that little is encoded in vain.
+        """
+        hook, rule_of = self._hook, self._rules.get
+        found: list[bytes | None] = []
+        self._depth = depth + 1
+        too_deep = self._depth > self.limits.extension_depth_max
+        long = 0
+        for value in members:
+            kind = type(value)
+            rule = rule_of(kind)
+            if kind.__qualname__ in passed or (too_deep and rule is not None):
+                found.append(None)
+                continue
+            counts = self._costly, self._fraction_keys
+            try:
+                if rule is None:
+                    self._depth = depth
+                    data = packb(value, hook, OPTIONS)
+                    self._depth = depth + 1
+                else:
+                    payload = rule.label + packb(rule.kind.take(value), hook, OPTIONS)
+                    data = extension_header(Tag.TYPED, len(payload)) + payload
+            except (ormsgpack.MsgpackEncodeError, EncodeError):
+                if self.error is not None:
+                    raise self.error from self.error.__cause__
+                data = None
+            if data is not None and len(data) > bytes_max:
+                self._costly, self._fraction_keys = counts
+                data = None
+                long += 1
+                if long > _LONG_MEMBERS:
+                    passed.add(kind.__qualname__)
+            found.append(data)
+        return found
+
+    def counts(self) -> tuple[int, int]:
+        """How many costly values and fractions as keys there were so far."""
+        return self._costly, self._fraction_keys
+
+    def _add_counts(self, costly: int, fraction_keys: int) -> None:
+        """Hold what another encoding counted of the same value to the limits as well."""
+        for _ in range(costly):
+            self.costly()
+        for _ in range(fraction_keys):
+            self._count_fraction()
 
     def _large(self, value: Any) -> bytes | None:
         """An array or tensor on its own, joined in one copy."""
@@ -196,6 +281,8 @@ class Encoding:
 
     def _extension(self, value: Any) -> Ext | Fragment:
         kind = type(value)
+        if kind is datetime and is_timestamp(value):
+            return Fragment(encode_timestamp(value))
         rule = self._rules.get(kind)
         if rule is not None:
             return Ext(Tag.TYPED, rule.label + self.pack_body(rule.kind.take(value)))
@@ -203,8 +290,6 @@ class Encoding:
         if found is None:
             raise _not_allowed(kind)
         tag, encode = found
-        if tag is Tag.DATETIME and is_timestamp(value):
-            return Fragment(encode_timestamp(value))
         return Ext(tag, encode(value, self))
 
     def _plain(self, value: Any) -> bytes:

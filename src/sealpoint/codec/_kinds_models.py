@@ -24,6 +24,9 @@ from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
 __all__ = ["PydanticKind", "StructKind"]
 
 
+_REMEMBERED = 64
+
+
 class PydanticKind:
     """A pydantic v2 model: fields by name (never by alias), and what pydantic keeps beside them.
 
@@ -43,6 +46,9 @@ class PydanticKind:
         self._key_safe = validate or generated_hash(cls, self._names)
         self._all_given = (1 << len(self._names)) - 1
         self._all_names = set(self._names)
+        # Messages of a chat give the same few fields again and again.
+        self._masks: dict[frozenset[str], int] = {}
+        self._given: dict[int, set[str]] = {}
         self.build = self._builder()
         self.shape = shape_of(
             "pydantic", {name: field.annotation for name, field in fields.items()}
@@ -57,9 +63,14 @@ class PydanticKind:
         extra = value.__pydantic_extra__
         if given == self._all_names:
             mask = self._all_given
+        elif extra:
+            mask = _mask((*self._names, *extra), given)
         else:
-            names = (*self._names, *(extra or ()))
-            mask = sum(1 << place for place, name in enumerate(names) if name in given)
+            mask = self._masks.get(key := frozenset(given), -1)
+            if mask < 0:
+                mask = _mask(self._names, given)
+                if len(self._masks) < _REMEMBERED:
+                    self._masks[key] = mask
         private = value.__pydantic_private__
         if private is not None:
             private = {name: private[name] for name in self._private if name in private}
@@ -93,7 +104,7 @@ class PydanticKind:
             if extra is not None:
                 self._check_extra(extra)
             whole = type(mask) is int and mask == all_given
-            given = all_names.copy() if whole else self._names_given(mask, extra or {})
+            given = all_names.copy() if whole else self._names_given(mask, extra)
             if private is not None:
                 self._check_private(private)
             if self._validate:
@@ -111,6 +122,8 @@ class PydanticKind:
     def _check_extra(self, extra: Any) -> None:
         if type(extra) is not dict or not self._allows_extra:
             raise BytesMalformed("extra fields: expected none, since the model allows none")
+        if not extra:
+            return
         if any(type(name) is not str for name in extra):
             raise BytesMalformed("extra fields: expected names")
         if not self._all_names.isdisjoint(extra):
@@ -120,11 +133,16 @@ class PydanticKind:
         if type(private) is not dict or not private.keys() <= set(self._private):
             raise BytesMalformed("private attributes: expected those that the model declares")
 
-    def _names_given(self, mask: Any, extra: dict[str, Any]) -> set[str]:
-        names = (*self._names, *extra)
+    def _names_given(self, mask: Any, extra: dict[str, Any] | None) -> set[str]:
+        if type(mask) is int and not extra and mask in self._given:
+            return self._given[mask].copy()
+        names = (*self._names, *(extra or ()))
         if type(mask) is not int or mask < 0 or mask >> len(names):
             raise BytesMalformed("given fields: expected one bit for each field")
-        return {name for place, name in enumerate(names) if mask >> place & 1}
+        given = {name for place, name in enumerate(names) if mask >> place & 1}
+        if not extra and len(self._given) < _REMEMBERED:
+            self._given[mask] = given.copy()
+        return given
 
     def _construct(self, fields: dict[str, Any], extra: dict[str, Any]) -> Any:
         validator = self._cls.__pydantic_validator__
@@ -146,6 +164,11 @@ class PydanticKind:
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
         return value.__dict__.values() if self._key_safe else None
+
+
+def _mask(names: Iterable[str], given: set[str]) -> int:
+    """One bit for each name that was given."""
+    return sum(1 << place for place, name in enumerate(names) if name in given)
 
 
 class StructKind:

@@ -13,9 +13,11 @@ from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain
+from sealpoint.codec._reference import BlobId, Get, GetMany, Put
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._time import known_zones
-from sealpoint.codec._tree import BlobId, Get, Put, TreeDecoding, TreeEncoding
+from sealpoint.codec._tree_decode import TreeDecoding
+from sealpoint.codec._tree_encode import TreeEncoding
 from sealpoint.codec._walk import find_path
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
 from sealpoint.limits import Limits
@@ -215,7 +217,14 @@ class Registry:
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__
 
-    def decode_tree(self, root: BlobId, get: Get, *, verified: bool = False) -> Any:
+    def decode_tree(
+        self,
+        root: BlobId,
+        get: Get,
+        *,
+        verified: bool = False,
+        get_many: GetMany | None = None,
+    ) -> Any:
         """Decode what `encode_tree` wrote.
 
         Args:
@@ -223,12 +232,17 @@ class Registry:
             get: Returns a blob by its id, in the form `put` returned it; `KeyError` if missing.
             verified: `get` proves by itself that a blob is the one asked for, so that it need not
                 be hashed again.
+            get_many: Returns several blobs at once, in the order of their ids as bytes; asked for
+                a few dozen at a time where `get` alone would be slower.
 
         Raises:
             BlobMismatch: A blob is missing or changed.
             DecodeError: The blobs do not hold an allowed value.
         """
-        return TreeDecoding(self._tables, self._limits, get, verified=verified).run_tree(root)
+        decoding = TreeDecoding(
+            self._tables, self._limits, get, verified=verified, get_many=get_many
+        )
+        return decoding.run_tree(root)
 
     def explain(self, value: Any) -> Explanation:
         """List every type in a value, whether it is allowed, and what to write if it is not."""

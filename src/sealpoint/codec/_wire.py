@@ -6,6 +6,7 @@ whose members are already encoded, and the place of the payload in a leading ext
 """
 
 from enum import IntEnum, unique
+from struct import Struct
 
 from sealpoint.errors import BytesMalformed
 
@@ -63,6 +64,10 @@ class Tag(IntEnum):
 
 
 FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
+_EXTENSION_8 = Struct(">BBB")
+_EXTENSION_16 = Struct(">BHB")
+_EXTENSION_32 = Struct(">BIB")
+_FIXED_FIRST = {size: first for first, size in FIXED_EXTENSIONS.items()}
 SIZED_EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 
 # Other first bytes: so many bytes follow; or a length of so many bytes and as much content; or a
@@ -101,14 +106,13 @@ def bytes_header(size_bytes: int) -> bytes:
 
 def extension_header(tag: Tag, size_bytes: int) -> bytes:
     """The header of an extension payload."""
-    for first, fixed in FIXED_EXTENSIONS.items():
-        if size_bytes == fixed:
-            return bytes((first, tag))
+    if size_bytes in _FIXED_FIRST:
+        return bytes((_FIXED_FIRST[size_bytes], tag))
     if size_bytes < 1 << 8:
-        return bytes((0xC7, size_bytes, tag))
+        return _EXTENSION_8.pack(0xC7, size_bytes, tag)
     if size_bytes < 1 << 16:
-        return b"\xc8" + size_bytes.to_bytes(2, "big") + bytes((tag,))
-    return b"\xc9" + size_bytes.to_bytes(4, "big") + bytes((tag,))
+        return _EXTENSION_16.pack(0xC8, size_bytes, tag)
+    return _EXTENSION_32.pack(0xC9, size_bytes, tag)
 
 
 def leading_extension(data: bytes) -> tuple[int, int] | None:

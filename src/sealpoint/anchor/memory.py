@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference anchor: positions in a dict.
+
+It keeps every promise of the contract for the OS threads of one process. It is shared with no
+other process and forgotten with the object, so it protects nothing beyond that: it is for tests,
+for stores in memory, and for reading.
+"""
+
+import threading
+from collections.abc import Iterator
+
+from sealpoint.anchor._bounds import require_position, require_slot
+from sealpoint.anchor._contract import Position
+from sealpoint.errors import AnchorUnavailable, UsageError
+
+__all__ = ["MemoryAnchor"]
+
+
+class MemoryAnchor:
+    """An anchor in the memory of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._positions: dict[bytes, Position] = {}
+        self._closed = False
+
+    def get(self, slot: bytes) -> Position | None:
+        """The position in a slot, or None if there never was one."""
+        require_slot(slot)
+        with self._lock:
+            self._require_open()
+            return self._positions.get(slot)
+
+    def create(self, slot: bytes, position: Position) -> Position:
+        """Write a slot that is absent; returns what the slot holds now."""
+        require_slot(slot)
+        require_position(position)
+        with self._lock:
+            self._require_open()
+            return self._positions.setdefault(slot, position)
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Replace `expected` by `position`; returns what the slot holds now.
+
+        Raises:
+            AnchorUnavailable: The slot is absent.
+        """
+        require_slot(slot)
+        require_position(expected)
+        require_position(position)
+        with self._lock:
+            self._require_open()
+            found = self._positions.get(slot)
+            if found is None:
+                raise AnchorUnavailable("anchor in memory: expected a slot to advance, found none")
+            if found != expected:
+                return found
+            self._positions[slot] = position
+            return position
+
+    def slots(self) -> Iterator[tuple[bytes, Position]]:
+        """Every slot with its position, as they are now."""
+        with self._lock:
+            self._require_open()
+            return iter(list(self._positions.items()))
+
+    def close(self) -> None:
+        """Forget everything; closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            self._positions.clear()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError("anchor in memory: expected an open anchor, found a closed one")

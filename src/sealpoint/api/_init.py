@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making a store: keys, pin, first roster, anchor.
+
+The order makes an interrupted `init` safe to repeat: keys, then the pin that names them, then the
+roster in the store, then the anchor. What is there already is used, never replaced.
+"""
+
+import os
+
+from sealpoint.api._place import StorePlace, identity_of
+from sealpoint.errors import RolledBack, StoreExists
+from sealpoint.ids import StoreId
+from sealpoint.ledger import STORE_CHAIN, StoreChain
+from sealpoint.signing import Role, Root, RosterDocument, Signer, TrustPin
+from sealpoint.storage import Storage
+from sealpoint.store import Core, append_roster
+
+__all__ = ["first_roster", "init"]
+
+ROOT = "root"
+WORKER = "worker"
+OPERATOR = "operator"
+_EVERYWHERE = ("*",)
+_PERSON = "owner"
+
+
+def init(
+    url: str,
+    *,
+    config_dir: str | os.PathLike[str] | None = None,
+    state_dir: str | os.PathLike[str] | None = None,
+) -> TrustPin:
+    """Make a new store, its keys and its anchor.
+
+    Two identities are made besides the root: `worker`, who writes, and `operator`, who may do
+    everything else. Both belong to one person and to all namespaces.
+
+    Args:
+        url: Where the store lies, such as `sqlite:///agents.db`.
+        config_dir: Where keys and pin lie, instead of the user's configuration directory.
+        state_dir: Where the anchor lies, instead of the user's state directory.
+
+    Returns:
+        The pin, which holds no secret.
+
+    Raises:
+        StoreExists: There is a store already.
+        RolledBack: There was one, and it is gone.
+        ConfigError: A directory cannot be used, or the store would lie among its keys.
+        UrlInvalid: The URL names no store on disk.
+    """
+    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if place.path.exists() and not place.files.has_pin():
+        raise StoreExists(
+            f"store {place.url}: expected nothing there, found a file",
+            hint="To trust an existing store, run: sealpoint trust import PIN",
+        )
+    if place.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(place.files.key_names()):
+        # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
+        raise StoreExists(
+            f"store {place.url}: expected none, found a pin for it without the keys of a new store",
+            hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
+        )
+    root, worker, operator = (_key(place, name) for name in (ROOT, WORKER, OPERATOR))
+    if not place.files.has_pin():
+        place.make_secret()
+        place.files.write_pin(
+            TrustPin(
+                store=StoreId.draw(os.urandom),
+                root=Root(version=1, threshold=1, keys=[root.public]),
+            )
+        )
+    pin = place.files.pin()
+    parts = place.parts(pin=pin, signer=operator, namespace="default", create=True)
+    try:
+        core = Core(parts)
+        if parts.storage.read(STORE_CHAIN, 0) is None:
+            if core.is_anchored():
+                raise RolledBack(f"store {place.url}: expected the store that was here, found none")
+            document = first_roster(worker, operator)
+            append_roster(core, StoreChain(pin), document, [root], reason="init")
+        elif core.is_anchored() or not _is_new(parts.storage):
+            raise StoreExists(f"store {place.url}: expected none, found it initialised already")
+        core.anchor_store_chain()
+    finally:
+        parts.storage.close()
+        parts.anchor.close()
+    return pin
+
+
+def _is_new(storage: Storage) -> bool:
+    """Whether there is no more than an interrupted `init` leaves: the rest is for adoption."""
+    return storage.read(STORE_CHAIN, 1) is None and list(storage.threads()) == [STORE_CHAIN]
+
+
+def first_roster(worker: Signer, operator: Signer) -> RosterDocument:
+    """The roster of a store that one person runs."""
+    others = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY)
+    return RosterDocument(
+        identities=(
+            identity_of(worker, (Role.WRITER,), person=_PERSON, namespaces=_EVERYWHERE),
+            identity_of(operator, others, person=_PERSON, namespaces=_EVERYWHERE),
+        )
+    )
+
+
+def _key(place: StorePlace, name: str) -> Signer:
+    """A key of an interrupted `init`, or a new one."""
+    if name not in place.files.key_names():
+        place.files.write_key(Signer.draw(name, os.urandom))
+    return place.files.signer(name)

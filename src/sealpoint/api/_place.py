@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a URL to the parts of a store: backend, anchor, pin and keys."""
+
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sealpoint.anchor.local import LocalAnchor
+from sealpoint.codec import Registry
+from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
+from sealpoint.errors import KeyMissing, NotTrusted, RolledBack, UrlInvalid
+from sealpoint.signing import Identity, Role, RosterKey, Signer, TrustPin
+from sealpoint.storage.sqlite import SqliteStorage
+from sealpoint.store import Event, Parts, store_slot
+
+__all__ = ["OnEvent", "StorePlace", "identity_of", "now", "read_pin"]
+
+OnEvent = Callable[[Event], object]
+
+
+def now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """A store on this machine: where it lies, and the files that belong to it."""
+
+    url: StoreUrl
+    path: Path
+    files: StoreFiles
+    settings: Settings
+
+    @classmethod
+    def find(
+        cls,
+        url: str,
+        *,
+        config_dir: str | os.PathLike[str] | None,
+        state_dir: str | os.PathLike[str] | None,
+    ) -> "StorePlace":
+        """Find the files of a store, and refuse a store that lies among its own keys.
+
+        Raises:
+            UrlInvalid: The URL names no store on disk.
+            StoreMisplaced: The store lies in the configuration or state directory.
+        """
+        settings = load_settings(config_dir=config_dir, state_dir=state_dir)
+        parsed = StoreUrl.parse(url)
+        if parsed.path is None:
+            raise UrlInvalid(
+                f"store {url!r}: expected a store on disk, found one in memory",
+                hint="memory: needs no set-up and keeps nothing; open it with open_store.",
+            )
+        files = StoreFiles(settings, parsed)
+        files.check_placement()
+        return cls(parsed, parsed.path, files, settings)
+
+    def make_secret(self) -> None:
+        """Make the secret that keys the anchor's slots, unless there is one."""
+        self.files.ensure_secret(os.urandom)
+
+    def parts(
+        self,
+        *,
+        pin: TrustPin,
+        signer: Signer | None,
+        namespace: str,
+        registry: Registry | None = None,
+        read_only: bool = False,
+        create: bool = False,
+        on_event: OnEvent | None = None,
+    ) -> Parts:
+        """Open anchor and backend.
+
+        Raises:
+            KeyMissing: The secret that keys the anchor's slots is gone.
+            RolledBack: There is no file to open where the anchor has seen a store.
+        """
+        secret = self.files.secret()
+        anchor = LocalAnchor(
+            self.files.anchor_directory(pin.store),
+            store=pin.store.raw,
+            key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
+            read_only=read_only,
+        )
+        try:
+            if create and not self.path.exists() and anchor.get(store_slot(secret)) is not None:
+                raise RolledBack(f"store {self.url}: expected the store that was here, found none")
+            storage = SqliteStorage(self.path, create=create, read_only=read_only)
+        except BaseException:
+            anchor.close()
+            raise
+        return Parts(
+            storage=storage,
+            anchor=anchor,
+            pin=pin,
+            secret=secret,
+            signer=signer,
+            registry=Registry() if registry is None else registry,
+            namespace=namespace,
+            read_only=read_only,
+            now=now,
+            random_bytes=os.urandom,
+            on_event=on_event,
+        )
+
+    def root_signers(self, pin: TrustPin) -> list[Signer]:
+        """The private root keys that are on this machine."""
+        signers = (self.files.signer(name) for name in self.files.key_names())
+        return [signer for signer in signers if signer.public in pin.root.keys]
+
+    def signer(self, identity: str) -> Signer:
+        """The private key of an identity.
+
+        Raises:
+            KeyMissing: It is not on this machine.
+            NotTrusted: There is no pin either: nothing is known about this store.
+        """
+        try:
+            return self.files.signer(identity)
+        except KeyMissing:
+            self.files.pin()
+            raise
+
+
+def identity_of(
+    signer: Signer, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
+) -> Identity:
+    """A roster's line for a key."""
+    key = RosterKey(scheme="ed25519", public=str(signer.public))
+    return Identity(
+        name=signer.name, person=person, roles=roles, namespaces=namespaces, keys=(key,)
+    )
+
+
+def read_pin(trust: TrustPin | str | os.PathLike[str]) -> TrustPin:
+    """A pin that the caller brings along: itself, or the path of its file.
+
+    Raises:
+        NotTrusted: The file cannot be read or is no pin.
+    """
+    if isinstance(trust, TrustPin):
+        return trust
+    path = Path(trust)
+    try:
+        data = path.read_bytes()
+    except OSError as exc:
+        raise NotTrusted(f"pin {path}: expected a readable file, found {exc.strerror}") from exc
+    return TrustPin.parse(data)

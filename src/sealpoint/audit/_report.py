@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a full verification says."""
+
+from dataclasses import dataclass
+
+__all__ = ["Finding", "Progress", "Report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is not as it was written, or worth a look."""
+
+    code: str
+    """The code of the error that a reader would get, or `time` for a clock that went back."""
+    thread: str
+    """The thread's id in hexadecimal."""
+    name: str = ""
+    """What the thread calls itself, if that could be read: a claim where it was tampered with."""
+    message: str
+    refuses: bool = True
+    """Whether a read would be refused; otherwise it is only worth a look."""
+
+    def as_dict(self) -> dict[str, str | bool]:
+        """The JSON form."""
+        return {
+            "code": self.code,
+            "thread": self.thread,
+            "name": self.name,
+            "message": self.message,
+            "refuses": self.refuses,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a verification has come."""
+
+    threads: int
+    threads_total: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of a full verification."""
+
+    ok: bool
+    """Whether no finding refuses anything."""
+    entries: int
+    """How many entries verified."""
+    findings: tuple[Finding, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "ok": self.ok,
+            "entries": self.entries,
+            "findings": [finding.as_dict() for finding in self.findings],
+        }

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full verification: every entry, body and blob of every thread, against pin and anchor.
+
+A read verifies what it needs; this verifies everything, so that damage to what nobody has read
+lately is found as well. It writes nothing, not even to the anchor. Signatures are checked on all
+cores: the library underneath lets go of the interpreter while it computes. Memory does not follow
+the length of a thread: entries pass through in batches, and each checkpoint names the blobs that
+were stored with it.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import timedelta
+from itertools import islice
+
+from sealpoint.anchor import Position
+from sealpoint.audit._report import Finding, Progress, Report
+from sealpoint.errors import (
+    Edited,
+    Forked,
+    Missing,
+    RolledBack,
+    SealpointError,
+    Unanchored,
+)
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    CheckpointBody,
+    Entry,
+    Kind,
+    Place,
+    StoreChain,
+    Tip,
+    begin,
+    extend,
+    parse_body,
+    verify_entry,
+)
+from sealpoint.storage import Record
+from sealpoint.store import BlobReader, Chain, Core, fresh_digests
+
+__all__ = ["verify_store", "verify_thread"]
+
+_BATCH = 64
+_FAR_AHEAD = timedelta(hours=24)
+
+_Verified = list[tuple[Entry, Record]]
+
+
+def verify_store(core: Core, progress: Callable[[Progress], object] | None = None) -> Report:
+    """Verify everything, and go on to the next thread where one fails.
+
+    Raises:
+        SealpointError: The store chain itself cannot be believed, so nothing else can.
+    """
+    chain = core.renewed_trust()
+    # Threads before slots: a name is reserved before it has an entry, so one that comes into being
+    # meanwhile has its slot. Entries after slots: the store then has what the anchor has seen.
+    threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
+    slots = {position.thread: position for _, position in core.anchor.slots()}
+    slots.pop(STORE_CHAIN, None)
+    findings: list[Finding] = []
+    entries = chain.seq + 1
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for number, thread in enumerate(threads):
+            check = _ThreadCheck(core, chain, pool, thread)
+            try:
+                for done in check.run(slots.pop(thread, None)):
+                    if progress is not None:
+                        progress(
+                            Progress(
+                                threads=number, threads_total=len(threads), entries=entries + done
+                            )
+                        )
+            except SealpointError as error:
+                findings.append(_finding(error, thread, check.name))
+            findings.extend(check.remarks)
+            entries += check.entries
+    for thread, position in slots.items():
+        if position.reserved or position.erased:
+            continue
+        # It may have come into being since the threads were listed.
+        if core.storage.read(thread, 0) is None:
+            message = (
+                f"thread {thread.hex()[:12]}: expected entry {position.seq}, which the anchor has "
+                "seen, found no such thread in the store"
+            )
+            findings.append(_finding(RolledBack(message), thread))
+    if progress is not None:
+        progress(Progress(threads=len(threads), threads_total=len(threads), entries=entries))
+    findings.sort(key=lambda finding: finding.name)
+    ok = not any(finding.refuses for finding in findings)
+    return Report(ok=ok, entries=entries, findings=tuple(findings))
+
+
+def verify_thread(core: Core, thread: bytes) -> None:
+    """Verify every entry, body and blob of one thread that the anchor need not know.
+
+    Raises:
+        Tampered, NotTrusted: Something is not as it was written.
+    """
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for _ in _ThreadCheck(core, core.trust(), pool, thread).entries_verified():
+            pass
+
+
+def _finding(error: SealpointError, thread: bytes, name: str = "") -> Finding:
+    return Finding(code=error.code, thread=thread.hex(), name=name, message=str(error))
+
+
+class _ThreadCheck:
+    """The verification of one thread, from genesis to its end."""
+
+    def __init__(
+        self, core: Core, chain: StoreChain, pool: ThreadPoolExecutor, thread: bytes
+    ) -> None:
+        self._core = core
+        self._chain = chain
+        self._pool = pool
+        self._thread = thread
+        self._tip: Tip | None = None
+        self._place = Place(core.store_hex, core.namespace, thread.hex())
+        self.name = ""
+        self.entries = 0
+        self.remarks: list[Finding] = []
+
+    def run(self, anchored: Position | None) -> Iterator[int]:
+        """Verify the thread and compare it with the anchor.
+
+        Yields:
+            After each batch, and at the end, how many entries were found good so far.
+        """
+        passed = anchored is None or anchored.reserved
+        for entry in self.entries_verified():
+            if anchored is not None and entry.seq == anchored.seq:
+                passed = entry.hash == anchored.entry
+                if not passed:
+                    raise Forked(
+                        f"thread {self.name!r}: expected entry {entry.seq} as the anchor has it"
+                    )
+            if not self.entries % _BATCH:
+                yield self.entries
+        yield self.entries
+        if anchored is None:
+            raise Unanchored(f"thread {self.name!r}: expected the anchor to know it")
+        if not passed:
+            raise RolledBack(
+                f"thread {self.name!r}: expected entry {anchored.seq}, which the anchor has seen, "
+                f"found {self.entries} entries"
+            )
+
+    def entries_verified(self) -> Iterator[Entry]:
+        """Every entry, each verified together with its body and blobs before it is yielded."""
+        namespace, self.name = Chain.claimed_name(self._core, self._thread)
+        self._place = Place(self._core.store_hex, namespace, self._thread.hex())
+        for batch in self._batches():
+            for entry, record in batch:
+                self._follow(entry, record)
+                yield entry
+
+    def _batches(self) -> Iterator[_Verified]:
+        """Entries with their signatures verified, in order, a few batches ahead."""
+        records = self._consecutive()
+        waiting: deque[Future[_Verified]] = deque()
+        while True:
+            batch = list(islice(records, _BATCH))
+            if batch:
+                waiting.append(self._pool.submit(self._signed, batch))
+            if waiting and (not batch or len(waiting) > 2 * (os.cpu_count() or 1)):
+                yield waiting.popleft().result()
+            elif not batch:
+                return
+
+    def _consecutive(self) -> Iterator[tuple[int, Record]]:
+        for expected, (seq, record) in enumerate(self._core.storage.scan(self._thread, 0)):
+            if seq != expected:
+                raise Missing(
+                    f"entry {expected} of thread {self._place.thread[:12]}: expected it in the "
+                    "store, found none"
+                )
+            yield seq, record
+
+    def _signed(self, batch: list[tuple[int, Record]]) -> _Verified:
+        return [
+            (
+                verify_entry(
+                    record.header, record.seals, place=self._place, seq=seq, chain=self._chain
+                ),
+                record,
+            )
+            for seq, record in batch
+        ]
+
+    def _follow(self, entry: Entry, record: Record) -> None:
+        header = entry.header
+        if record.body is None:
+            raise Edited(f"entry {entry.seq}: expected its body, found none")
+        if self._tip is None:
+            tip = begin(entry, record.body, self._chain)
+        else:
+            tip = extend(self._tip, entry, record.body, self._chain)
+            self._check_time(self._tip.entry, entry)
+        body = parse_body(header.kind, header.body, record.body)
+        if header.kind is Kind.CHECKPOINT:
+            self._check_blobs(entry, body, record.payload)
+        self._tip = tip
+        self.entries += 1
+
+    def _check_blobs(self, entry: Entry, body: CheckpointBody, payload: bytes | None) -> None:
+        root = bytes.fromhex(body.root)
+        reader = BlobReader(
+            self._core.storage,
+            self._thread,
+            self._core.registry.limits.blob_bytes_max,
+            f"entry {entry.seq} of thread {self._place.thread[:12]}",
+            (root, payload),
+        )
+        reader.get(root)
+        for digest in fresh_digests(body.fresh, body.fresh_list, reader):
+            reader.get(digest)
+
+    def _check_time(self, before: Entry, entry: Entry) -> None:
+        """Time that runs backwards or far ahead is worth a look; it refuses nothing."""
+        behind = entry.header.at < before.header.at
+        if behind or entry.header.at > self._core.now() + _FAR_AHEAD:
+            what = "before its predecessor" if behind else "far in the future"
+            self.remarks.append(
+                Finding(
+                    code="time",
+                    thread=self._place.thread,
+                    name=self.name,
+                    message=f"entry {entry.seq}: its time {entry.header.at.isoformat()} is {what}",
+                    refuses=False,
+                )
+            )

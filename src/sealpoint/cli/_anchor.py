@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint anchor`: what the anchor of this machine knows, and teaching it a store."""
+
+import dataclasses
+
+import click
+
+from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
+from sealpoint.cli._options import json_option
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    can_ask,
+    confirm,
+    print_json,
+    print_line,
+    print_lines,
+    print_note,
+    print_table,
+    working,
+)
+from sealpoint.errors import UsageError
+
+__all__ = ["anchor"]
+
+_ID_DIGITS = 12
+_WORDS = {
+    Standing.IN_STEP: Styled("in step", "good"),
+    Standing.ANCHOR_BEHIND: Styled("anchor behind: the next load or save catches up", "warning"),
+    Standing.STORE_BEHIND: Styled("STORE BEHIND: it was rolled back", "bad"),
+    Standing.FORKED: Styled("FORKED: the store has something else there", "bad"),
+    Standing.MISSING: Styled("MISSING from the store", "bad"),
+    Standing.UNANCHORED: Styled("unanchored: the anchor does not know it", "warning"),
+    Standing.RESERVED: Styled("reserved: nothing was saved yet", "quiet"),
+    Standing.ERASED: Styled("erased on purpose", "quiet"),
+    Standing.UNREADABLE: Styled("UNREADABLE in the store", "bad"),
+}
+
+
+@click.group()
+def anchor() -> None:
+    """The memory of this machine of how far each thread was seen."""
+
+
+@anchor.command("show")
+@click.argument("thread", required=False)
+@store_options("namespace")
+@json_option
+def show(thread: str | None, *, where: Where, as_json: bool) -> None:
+    """Show the position that the anchor holds for each thread, against the end of the store.
+
+    Positions are compared and nothing is verified, so it answers also when reading is refused.
+    """
+    with working("comparing anchor and store"):
+        found = anchor_positions(
+            where.url,
+            threads=None if thread is None else [thread],
+            namespace=where.settings.namespace,
+            **where.directories,
+        )
+    if as_json:
+        print_json([dataclasses.asdict(position) for position in found])
+        return
+    print_table(
+        ("thread", "anchor", "store", "standing"),
+        [
+            (_shown(each), _number(each.anchored), _number(each.head), _WORDS[each.standing])
+            for each in found
+        ],
+    )
+
+
+def _shown(position: AnchorPosition) -> str | Styled:
+    if position.is_store_chain:
+        return Styled("(store chain)", "heading")
+    return position.name or Styled(f"(id {position.thread[:_ID_DIGITS]}...)", "quiet")
+
+
+def _number(seq: int | None) -> str:
+    return "-" if seq is None else str(seq)
+
+
+@anchor.command("adopt")
+@click.argument("threads", nargs=-1, metavar="[THREAD]...")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in each chain.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be adopted.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--identity",
+    "operator",
+    default="operator",
+    show_default=True,
+    metavar="NAME",
+    help="The identity whose key signs; it must be an operator.",
+)
+@store_options("namespace")
+@json_option
+def adopt_(
+    threads: tuple[str, ...],
+    reason: str,
+    operator: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Teach the anchor threads that only the store knows; without THREAD, all of them.
+
+    Do this only if the store is the newest copy there is: an older one would be believed from
+    now on. Every entry is verified first, and what the anchor knows already is left alone.
+    """
+
+    def run(names: tuple[str, ...] | None, *, dry: bool) -> Adopted:
+        with working("looking at the store" if dry else "verifying and adopting"):
+            return adopt(
+                where.url,
+                reason=reason,
+                threads=names,
+                dry_run=dry,
+                identity=operator,
+                namespace=where.settings.namespace,
+                **where.directories,
+            )
+
+    planned = run(threads or None, dry=True)
+    nothing = not planned.store_chain and not planned.threads
+    if not as_json:
+        _print_plan(planned)
+    if not (dry_run or nothing):
+        if not yes and not _agreed(as_json=as_json):
+            print_note("Nothing was adopted.")
+            click.get_current_context().exit(1)
+        planned = run(planned.threads, dry=False)
+    done = not (dry_run or nothing)
+    if as_json:
+        print_json({**dataclasses.asdict(planned), "adopted": done, "reason": reason})
+    elif done:
+        print_line((Styled("Adopted", "good"), f", with the reason {reason!r}."))
+    elif not nothing:
+        print_line("Nothing was adopted: this was a dry run.")
+
+
+def _print_plan(planned: Adopted) -> None:
+    if not planned.store_chain and not planned.threads:
+        print_line("Nothing to adopt: the anchor knows everything in this namespace.")
+        return
+    print_line("To be believed from now on as the newest copy:")
+    lines = ["  the store chain"] if planned.store_chain else []
+    print_lines([*lines, *(f"  thread {name}" for name in planned.threads)])
+    print_line("")
+
+
+def _agreed(*, as_json: bool) -> bool:
+    if as_json or not can_ask():
+        raise UsageError(
+            "adoption: expected --yes, or a terminal to ask on, found neither",
+            hint="See what would be adopted with --dry-run, then give --yes.",
+        )
+    return confirm("Is this store the newest copy there is, and shall it be adopted?")

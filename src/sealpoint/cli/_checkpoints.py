@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint log` and `sealpoint show`: the checkpoints of a thread."""
+
+from itertools import islice
+from typing import Any
+
+import click
+
+from sealpoint.cli._json import json_fault
+from sealpoint.cli._options import json_option
+from sealpoint.cli._references import (
+    find_ref,
+    load,
+    ref_document,
+    short_id,
+    short_metadata,
+    when,
+)
+from sealpoint.cli._render import render
+from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    columns,
+    print_fields,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    working,
+)
+from sealpoint.store import CheckpointRef, Loaded
+
+__all__ = ["log", "show"]
+
+_LIMIT = 20
+
+
+@click.command()
+@click.argument("thread")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=_LIMIT,
+    show_default=True,
+    help="How many to list at most; 0 lists all.",
+)
+@store_options("namespace")
+@json_option
+def log(thread: str, limit: int, *, where: Where, as_json: bool) -> None:
+    """List the checkpoints of THREAD, newest first.
+
+    Every link from the newest entry to the listed ones is verified on the way.
+    """
+    with where.reading() as store, working("reading the history"):
+        history = store.thread(thread).history()
+        refs = list(history if limit == 0 else islice(history, limit))
+        more = limit > 0 and next(history, None) is not None
+    if as_json:
+        document = {"thread": thread, "checkpoints": [ref_document(ref) for ref in refs]}
+        print_json({**document, "more": more})
+    else:
+        _print_log(refs, more=more)
+
+
+def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
+    rows = [(str(ref.seq), when(ref.time), ref.writer, short_id(ref.id)) for ref in refs]
+    taken = max((sum(map(len, row)) for row in rows), default=0) + 2 * 4
+    print_table(
+        ("seq", "time", "writer", "id", "metadata"),
+        [
+            (*row, short_metadata(ref.metadata, columns() - taken))
+            for row, ref in zip(rows, refs, strict=True)
+        ],
+    )
+    notes = []
+    if more:
+        notes.append(f"... and older ones below entry {refs[-1].seq}; --limit 0 lists all.")
+    if any(short_id(ref.id) != ref.id for ref in refs):
+        notes.append("Random ids are shortened; seq:N names a checkpoint as well.")
+    if notes:
+        print_lines(["", *(Styled(note, "quiet") for note in notes)])
+
+
+@click.command()
+@click.argument("thread")
+@click.argument("checkpoint", required=False)
+@click.option("--full", is_flag=True, help="Leave nothing out of a long state.")
+@registry_option
+@store_options("namespace")
+@json_option
+def show(
+    thread: str,
+    checkpoint: str | None,
+    registry_reference: str | None,
+    *,
+    full: bool,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Show one checkpoint of THREAD, with its state and types.
+
+    CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
+    with types of the application needs --registry.
+    """
+    with where.reading(chosen_registry(registry_reference)) as store:
+        handle = store.thread(thread)
+        loaded = load(handle, find_ref(handle, checkpoint))
+    if as_json:
+        print_json(_document(thread, loaded))
+    else:
+        _print(thread, loaded, full=full)
+
+
+def _document(thread: str, loaded: Loaded) -> dict[str, Any]:
+    is_json = json_fault(loaded.state) is None
+    return {
+        "thread": thread,
+        **ref_document(loaded.ref),
+        "world": loaded.world,
+        "state": loaded.state if is_json else None,
+        "state_is_json": is_json,
+        "rendering": list(render(loaded.state, everything=True)),
+    }
+
+
+def _print(thread: str, loaded: Loaded, *, full: bool) -> None:
+    ref = loaded.ref
+    print_fields(
+        [
+            ("thread", thread),
+            ("id", ref.id),
+            ("seq", str(ref.seq)),
+            ("time", when(ref.time)),
+            ("writer", ref.writer),
+        ]
+    )
+    for name, value in (("metadata", loaded.metadata or None), ("world", loaded.world)):
+        print_line("")
+        if value is None:
+            print_line(Styled(f"{name}: none", "quiet"))
+        else:
+            print_lines(render(value, name=name, everything=full))
+    print_line("")
+    lines = list(render(loaded.state, everything=full))
+    print_lines(lines)
+    if not full and any("... and " in line for line in lines):
+        print_line("")
+        print_line(Styled("Where it says ... and more, --full shows everything.", "quiet"))

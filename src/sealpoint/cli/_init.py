@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint init`: a new store, its keys and its anchor."""
+
+import json
+
+import click
+
+from sealpoint.api import init as make_store
+from sealpoint.cli._options import json_option
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    print_code,
+    print_fields,
+    print_json,
+    print_line,
+    print_lines,
+    working,
+)
+
+__all__ = ["init"]
+
+
+@click.command()
+@store_options()
+@json_option
+def init(*, where: Where, as_json: bool) -> None:
+    """Make a store, its keys and its anchor.
+
+    Says what was made and where, what to back up, and the first lines of Python to write. An
+    init that was interrupted may be run again.
+    """
+    with working("making keys and store"):
+        pin = make_store(where.url, **where.directories)
+    files = where.files
+    keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
+    if as_json:
+        print_json(
+            {
+                "store": str(pin.store),
+                "url": str(files.url),
+                "fingerprint": str(pin.fingerprint()),
+                "keys": str(keys),
+                "identities": files.key_names(),
+                "anchor": str(anchor),
+            }
+        )
+        return
+    print_line(Styled("A new store.", "good"))
+    print_fields(
+        [
+            ("store", str(files.url)),
+            ("id", str(pin.store)),
+            ("fingerprint", f"{pin.fingerprint().short()} (the pin, for people to compare)"),
+            ("identities", ", ".join(files.key_names())),
+            ("keys", str(keys)),
+            ("anchor", str(anchor)),
+        ]
+    )
+    print_line("")
+    print_lines(
+        [
+            "Back up the directory of the keys, apart from the store and its backups:",
+            f"  {files.directory}",
+            "The root key says who may do what: keep keys/root.key offline until you need it.",
+            "Never bring the anchor back from a backup: it has to remember the newest entry.",
+            "",
+            "Next, in Python:",
+        ]
+    )
+    print_code(f"  {line}".rstrip() for line in _first_program(where))
+
+
+def _first_program(where: Where) -> list[str]:
+    """The shortest program that saves something into this store."""
+    arguments = [json.dumps(where.url)]
+    if where.given_config_dir is not None:
+        arguments.append(f"config_dir={json.dumps(where.given_config_dir)}")
+    if where.given_state_dir is not None:
+        arguments.append(f"state_dir={json.dumps(where.given_state_dir)}")
+    return [
+        "import sealpoint",
+        "",
+        f"with sealpoint.open_store({', '.join(arguments)}) as store:",
+        '    store.thread("first").save({"step": 1})',
+    ]

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON that people bring, read strictly, and states that JSON can express without loss.
+
+What `json.loads` would quietly change is refused: NaN and infinities, a number too large for a
+float, a key that an object has twice. A state is JSON only if reading it back gives the same state.
+"""
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sealpoint.errors import UsageError
+from sealpoint.limits import Limits
+
+__all__ = ["json_fault", "parse_json", "read_document", "write_document"]
+
+# What Python's own reader and writer of JSON can nest with a margin.
+_DEPTH_MAX = 500
+_PLAIN = frozenset({type(None), bool, int, str})
+
+
+def parse_json(data: bytes, what: str) -> Any:
+    """Read a JSON document.
+
+    Raises:
+        UsageError: It is none, or one whose meaning is not beyond doubt.
+    """
+    try:
+        return json.loads(
+            data.decode(),
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+        )
+    except json.JSONDecodeError as exc:
+        found = f"line {exc.lineno} column {exc.colno}: {exc.msg}"
+        raise _not_json(what, found) from exc
+    except UnicodeDecodeError as exc:
+        raise _not_json(what, f"a byte that is not UTF-8 at {exc.start}") from exc
+    except ValueError as exc:
+        raise _not_json(what, str(exc)) from exc
+    except RecursionError as exc:
+        raise _not_json(what, "lists and objects nested too deeply") from exc
+
+
+def _not_json(what: str, found: str) -> UsageError:
+    return UsageError(
+        f"{what}: expected strict JSON in UTF-8, found {found}",
+        hint="NaN, infinities and keys that an object has twice are not allowed either.",
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ValueError(f"the key {key!r} twice in one object")
+        made[key] = value
+    return made
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text}, which no float can hold")
+    return value
+
+
+def json_fault(value: Any) -> str | None:
+    """Where and why JSON cannot express a state, or None if it can, without loss."""
+    waiting: list[tuple[str, int, Any]] = [("state", 0, value)]
+    while waiting:
+        path, depth, found = waiting.pop()
+        kind = type(found)
+        if kind in _PLAIN:
+            continue
+        if kind is float:
+            if not math.isfinite(found):
+                return f"{path} is {found!r}"
+        elif depth >= _DEPTH_MAX:
+            return f"{path[:80]}... is nested more than {_DEPTH_MAX} deep"
+        elif kind is list:
+            waiting.extend((f"{path}[{n}]", depth + 1, item) for n, item in enumerate(found))
+        elif kind is dict:
+            for key, item in found.items():
+                if type(key) is not str:
+                    return f"{path} has a key of type {type(key).__name__}"
+                waiting.append((f"{path}[{json.dumps(key)}]", depth + 1, item))
+        else:
+            return f"{path} is of type {kind.__qualname__}"
+    return None
+
+
+def read_document(file: str, what: str, *, bytes_max: int = Limits().value_bytes_max) -> bytes:
+    """Read a file, or standard input if it is called `-`.
+
+    Raises:
+        UsageError: It cannot be read, or is too large.
+    """
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read(bytes_max + 1)
+        else:
+            with Path(file).open("rb") as opened:
+                data = opened.read(bytes_max + 1)
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"{what} {file!r}: expected a readable file, found {_why(exc)}") from exc
+    if len(data) > bytes_max:
+        raise UsageError(f"{what} {file!r}: expected at most {bytes_max} bytes, found more")
+    return data
+
+
+def write_document(file: str, data: bytes, what: str) -> None:
+    """Write a file, in place of one that is there.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    try:
+        Path(file).write_bytes(data)
+    except (OSError, ValueError) as exc:
+        raise UsageError(f"{what} {file!r}: expected a writable file, found {_why(exc)}") from exc
+
+
+def _why(exc: Exception) -> str:
+    return exc.strerror if isinstance(exc, OSError) and exc.strerror else type(exc).__name__

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which store a verb is about: the options that say so, and opening it.
+
+An option comes before the environment before `config.toml` before the default, as everywhere;
+`sealpoint.config` reads all of them. Verbs that only read open the store read-only: they need no
+private key, and nothing is written, not even to the anchor.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from sealpoint.api import Store, open_store
+from sealpoint.cli._import import import_registry
+from sealpoint.codec import Registry
+from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
+from sealpoint.errors import UrlInvalid, UsageError
+
+__all__ = ["Where", "chosen_registry", "registry_option", "store_options"]
+
+_Function = Callable[..., Any]
+
+_OPTIONS: dict[str, Callable[[_Function], _Function]] = {
+    "store": click.option(
+        "--store",
+        metavar="URL",
+        help="The store, such as sqlite:///agents.db; else SEALPOINT_STORE, else config.toml.",
+    ),
+    "namespace": click.option(
+        "--namespace",
+        metavar="NAME",
+        help="The namespace of the threads; else SEALPOINT_NAMESPACE, config.toml, 'default'.",
+    ),
+    "identity": click.option(
+        "--identity",
+        metavar="NAME",
+        help="Whose key signs; else SEALPOINT_IDENTITY, config.toml, 'worker'.",
+    ),
+    "config_dir": click.option(
+        "--config-dir",
+        metavar="DIR",
+        help="Where keys and pins lie; else SEALPOINT_CONFIG_DIR, else the user's own.",
+    ),
+    "state_dir": click.option(
+        "--state-dir",
+        metavar="DIR",
+        help="Where the anchor lies; else SEALPOINT_STATE_DIR, else the user's own.",
+    ),
+}
+
+registry_option = click.option(
+    "--registry",
+    "registry_reference",
+    metavar="MODULE:OBJECT",
+    help="The application's registry, whose module is imported; without it, plain types only.",
+)
+"""`--registry`, on every verb that decodes a state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The store that a verb is about, and the directories that belong to it."""
+
+    url: str
+    settings: Settings
+    given_config_dir: str | None
+    given_state_dir: str | None
+
+    @property
+    def directories(self) -> dict[str, Any]:
+        """The arguments that say where keys and anchor lie."""
+        return {"config_dir": self.settings.config_dir, "state_dir": self.settings.state_dir}
+
+    @property
+    def files(self) -> StoreFiles:
+        """The files of the store on this machine."""
+        return StoreFiles(self.settings, StoreUrl.parse(self.url))
+
+    def reading(self, registry: Registry | None = None) -> Store:
+        """The store, open for reading alone."""
+        return open_store(
+            self.url,
+            namespace=self.settings.namespace,
+            registry=registry,
+            read_only=True,
+            **self.directories,
+        )
+
+    def writing(self) -> Store:
+        """The store, open for saving as the chosen identity."""
+        return open_store(
+            self.url,
+            identity=self.settings.identity,
+            namespace=self.settings.namespace,
+            **self.directories,
+        )
+
+
+def store_options(*names: str) -> Callable[[_Function], _Function]:
+    """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and those named.
+
+    The function is called with `where`, the `Where` that they amount to.
+    """
+    taken = ("store", *names, "config_dir", "state_dir")
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def run(*args: Any, **options: Any) -> Any:
+            chosen = {name: options.pop(name) for name in taken}
+            return function(*args, where=_find(**chosen), **options)
+
+        decorated: _Function = run
+        for name in reversed(taken):
+            decorated = _OPTIONS[name](decorated)
+        return decorated
+
+    return decorate
+
+
+def _find(
+    *,
+    store: str | None,
+    config_dir: str | None,
+    state_dir: str | None,
+    namespace: str | None = None,
+    identity: str | None = None,
+) -> Where:
+    settings = load_settings(
+        store=store,
+        identity=identity,
+        namespace=namespace,
+        config_dir=config_dir,
+        state_dir=state_dir,
+    )
+    if settings.store is None:
+        raise UsageError(
+            "store: expected the URL of one, found none",
+            hint="Give --store sqlite:///agents.db, set SEALPOINT_STORE, or write "
+            f'store = "sqlite:////path/agents.db" into {settings.config_dir / "config.toml"}.',
+        )
+    if StoreUrl.parse(settings.store).path is None:
+        raise UrlInvalid(
+            "store: expected one on disk, found one in memory, which lives in one process alone",
+            hint="Write sqlite:///relative.db or sqlite:////absolute/path.db.",
+        )
+    return Where(
+        url=settings.store,
+        settings=settings,
+        given_config_dir=config_dir,
+        given_state_dir=state_dir,
+    )
+
+
+def chosen_registry(reference: str | None) -> Registry:
+    """The registry that `--registry` names, or one that allows plain types only."""
+    return Registry() if reference is None else import_registry(reference)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint trust`: carrying the pin of a store from one machine to another."""
+
+import json
+
+import click
+
+from sealpoint.api import export_pin, import_pin
+from sealpoint.cli._json import read_document, write_document
+from sealpoint.cli._options import json_option
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    print_fields,
+    print_json,
+    print_line,
+    print_lines,
+    print_note,
+    print_text,
+)
+
+__all__ = ["trust"]
+
+_PIN_BYTES_MAX = 64 * 1024
+
+
+@click.group()
+def trust() -> None:
+    """Carry the pin of a store to another machine; it holds no secret."""
+
+
+@trust.command("export")
+@click.option("--output", metavar="FILE", help="Write the pin to FILE instead of printing it.")
+@store_options()
+@json_option
+def export(output: str | None, *, where: Where, as_json: bool) -> None:
+    """Print the pin of a store, believing no roster older than the one in force.
+
+    The fingerprint goes to standard error: read it to whoever imports the pin.
+    """
+    pin = export_pin(where.url, **where.directories)
+    data, fingerprint = pin.encode(), str(pin.fingerprint())
+    if output is not None:
+        write_document(output, data, "--output")
+    if as_json:
+        print_json(
+            {
+                "store": str(pin.store),
+                "fingerprint": fingerprint,
+                "pin": json.loads(data),
+                "output": output,
+            }
+        )
+    elif output is None:
+        print_text(data.decode())
+        print_note("Compare this fingerprint where the pin is imported:")
+        print_note(fingerprint)
+    else:
+        print_fields([("pin", output), ("store", str(pin.store)), ("fingerprint", fingerprint)])
+
+
+@trust.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--replace", is_flag=True, help="Take the place of another pin for this store.")
+@store_options()
+@json_option
+def import_(file: str, *, replace: bool, where: Where, as_json: bool) -> None:
+    """Trust a store from now on, as the pin in FILE says; - reads standard input.
+
+    Compare the fingerprint with the one that was shown where the pin was exported.
+    """
+    data = read_document(file, "pin", bytes_max=_PIN_BYTES_MAX)
+    pin = import_pin(data, where.url, replace=replace, **where.directories)
+    fingerprint = str(pin.fingerprint())
+    url = str(where.files.url)
+    if as_json:
+        print_json({"store": str(pin.store), "url": url, "fingerprint": fingerprint})
+        return
+    print_fields([("trusted", url), ("store", str(pin.store)), ("fingerprint", fingerprint)])
+    print_line("")
+    print_lines(
+        [
+            "Compare the fingerprint with the one shown where the pin was exported.",
+            "If this machine has never used the store, its anchor does not know it yet:",
+            "  sealpoint anchor adopt --reason '...'",
+        ]
+    )

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A value on its way into blobs, so that what did not change is not written again.
+
+A container or byte string that is long is cut into chunks (`_chunks`) and replaced by a reference
+(`_reference`). Blobs are put before the blob that names them. What is short is encoded at the
+engine's full speed, as in the flat encoding: nothing in it is long enough to refer to.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from ormsgpack import Ext, packb
+
+from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
+from sealpoint.codec._encode import Encoding
+from sealpoint.codec._keys import is_plain_key
+from sealpoint.codec._reference import ID_BYTES, REFERENCE, BlobId, Put, Stream, id_bytes
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._wire import Tag, array_header, map_header
+from sealpoint.errors import EncodeLimitExceeded, UsageError, ValueNotAllowed
+from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
+
+__all__ = ["TreeEncoding"]
+
+_INLINE_IDS = 8
+_SPLIT_MEMBERS_BYTES = 8 * 1024
+_SPLIT_BYTES_BYTES = 16 * 1024
+_MANY_MEMBERS = 32
+_SHORT_NODES = 64
+_SAMPLED_MEMBERS = 8
+_OPENED_LEVELS = 3
+_SCALARS = frozenset({int, float, bool, type(None)})
+
+
+class TreeEncoding(Encoding):
+    """One value on its way into blobs."""
+
+    __slots__ = ("_expanded_bytes", "_level", "_long", "_put", "_seed", "_short")
+
+    def __init__(
+        self, rules: Mapping[type, TypeRule], limits: Limits, put: Put, seed: bytes
+    ) -> None:
+        super().__init__(rules, limits)
+        if not isinstance(seed, bytes):
+            raise UsageError(f"seed: expected bytes, found {type(seed).__name__}")
+        self._put = put
+        self._seed = _seed_number(seed)
+        self._level = 0
+        self._expanded_bytes = 0
+        self._short = Encoding(rules, limits)
+        self._long: set[str] = set()
+
+    def run_tree(self, value: Any) -> BlobId:
+        """Put the value's blobs, children first.
+
+        Returns:
+            What `put` returned for the root blob.
+        """
+        self._check_whole(value)
+        data = self._node(value)
+        self._charge([data])
+        self._add_counts(*self._short.counts())
+        if len(data) > _SPLIT_BYTES_BYTES:
+            data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
+        root = self._put(data)
+        id_bytes(root, "put")
+        return root
+
+    def pack(self, value: Any) -> bytes:
+        """Encode the payload of an extension, with references for what is long in it."""
+        self._enter()
+        self._check_whole(value)
+        self._level += 1
+        data = self._node(value)
+        self._level -= 1
+        self._leave()
+        return data
+
+    def pack_body(self, body: list[Any]) -> bytes:
+        """Encode a typed value's body: long parts become references, the body itself never."""
+        self._enter()
+        self._check_whole(body)
+        self._level += 1
+        data = array_header(len(body)) + b"".join(map(self._node, body))
+        self._level -= 1
+        self._leave()
+        return data
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """An array of encoded members, or a reference to it."""
+        if self._level >= self.limits.reference_depth_max:
+            return super().pack_items(parts)
+        return self._joined(Stream.LIST, array_header(len(parts)), parts)
+
+    def _check_whole(self, value: Any) -> None:
+        """Members are encoded one by one here, so a lowered depth is checked from the top."""
+        if self.limits.depth_max < ENCODE_DEPTH_MAX:
+            self._check_depth(value, 0)
+
+    def _node(self, value: Any) -> bytes:
+        """Encode a value, long parts as references."""
+        kind = type(value)
+        if kind is list or kind is dict:
+            return self._container(value)
+        rule = self._rules.get(kind)
+        if rule is not None and kind.__qualname__ not in self._long:
+            data = self._at_full_speed(value, rule)
+            if data is not None:
+                return data
+            # Others of its type are likely as long: they are not tried in vain.
+            self._long.add(kind.__qualname__)
+        if kind in (bytes, bytearray, memoryview):
+            return self._byte_string(value)
+        if kind is str and len(value) > _SPLIT_BYTES_BYTES // 4:
+            return self._text(value)
+        return self._plain(value)
+
+    def _container(self, value: list[Any] | dict[Any, Any]) -> bytes:
+        if _seems_short(value):
+            data = self._at_full_speed(value, None)
+            if data is not None:
+                return data
+        self._level += 1
+        if self._level > self.limits.reference_depth_max:
+            data = self._plain(value)
+        else:
+            data = self._dict(value) if isinstance(value, dict) else self._list(value)
+        self._level -= 1
+        return data
+
+    def _at_full_speed(self, value: Any, rule: TypeRule | None) -> bytes | None:
+        """The flat encoding if it is short, else None.
+
+        Nothing in a short one is long enough for a reference, so the bytes are the same.
+        """
+        short = self._short
+        try:
+            return short.run_short(value, rule, self._depth, _SPLIT_MEMBERS_BYTES)
+        except BaseException:
+            self.error, self.culprit = short.error, short.culprit
+            raise
+
+    def _opened(self, value: list[Any] | dict[Any, Any]) -> bool:
+        """Whether to look at members one by one: in Python, but cutting between them."""
+        return self._level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
+
+    def _list(self, value: list[Any]) -> bytes:
+        header = array_header(len(value))
+        if self._opened(value) and not _SCALARS.issuperset(map(type, value[:_SAMPLED_MEMBERS])):
+            return self._joined(Stream.LIST, header, self._members(value))
+        return self._cut(Stream.LIST, header, len(value), self._plain(value))
+
+    def _members(self, value: list[Any]) -> list[bytes]:
+        """The members of a list, those of application types at full speed."""
+        if self.limits.depth_max < ENCODE_DEPTH_MAX:
+            return list(map(self._node, value))
+        short = self._short
+        try:
+            found = short.run_members(value, self._long, self._depth, _SPLIT_MEMBERS_BYTES)
+        except BaseException:
+            self.error, self.culprit = short.error, short.culprit
+            raise
+        return [
+            part if part is not None else self._node(member)
+            for member, part in zip(value, found, strict=True)
+        ]
+
+    def _dict(self, value: dict[Any, Any]) -> bytes:
+        if not all(map(is_plain_key, value)):
+            return self._plain(value)
+        header = map_header(len(value))
+        if self._opened(value):
+            parts = [packb(key) + self._node(member) for key, member in value.items()]
+            return self._joined(Stream.MAP, header, parts)
+        return self._cut(Stream.MAP, header, len(value), self._plain(value))
+
+    def _joined(self, stream: Stream, header: bytes, parts: Sequence[bytes]) -> bytes:
+        """A container of encoded members, as a reference if it is long."""
+        if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
+            return header + b"".join(parts)
+        self._charge(parts)
+        return self._reference(stream, len(parts), cut_members(parts, self._seed))
+
+    def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
+        """A container that is encoded whole, as a reference if it is long."""
+        if len(data) <= _SPLIT_MEMBERS_BYTES:
+            return data
+        self._charge([data])
+        body = memoryview(data)[len(header) :]
+        return self._reference(stream, count, cut_bytes(body, self._seed))
+
+    def _byte_string(self, value: bytes | bytearray | memoryview) -> bytes:
+        try:
+            view = memoryview(value)
+        except ValueError as exc:
+            raise ValueNotAllowed("memoryview: expected one that is not released") from exc
+        if view.nbytes <= _SPLIT_BYTES_BYTES:
+            return packb(bytes(value))
+        view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+        return self._reference(Stream.BYTES, 0, cut_bytes(view, self._seed))
+
+    def _text(self, value: str) -> bytes:
+        if not is_plain_key(value):
+            return self._plain(value)
+        data = value.encode()
+        if len(data) <= _SPLIT_BYTES_BYTES:
+            return packb(value)
+        return self._reference(Stream.TEXT, 0, cut_bytes(data, self._seed))
+
+    def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
+        total = 0
+        ids: list[bytes] = []
+        size, put_blob = self.limits.blob_bytes_max, self._put_blob
+        for chunk in chunks:
+            total += len(chunk)
+            if len(chunk) <= size:
+                ids.append(put_blob(chunk))
+            else:
+                pieces = (chunk[start : start + size] for start in range(0, len(chunk), size))
+                ids.extend(map(self._put_blob, pieces))
+        self._expanded_bytes += total
+        if self._expanded_bytes > self.limits.value_bytes_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {self._expanded_bytes}"
+            )
+        levels = 0
+        while len(ids) > _INLINE_IDS:
+            ids = list(map(self._put_blob, cut_ids(ids)))
+            levels += 1
+        if levels > self.limits.tree_levels_max:
+            raise EncodeLimitExceeded(
+                f"value: expected at most {self.limits.tree_levels_max} index levels "
+                f"(tree_levels_max), found {levels}"
+            )
+        fields = REFERENCE.pack(stream, levels, count, total)
+        return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
+
+    def _put_blob(self, blob: bytes | memoryview) -> bytes:
+        name = self._put(bytes(blob))
+        return name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
+
+
+@lru_cache(maxsize=1024)
+def _seed_number(seed: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
+
+
+def _seems_short(value: list[Any] | dict[Any, Any]) -> bool:
+    """Whether a container is likely to take few bytes: few nodes, and no long text among them."""
+    if len(value) >= _MANY_MEMBERS:
+        return False
+    nodes, size = _SHORT_NODES, _SPLIT_MEMBERS_BYTES
+    waiting: list[Any] = [value]
+    while waiting:
+        members = waiting.pop()
+        nodes -= len(members)
+        if nodes < 0:
+            return False
+        for member in members.values() if type(members) is dict else members:
+            kind = type(member)
+            if kind is list or kind is dict:
+                waiting.append(member)
+            elif kind is str or kind is bytes:
+                size -= len(member)
+                if size < 0:
+                    return False
+            elif kind not in _SCALARS:
+                nodes -= 1
+    return True

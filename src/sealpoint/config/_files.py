@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All files of one store on this machine.
+
+```
+CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
+    store.json          the URL, for people
+    pin.json            which root and roster to believe
+    slots.key           the secret under which anchor slots are keyed
+    keys/<identity>.key
+STATE_DIR/anchors/<store id>/
+```
+
+Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A
+file that others could have read or changed is refused, never repaired.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from sealpoint.config._disk import (
+    check_directory,
+    make_directory,
+    read_file,
+    replace_file,
+    write_new_file,
+)
+from sealpoint.config._names import check_identity_name
+from sealpoint.config._settings import Settings
+from sealpoint.config._url import StoreUrl
+from sealpoint.errors import (
+    DirectoryUnusable,
+    KeyFileUnsafe,
+    KeyMissing,
+    NameInvalid,
+    NotTrusted,
+    StoreExists,
+    StoreMisplaced,
+)
+from sealpoint.ids import StoreId
+from sealpoint.signing import Signer, TrustPin, decode_key_file, encode_key_file
+
+__all__ = ["StoreFiles"]
+
+_NAME_BYTES = 16
+_SECRET_BYTES = 32
+_SECRET_FILE_BYTES_MAX = 128
+_KEY_FILE_BYTES_MAX = 16 * 1024
+_PIN_BYTES_MAX = 64 * 1024
+_KEY_SUFFIX = ".key"
+
+
+class StoreFiles:
+    """The pin and the keys of one store, and where its anchor lies.
+
+    Nothing is read or made before a method asks for it.
+    """
+
+    __slots__ = ("_settings", "directory", "url")
+
+    def __init__(self, settings: Settings, url: StoreUrl) -> None:
+        self._settings = settings
+        self.url = url
+        name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
+        self.directory = settings.config_dir / "stores" / name
+
+    def pin(self) -> TrustPin:
+        """The pin of the store.
+
+        Raises:
+            NotTrusted: There is none, or it is malformed.
+            KeyFileUnsafe: Others can change it.
+        """
+        data = self._read(self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False)
+        if data is None:
+            raise NotTrusted(f"store {self.url}: expected a pin at {self._pin_path}, found none")
+        return TrustPin.parse(data)
+
+    def has_pin(self) -> bool:
+        """Whether there is a pin; one that is unsafe or malformed is one.
+
+        Raises:
+            DirectoryUnusable: A directory on the way is none, or others can change it.
+        """
+        if not self._is_safe(self.directory):
+            return False
+        try:
+            self._pin_path.lstat()
+        except FileNotFoundError:
+            return False
+        except OSError as exc:
+            raise DirectoryUnusable(
+                f"{self.directory}: expected a directory that can be read, found {exc.strerror}"
+            ) from exc
+        return True
+
+    def write_pin(self, pin: TrustPin, *, replace: bool = False) -> None:
+        """Trust a store from now on. The pin that is there already may be written again.
+
+        Raises:
+            StoreExists: There is another pin, and it is not to be replaced.
+        """
+        self._prepare(self.directory)
+        data = pin.encode()
+        if replace:
+            replace_file(self._pin_path, data)
+        elif not write_new_file(self._pin_path, data) and self.pin().encode() != data:
+            raise StoreExists(
+                f"store {self.url}: expected no pin yet, found another at {self._pin_path}",
+                hint="Compare the two pins; replace the old one only if its owner says so.",
+            )
+
+    def secret(self) -> bytes:
+        """The secret under which anchor slots are keyed.
+
+        Raises:
+            KeyMissing: There is none.
+            KeyFileUnsafe: Others can read it, or it is damaged.
+        """
+        data = self._read(self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True)
+        if data is None:
+            raise KeyMissing(
+                f"store {self.url}: expected the anchor's secret at {self._secret_path}, found none"
+            )
+        secret = _parse_secret(data)
+        if secret is None:
+            raise KeyFileUnsafe(
+                f"{self._secret_path}: expected {2 * _SECRET_BYTES} lower-case hexadecimal "
+                "digits, found other bytes",
+                hint="Bring the file back from a copy; without it the anchor knows no thread.",
+            )
+        return secret
+
+    def ensure_secret(self, random_bytes: Callable[[int], bytes]) -> bytes:
+        """The secret, drawn from a source of randomness such as `os.urandom` if there is none."""
+        if self._read(self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True) is None:
+            drawn = random_bytes(_SECRET_BYTES)
+            if len(drawn) != _SECRET_BYTES:
+                raise KeyFileUnsafe(
+                    f"{self._secret_path}: expected {_SECRET_BYTES} random bytes, found others"
+                )
+            self._prepare(self.directory)
+            write_new_file(self._secret_path, _format_secret(drawn))
+        # Whoever wrote first has won; both go on with what lies there.
+        return self.secret()
+
+    def signer(self, name: str) -> Signer:
+        """The private key of an identity.
+
+        Raises:
+            KeyMissing: It is not on this machine.
+            KeyFileUnsafe: Others can read it, or it is damaged.
+            NameInvalid: No identity can be called this.
+        """
+        path = self._key_path(name)
+        data = self._read(path, bytes_max=_KEY_FILE_BYTES_MAX, secret=True)
+        if data is None:
+            raise KeyMissing(
+                f"key {name!r} of store {self.url}: expected a file {path}, found none"
+            )
+        return decode_key_file(data, name=name)
+
+    def write_key(self, signer: Signer) -> None:
+        """Keep a private key; one that is there is never overwritten.
+
+        Raises:
+            StoreExists: There is a key of this name already.
+            NameInvalid: No identity can be called this.
+        """
+        path = self._key_path(signer.name)
+        self._prepare(path.parent)
+        if not write_new_file(path, encode_key_file(signer)):
+            raise StoreExists(
+                f"key {signer.name!r} of store {self.url}: expected none yet, found {path}",
+                hint="A key is never overwritten: use it, or choose another name.",
+            )
+
+    def key_names(self) -> list[str]:
+        """The identities whose private keys are on this machine, in order."""
+        keys = self.directory / "keys"
+        if not self._is_safe(keys):
+            return []
+        try:
+            found = [path.name for path in keys.iterdir()]
+        except OSError as exc:
+            raise DirectoryUnusable(
+                f"{keys}: expected a directory that can be read, found {exc.strerror}"
+            ) from exc
+        return sorted(
+            name.removesuffix(_KEY_SUFFIX)
+            for name in found
+            if name.endswith(_KEY_SUFFIX) and _is_identity_name(name.removesuffix(_KEY_SUFFIX))
+        )
+
+    def anchor_directory(self, store: StoreId) -> Path:
+        """Where the local anchor of a store lies; the anchor makes it."""
+        return self._settings.state_dir / "anchors" / store.raw.hex()
+
+    def check_placement(self) -> None:
+        """Check that the store lies apart from keys and anchor.
+
+        Raises:
+            StoreMisplaced: It lies in the configuration or the state directory.
+        """
+        if self.url.path is None:
+            return
+        for kind, directory in (
+            ("configuration", self._settings.config_dir),
+            ("state", self._settings.state_dir),
+        ):
+            # Where the name lies, and where the file does if the name is a link.
+            if _contains(directory, self.url.path) or _contains(directory, _real(self.url.path)):
+                raise StoreMisplaced(
+                    f"store {self.url}: expected a place outside the {kind} directory, "
+                    f"found it in {directory}"
+                )
+
+    @property
+    def _pin_path(self) -> Path:
+        return self.directory / "pin.json"
+
+    @property
+    def _secret_path(self) -> Path:
+        return self.directory / "slots.key"
+
+    def _key_path(self, name: str) -> Path:
+        return self.directory / "keys" / f"{check_identity_name(name)}{_KEY_SUFFIX}"
+
+    def _below(self, directory: Path) -> list[Path]:
+        """Every directory below CONFIG_DIR down to one, from the top."""
+        top = self._settings.config_dir
+        parts = directory.relative_to(top).parts
+        return [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+
+    def _is_safe(self, directory: Path) -> bool:
+        """Whether a directory is there; every one on the way to it is checked."""
+        return check_directory(self._settings.config_dir, follow=True) and all(
+            check_directory(path) for path in self._below(directory)
+        )
+
+    def _read(self, path: Path, *, bytes_max: int, secret: bool) -> bytes | None:
+        if not self._is_safe(path.parent):
+            return None
+        return read_file(path, bytes_max=bytes_max, secret=secret)
+
+    def _prepare(self, directory: Path) -> None:
+        """Make the directories down to one, and note the URL for people who look."""
+        make_directory(self._settings.config_dir, follow=True, parents=True)
+        for path in self._below(directory):
+            make_directory(path)
+        note = msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"
+        write_new_file(self.directory / "store.json", note)
+
+
+def _format_secret(secret: bytes) -> bytes:
+    return f"{secret.hex()}\n".encode()
+
+
+def _parse_secret(data: bytes) -> bytes | None:
+    try:
+        secret = bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        return None
+    return secret if len(secret) == _SECRET_BYTES and _format_secret(secret) == data else None
+
+
+def _is_identity_name(name: str) -> bool:
+    try:
+        check_identity_name(name)
+    except NameInvalid:
+        return False
+    return True
+
+
+def _real(path: Path) -> Path:
+    """The path with every link followed as far as it exists; unlike `resolve`, never an error."""
+    return Path(os.path.realpath(path))
+
+
+def _contains(directory: Path, path: Path) -> bool:
+    """Whether a path lies in a directory, whatever either is called."""
+    real = _real(directory)
+    if path.is_relative_to(real):
+        return True
+    # Names that differ may be one directory: where case does not count, or when mounted twice.
+    return any(_is_same(real, parent) for parent in path.parents)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

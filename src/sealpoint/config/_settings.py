@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: an argument before the environment before `config.toml` before the default.
+
+The file is strict: a key that it does not know is an error, since a misspelt setting that is
+ignored is worse than none. The store URL and the namespace are passed on as they are; they are
+checked where they are used. Nothing is read when a module is imported.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from sealpoint.config._disk import check_directory, read_file
+from sealpoint.config._names import check_identity_name
+from sealpoint.errors import ConfigError
+
+__all__ = ["Settings", "load_settings"]
+
+_APPLICATION = "sealpoint"
+_FILE_NAME = "config.toml"
+_FILE_BYTES_MAX = 64 * 1024
+_FILE_KEYS = ("identity", "namespace", "store")
+_IDENTITY = "worker"
+_NAMESPACE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that is configured outside the program."""
+
+    store: str | None
+    """The URL of the store; None when nothing names one."""
+    identity: str
+    """The name of the identity that signs."""
+    namespace: str
+    """The namespace of threads that are named without one."""
+    config_dir: Path
+    """Where pins and keys lie; absolute."""
+    state_dir: Path
+    """Where the local anchor lies; absolute."""
+
+
+def load_settings(
+    *,
+    store: str | None = None,
+    identity: str | None = None,
+    namespace: str | None = None,
+    config_dir: str | os.PathLike[str] | None = None,
+    state_dir: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Gather the settings.
+
+    Args:
+        store: The URL of the store, before SEALPOINT_STORE.
+        identity: The name of the identity, before SEALPOINT_IDENTITY.
+        namespace: The namespace, before SEALPOINT_NAMESPACE.
+        config_dir: The configuration directory, before SEALPOINT_CONFIG_DIR.
+        state_dir: The state directory, before SEALPOINT_STATE_DIR.
+        environ: The environment; that of the process when absent. A variable that is empty
+            counts as unset.
+
+    Raises:
+        ConfigError: The file is malformed, or a directory cannot be one.
+        DirectoryUnusable: The configuration directory is none, or others can change it.
+        KeyFileUnsafe: Others can change the file.
+        NameInvalid: The identity cannot be called this.
+    """
+    variables = os.environ if environ is None else environ
+    config_path = (
+        _directory("config_dir", config_dir, variables.get("SEALPOINT_CONFIG_DIR"))
+        or platformdirs.user_config_path(_APPLICATION).absolute()
+    )
+    state_path = (
+        _directory("state_dir", state_dir, variables.get("SEALPOINT_STATE_DIR"))
+        or platformdirs.user_state_path(_APPLICATION).absolute()
+    )
+    file = _read_settings_file(config_path)
+
+    def chosen(argument: str | None, variable: str, key: str) -> str | None:
+        if argument is not None:
+            return argument
+        return variables.get(variable) or file.get(key)
+
+    name = chosen(identity, "SEALPOINT_IDENTITY", "identity")
+    space = chosen(namespace, "SEALPOINT_NAMESPACE", "namespace")
+    return Settings(
+        store=chosen(store, "SEALPOINT_STORE", "store"),
+        identity=check_identity_name(_IDENTITY if name is None else name),
+        namespace=_NAMESPACE if space is None else space,
+        config_dir=config_path,
+        state_dir=state_path,
+    )
+
+
+def _directory(
+    setting: str, argument: str | os.PathLike[str] | None, variable: str | None
+) -> Path | None:
+    """The absolute path that an argument or else a variable names; None when neither does."""
+    text = os.fspath(argument) if argument is not None else variable
+    if argument is None and not text:
+        return None
+    if not text or "\0" in text:
+        raise ConfigError(f"{setting}: expected the path of a directory, found {text!r}")
+    try:
+        return Path(text).expanduser().absolute()
+    except (OSError, RuntimeError) as exc:
+        raise ConfigError(f"{setting}: expected a path, found {text!r}: {exc}") from exc
+
+
+def _read_settings_file(config_dir: Path) -> dict[str, str]:
+    if not check_directory(config_dir, follow=True):
+        return {}
+    path = config_dir / _FILE_NAME
+    # A settings file is often a link into a directory of settings files.
+    data = read_file(path, bytes_max=_FILE_BYTES_MAX, secret=False, follow=True)
+    if data is None:
+        return {}
+    try:
+        document = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"{path}: expected TOML, found an error: {exc}") from exc
+    settings = {}
+    for key, value in document.items():
+        if key not in _FILE_KEYS:
+            raise ConfigError(f"{path}: expected only {', '.join(_FILE_KEYS)}, found {key!r}")
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"{path}: expected text as {key}, found {_found(value)}")
+        settings[key] = value
+    return settings
+
+
+def _found(value: object) -> str:
+    return "no text" if value == "" else type(value).__name__

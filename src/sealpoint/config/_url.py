@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Store URLs: which backend, and where.
+
+`memory:`, `sqlite:///relative.db` (from the current directory) and `sqlite:////absolute.db`.
+Parsing is strict: what would be ignored is refused. The path is made absolute and its directory
+resolved when the URL is parsed, so that every spelling of a path is one store and a later change
+of the current directory changes nothing. The last name is kept as it is and never followed:
+whoever may write beside the store could otherwise make it a link to another store that is
+trusted here, and have that one opened instead.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+from urllib.parse import quote, unquote_to_bytes
+
+from sealpoint.errors import UrlInvalid
+
+__all__ = ["StoreUrl"]
+
+_URL_CHARS_MAX = 8192
+_FOUND_CHARS_MAX = 80
+_PREFIX = "sqlite:///"
+# What a path may hold besides letters, digits and -._~ without percent-encoding (RFC 3986, 3.3).
+_PLAIN_CHARS = "/:@!$&'()*+,;="
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreUrl:
+    """The backend of a store and its place; equal when they name one place."""
+
+    kind: Literal["memory", "sqlite"]
+    path: Path | None
+    """Absolute, its directory resolved; None in memory."""
+
+    def __post_init__(self) -> None:
+        if (self.kind == "memory") != (self.path is None):
+            raise UrlInvalid(f"store URL: expected a path for sqlite alone, found {self.path!r}")
+        if self.path is not None and not self.path.is_absolute():
+            raise UrlInvalid(f"store URL: expected an absolute path, found {self.path!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a URL.
+
+        Raises:
+            UrlInvalid: It is not one of the forms above.
+        """
+        if len(text) > _URL_CHARS_MAX:
+            raise UrlInvalid(
+                f"store URL: expected at most {_URL_CHARS_MAX} characters, found {len(text)}"
+            )
+        scheme, colon, rest = text.partition(":")
+        if scheme == "memory" and colon:
+            if rest:
+                raise UrlInvalid(f"store URL: expected memory: alone, found {_shown(text)}")
+            return cls(kind="memory", path=None)
+        if scheme != "sqlite" or not colon:
+            # The rest of an unknown URL may hold a password.
+            found = f"the scheme {_shown(scheme)}" if colon else "no scheme"
+            raise UrlInvalid(f"store URL: expected memory: or {_PREFIX}, found {found}")
+        return cls(kind="sqlite", path=_resolved(_decoded(text), text))
+
+    def __str__(self) -> str:
+        if self.path is None:
+            return f"{self.kind}:"
+        return _PREFIX + quote(self.path.as_posix(), safe=_PLAIN_CHARS)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _FOUND_CHARS_MAX else f"{text[:_FOUND_CHARS_MAX]}...")
+
+
+def _decoded(text: str) -> str:
+    """The path in a URL whose scheme is known, with its percent-encoding undone."""
+    if not text.startswith("sqlite://"):
+        raise UrlInvalid(f"store URL: expected three slashes after sqlite:, found {_shown(text)}")
+    host, _, path = text.removeprefix("sqlite://").partition("/")
+    if host:
+        # Without the user and the password that may stand before it.
+        raise UrlInvalid(f"store URL: expected no host, found {_shown(host.rpartition('@')[2])}")
+    for mark, name in (("?", "a query"), ("#", "a fragment")):
+        if mark in path:
+            raise UrlInvalid(
+                f"store URL: expected only a path, found {name} in {_shown(text)}",
+                hint=f"In the name of a file, write {mark} as {quote(mark)}.",
+            )
+    if _BAD_ESCAPE.search(path) or _ESCAPED_SLASH.search(path):
+        raise UrlInvalid(
+            "store URL: expected % and two hexadecimal digits of a character that is no slash, "
+            f"found another in {_shown(text)}",
+            hint="In the name of a file, write % as %25; a slash is written as it is.",
+        )
+    try:
+        decoded = unquote_to_bytes(path).decode()
+    except ValueError as exc:
+        raise UrlInvalid(f"store URL: expected UTF-8, found others in {_shown(text)}") from exc
+    if "\0" in decoded:
+        raise UrlInvalid(f"store URL: expected a path, found a zero byte in {_shown(text)}")
+    if decoded.rpartition("/")[2] in {"", ".", ".."}:
+        raise UrlInvalid(f"store URL: expected the path of a file, found {_shown(text)}")
+    return decoded
+
+
+def _resolved(decoded: str, text: str) -> Path:
+    """The absolute path, its directory resolved as far as it exists, its last name kept."""
+    # Two leading slashes would be a second spelling of one.
+    path = Path(f"/{decoded.lstrip('/')}" if decoded.startswith("/") else decoded)
+    try:
+        resolved = Path(os.path.realpath(path.parent)) / path.name
+        str(resolved).encode()
+    except (OSError, UnicodeEncodeError) as exc:
+        raise UrlInvalid(
+            f"store URL: expected a directory with a path in UTF-8, found none for {_shown(text)}"
+        ) from exc
+    return resolved

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error Sealpoint raises, in one tree.
+
+```
+SealpointError                  error                  1
+├── UsageError                  usage                  2   the call itself is wrong
+│   ├── IdMalformed             id-malformed           2
+│   ├── LimitInvalid            limit-invalid          2
+│   ├── NameInvalid             name-invalid           2
+│   ├── ObjectNotFound          object-not-found       2
+│   ├── RuleInvalid             rule-invalid           2
+│   └── UrlInvalid              url-invalid            2
+├── EncodeError                 encode                10   a value cannot be saved
+│   ├── TypeNotAllowed          type-not-allowed      11
+│   ├── ValueNotAllowed         value-not-allowed     12
+│   └── EncodeLimitExceeded     encode-limit          13
+├── DecodeError                 decode                20   bytes are not an allowed value
+│   ├── BytesMalformed          bytes-malformed       21
+│   ├── UnknownType             unknown-type          22
+│   ├── VersionUnknown          version-unknown       23
+│   ├── ShapeChanged            shape-changed         24
+│   ├── RuleFailed              rule-failed           25
+│   ├── DecodeLimitExceeded     decode-limit          26
+│   └── BlobMismatch            blob-mismatch         27
+├── Tampered                    tampered              30   the store is not what was written
+│   ├── Edited                  edited                31
+│   ├── Missing                 missing               32
+│   ├── Forged                  forged                33
+│   └── Misplaced               misplaced             34
+├── RolledBack                  rolled-back           35   the store is older than the anchor
+├── Forked                      forked                36   the store is beside the anchor
+├── Unanchored                  unanchored            37   the anchor does not know the thread
+├── AnchorUnavailable           anchor-unavailable    38
+├── NotTrusted                  not-trusted           39   no key or role that may do this
+├── NotOwner                    not-owner             40   somebody else owns the thread
+├── Superseded                  superseded            41   a later session took the thread over
+├── HeadMoved                   head-moved            42   somebody else wrote first
+├── IdReused                    id-reused             43
+├── UnknownThread               unknown-thread        44
+├── UnknownCheckpoint           unknown-checkpoint    45
+├── Erased                      erased                46
+├── ReadOnly                    read-only             47
+├── StorageUnavailable          storage-unavailable   50   the backend failed
+│   └── SchemaUnknown           schema-unknown        51
+└── ConfigError                 config                60   the set-up is wrong
+    ├── DirectoryUnusable       directory-unusable    61
+    ├── StoreMisplaced          store-misplaced       62
+    ├── KeyFileUnsafe           key-file-unsafe       63
+    ├── KeyMissing              key-missing           64
+    └── StoreExists             store-exists          65
+```
+
+The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
+branch on them. A message names the thing, what was expected and what was found; it never
+carries the payload or a key. `KeyboardInterrupt` and `MemoryError` are never caught or renamed.
+"""
+
+from sealpoint.errors._codec import (
+    BlobMismatch,
+    BytesMalformed,
+    DecodeError,
+    DecodeLimitExceeded,
+    EncodeError,
+    EncodeLimitExceeded,
+    RuleFailed,
+    ShapeChanged,
+    TypeNotAllowed,
+    UnknownType,
+    ValueNotAllowed,
+    VersionUnknown,
+)
+from sealpoint.errors._environment import (
+    ConfigError,
+    DirectoryUnusable,
+    KeyFileUnsafe,
+    KeyMissing,
+    SchemaUnknown,
+    StorageUnavailable,
+    StoreExists,
+    StoreMisplaced,
+)
+from sealpoint.errors._integrity import (
+    AnchorUnavailable,
+    Edited,
+    Forged,
+    Forked,
+    Misplaced,
+    Missing,
+    NotTrusted,
+    RolledBack,
+    Tampered,
+    Unanchored,
+)
+from sealpoint.errors._root import SealpointError
+from sealpoint.errors._store import (
+    Erased,
+    HeadMoved,
+    IdReused,
+    NotOwner,
+    ReadOnly,
+    Superseded,
+    UnknownCheckpoint,
+    UnknownThread,
+)
+from sealpoint.errors._usage import (
+    IdMalformed,
+    LimitInvalid,
+    NameInvalid,
+    ObjectNotFound,
+    RuleInvalid,
+    UrlInvalid,
+    UsageError,
+)
+
+__all__ = [
+    "AnchorUnavailable",
+    "BlobMismatch",
+    "BytesMalformed",
+    "ConfigError",
+    "DecodeError",
+    "DecodeLimitExceeded",
+    "DirectoryUnusable",
+    "Edited",
+    "EncodeError",
+    "EncodeLimitExceeded",
+    "Erased",
+    "Forged",
+    "Forked",
+    "HeadMoved",
+    "IdMalformed",
+    "IdReused",
+    "KeyFileUnsafe",
+    "KeyMissing",
+    "LimitInvalid",
+    "Misplaced",
+    "Missing",
+    "NameInvalid",
+    "NotOwner",
+    "NotTrusted",
+    "ObjectNotFound",
+    "ReadOnly",
+    "RolledBack",
+    "RuleFailed",
+    "RuleInvalid",
+    "SchemaUnknown",
+    "SealpointError",
+    "ShapeChanged",
+    "StorageUnavailable",
+    "StoreExists",
+    "StoreMisplaced",
+    "Superseded",
+    "Tampered",
+    "TypeNotAllowed",
+    "Unanchored",
+    "UnknownCheckpoint",
+    "UnknownThread",
+    "UnknownType",
+    "UrlInvalid",
+    "UsageError",
+    "ValueNotAllowed",
+    "VersionUnknown",
+]

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend or the set-up failed."""
+
+from sealpoint.errors._root import SealpointError
+
+__all__ = [
+    "ConfigError",
+    "DirectoryUnusable",
+    "KeyFileUnsafe",
+    "KeyMissing",
+    "SchemaUnknown",
+    "StorageUnavailable",
+    "StoreExists",
+    "StoreMisplaced",
+]
+
+
+class StorageUnavailable(SealpointError):
+    """The backend failed: the store is gone, locked, full or not writable."""
+
+    code = "storage-unavailable"
+    exit_status = 50
+    hint = "Nothing was half-written. Make the backend work again and repeat the call."
+
+
+class SchemaUnknown(StorageUnavailable):
+    """The file is no Sealpoint store, or one of a schema that this version does not know."""
+
+    code = "schema-unknown"
+    exit_status = 51
+    hint = "Check the path, or install the Sealpoint version that wrote the store."
+
+
+class ConfigError(SealpointError):
+    """Configuration is missing, malformed or unsafe."""
+
+    code = "config"
+    exit_status = 60
+    hint = "Correct the file or setting that the message names."
+
+
+class DirectoryUnusable(ConfigError):
+    """The configuration or state directory cannot be used."""
+
+    code = "directory-unusable"
+    exit_status = 61
+    hint = "Make it a directory of your own, or name another with config_dir= and state_dir=."
+
+
+class StoreMisplaced(ConfigError):
+    """The store lies where its own keys or its anchor lie."""
+
+    code = "store-misplaced"
+    exit_status = 62
+    hint = "Who can write the store must not reach keys or anchor: put it somewhere else."
+
+
+class KeyFileUnsafe(ConfigError):
+    """A secret file can be read or changed by others, or is not what it should be."""
+
+    code = "key-file-unsafe"
+    exit_status = 63
+    hint = "chmod 600 the file if nobody else has read it; else make a new key."
+
+
+class KeyMissing(ConfigError):
+    """There is no private key for this identity here."""
+
+    code = "key-missing"
+    exit_status = 64
+    hint = "sealpoint keys list shows the keys that are here; sealpoint keys new makes one."
+
+
+class StoreExists(ConfigError):
+    """The store is initialised already."""
+
+    code = "store-exists"
+    exit_status = 65
+    hint = "Open it with open_store(url), or choose another place for a new store."

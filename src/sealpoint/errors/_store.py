@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, sessions and checkpoints: who may write, and what is there."""
+
+from sealpoint.errors._root import SealpointError
+
+__all__ = [
+    "Erased",
+    "HeadMoved",
+    "IdReused",
+    "NotOwner",
+    "ReadOnly",
+    "Superseded",
+    "UnknownCheckpoint",
+    "UnknownThread",
+]
+
+
+class NotOwner(SealpointError):
+    """The thread belongs to another identity."""
+
+    code = "not-owner"
+    exit_status = 40
+    hint = "Open the store as the owner of the thread, or use another thread."
+
+
+class Superseded(SealpointError):
+    """A later session took the thread over; this one may not write any more."""
+
+    code = "superseded"
+    exit_status = 41
+    hint = "Load the thread again and decide anew; the next save opens a new session."
+
+
+class HeadMoved(SealpointError):
+    """Somebody else wrote the position that this handle was about to write."""
+
+    code = "head-moved"
+    exit_status = 42
+    hint = "Load the thread again and decide anew."
+
+
+class IdReused(SealpointError):
+    """The thread has a checkpoint of this id that says something else."""
+
+    code = "id-reused"
+    exit_status = 43
+    hint = "Give every checkpoint an id of its own; only an exact repetition may reuse one."
+
+
+class UnknownThread(SealpointError):
+    """There is no thread of this name."""
+
+    code = "unknown-thread"
+    exit_status = 44
+    hint = "sealpoint threads lists the names; the first save makes a thread."
+
+
+class UnknownCheckpoint(SealpointError):
+    """The thread has no such checkpoint."""
+
+    code = "unknown-checkpoint"
+    exit_status = 45
+    hint = "sealpoint log THREAD lists the checkpoints of a thread."
+
+
+class Erased(SealpointError):
+    """What was asked for has been erased on purpose, and the erasure is recorded."""
+
+    code = "erased"
+    exit_status = 46
+    hint = "It cannot be brought back; a new save starts a new generation of the thread."
+
+
+class ReadOnly(SealpointError):
+    """The store was opened for reading only."""
+
+    code = "read-only"
+    exit_status = 47
+    hint = "Open the store without read_only=True to write."

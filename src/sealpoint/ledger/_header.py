@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The header of an entry: the small part that is signed and stays forever.
+
+Readable JSON in one fixed order of fields. Parsing is a round trip: bytes that the writer would
+not have written are refused, so there are no duplicate keys, no spaces, no other spelling of a
+number or a time, and no unknown field. Hexadecimal texts are not checked for their form here,
+since each is compared with an exact value by whoever uses the header.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from sealpoint.errors import Edited
+from sealpoint.ledger._kinds import Kind
+from sealpoint.limits import HEADER_BYTES_MAX
+
+__all__ = ["FORMAT_VERSION", "UNENCRYPTED", "Header", "encode_header", "parse_header"]
+
+FORMAT_VERSION: Literal[1] = 1
+UNENCRYPTED: Literal["none"] = "none"
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One entry's place, kind and writer. See docs/formats/entry.md for every field."""
+
+    v: Literal[1] = FORMAT_VERSION
+    store: str
+    epoch: _Count
+    ns: str
+    thread: str
+    gen: _Count
+    seq: _Count
+    prev: str | None
+    skip: str | None
+    kind: Kind
+    fence: _Count
+    roster: _Count
+    at: _Time
+    by: str
+    enc: Literal["none"] = UNENCRYPTED
+    body: str
+
+
+encode_header = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Header).decode
+
+
+def parse_header(data: bytes) -> Header:
+    """Read a header.
+
+    Raises:
+        Edited: The bytes are not exactly what `encode_header` writes for some header.
+    """
+    if len(data) > HEADER_BYTES_MAX:
+        raise Edited(f"entry header: expected at most {HEADER_BYTES_MAX} bytes, found {len(data)}")
+    try:
+        header = _decode(data)
+        # One instant has one spelling: an offset other than Z would be read back as it is.
+        if header.at.tzinfo is UTC and encode_header(header) == data:
+            return header
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise Edited("entry header: expected the fields of version 1, found others") from exc
+    raise Edited("entry header: expected the one spelling of its fields, found another")

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of a thread's entries.
+
+`verify_entry` answers for one entry on its own: its bytes, its place, and that a key which the
+roster and the table allow signed it. `begin` and `extend` answer for an entry as the next of a
+chain that is verified so far: links, fence, owner, and a roster that never goes back. Nothing
+here decides whether a chain is current; that is the anchor's part.
+"""
+
+from typing import Self
+
+import msgspec
+
+from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted
+from sealpoint.ledger._bodies import GenesisBody, ResumeBody, parse_body
+from sealpoint.ledger._header import Header, parse_header
+from sealpoint.ledger._kinds import KINDS, Kind
+from sealpoint.ledger._links import Spine, link_hash, skip_seq
+from sealpoint.ledger._store_chain import StoreChain
+from sealpoint.signing import ENTRY_TYPE, Identity, pae, parse_seals
+
+__all__ = ["Entry", "Fence", "Place", "Tip", "begin", "extend", "read_fence", "verify_entry"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a thread's entries belong."""
+
+    store: str
+    ns: str
+    thread: str
+
+    def check(self, header: Header, seq: int) -> None:
+        """Raise `Misplaced` unless the header was written for this place."""
+        for what, expected, found in (
+            ("store", self.store, header.store),
+            ("namespace", self.ns, header.ns),
+            ("thread", self.thread, header.thread),
+            ("position", seq, header.seq),
+        ):
+            if expected != found:
+                raise Misplaced(
+                    f"entry {seq} of thread {self.thread[:12]}: expected {what} {expected!r}, "
+                    f"found an entry of {what} {found!r}"
+                )
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An entry whose bytes, place and signature were verified. Make one with `verified`."""
+
+    raw: bytes
+    header: Header
+    writer: str
+    """The name of the identity that signed."""
+    hash: bytes
+    """What later entries call it."""
+
+    @classmethod
+    def verified(cls, raw: bytes, header: Header, writer: str) -> Self:
+        """An entry, once somebody has made sure of it."""
+        return cls(raw, header, writer, link_hash(raw))
+
+    @property
+    def seq(self) -> int:
+        """Its position."""
+        return self.header.seq
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The session in force, or the genesis before the first one."""
+
+    seq: int
+    by: str
+    owner: str
+    is_session: bool
+
+
+class Tip(msgspec.Struct, frozen=True):
+    """The verified end of a thread: all that is needed to judge or write the next entry."""
+
+    entry: Entry
+    spine: Spine
+    fence: Fence
+
+
+def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: StoreChain) -> Entry:
+    """Verify one entry on its own.
+
+    Raises:
+        Edited: The bytes are not an entry.
+        Forged: The signature is not by the key that the entry names.
+        Misplaced: It is a genuine entry of another place.
+        NotTrusted: The key may not write this kind here.
+    """
+    # (1) bounds and (2) strict parsing
+    header = parse_header(raw)
+    where = f"entry {seq} of thread {place.thread[:12]}"
+    # (3) the signature, by a key that the roster and the table allow for this kind and namespace
+    writer = _signer(header, raw, seals, chain, where)
+    # (4) the place
+    place.check(header, seq)
+    if header.epoch != chain.epoch or header.gen:
+        raise Misplaced(
+            f"{where}: expected epoch {chain.epoch} and generation 0, "
+            f"found {header.epoch} and {header.gen}"
+        )
+    return Entry.verified(raw, header, writer.name)
+
+
+def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: str) -> Identity:
+    """The identity that signed, if it may."""
+    found = parse_seals(seals)
+    if len(found) != 1 or found[0].key.raw.hex() != header.by:
+        raise Forged(f"{where}: expected one signature by key {header.by[:12]}, found others")
+    roster = chain.roster_at(header.roster)
+    if roster is None:
+        raise NotTrusted(f"{where}: expected a roster of the store chain, found {header.roster}")
+    holder = roster.holder(found[0].key)
+    if holder is None:
+        raise NotTrusted(f"{where}: expected a key of roster {roster.seq}, found {header.by[:12]}")
+    identity, key = holder
+    try:
+        key.verify(found[0].signature, pae(ENTRY_TYPE, raw))
+    except Forged as exc:
+        raise Forged(f"{where}: {exc.message}") from exc
+    rule = KINDS[header.kind]
+    if not rule.judged or not rule.on_threads or rule.role is None:
+        raise NotTrusted(f"{where}: expected a kind this version knows, found {header.kind}")
+    if not identity.may(rule.role, header.ns):
+        raise NotTrusted(
+            f"{where}: expected {rule.role} of namespace {header.ns!r} for a {header.kind}, "
+            f"found {identity.name!r}"
+        )
+    return identity
+
+
+def begin(entry: Entry, body: bytes, chain: StoreChain) -> Tip:
+    """The tip of a thread that has only its genesis.
+
+    Raises:
+        Misplaced: It is not a genesis.
+        NotTrusted: Its writer gave the thread to an owner that it is not part of.
+    """
+    header = entry.header
+    links = (header.seq, header.prev, header.skip, header.fence)
+    if header.kind is not Kind.GENESIS or links != (0, None, None, 0):
+        raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
+    parsed: GenesisBody = parse_body(Kind.GENESIS, header.body, body)
+    _check_owner(entry, parsed.owner, chain)
+    fence = Fence(0, header.by, parsed.owner, is_session=False)
+    return Tip(entry, Spine.begin(entry.hash), fence)
+
+
+def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
+    """The tip once `entry` follows it.
+
+    Raises:
+        Misplaced: It does not follow.
+        NotTrusted: Its writer may not write it at this point.
+    """
+    header, before = entry.header, tip.entry.header
+    where = f"entry {header.seq} of thread {header.thread[:12]}"
+    if header.seq != before.seq + 1:
+        raise Misplaced(f"{where}: expected position {before.seq + 1}")
+    skip = tip.spine.hash_at(skip_seq(header.seq))
+    if header.prev != tip.entry.hash.hex() or header.skip != skip.hex():
+        raise Misplaced(
+            f"{where}: expected the links {tip.entry.hash.hex()[:12]} and {skip.hex()[:12]}, "
+            f"found {str(header.prev)[:12]} and {str(header.skip)[:12]}"
+        )
+    if header.roster < before.roster:
+        raise NotTrusted(f"{where}: expected roster {before.roster} or later")
+    fence = _fence(tip, entry, body, chain, where)
+    return Tip(entry, tip.spine.grown(header.seq, entry.hash), fence)
+
+
+def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where: str) -> Fence:
+    """The fence from this entry on; the entry must be allowed under the one in force."""
+    header = entry.header
+    rule = KINDS[header.kind]
+    if header.kind is Kind.GENESIS:
+        raise Misplaced(f"{where}: expected anything but a second genesis")
+    if header.fence != (header.seq if rule.sets_fence else tip.fence.seq):
+        raise NotTrusted(f"{where}: expected fence {tip.fence.seq}, found {header.fence}")
+    if rule.by_owner:
+        _check_owner(entry, tip.fence.owner, chain)
+    if rule.in_session and not (tip.fence.is_session and tip.fence.by == header.by):
+        raise NotTrusted(f"{where}: expected the key that opened session {tip.fence.seq}")
+    if not rule.sets_fence:
+        return tip.fence
+    if body is None:
+        raise Edited(f"{where}: expected its body, found none")
+    parsed: ResumeBody = parse_body(Kind.RESUME, header.body, body)
+    if parsed.owner != tip.fence.owner:
+        raise NotTrusted(f"{where}: expected owner {tip.fence.owner!r}, found {parsed.owner!r}")
+    return Fence(header.seq, header.by, parsed.owner, is_session=True)
+
+
+def _check_owner(entry: Entry, owner: str, chain: StoreChain) -> None:
+    roster = chain.roster_at(entry.header.roster)
+    if roster is None or not roster.owns(entry.writer, owner):
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected owner {owner!r}, "
+            f"found {entry.writer!r}"
+        )
+
+
+def read_fence(entry: Entry, body: bytes | None) -> Fence:
+    """The fence that an already verified genesis or resume set."""
+    header = entry.header
+    if body is None:
+        raise Edited(f"entry {entry.seq}: expected its body, found none")
+    if not KINDS[header.kind].sets_fence or header.fence != header.seq:
+        raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind}")
+    parsed: GenesisBody | ResumeBody = parse_body(header.kind, header.body, body)
+    return Fence(header.seq, header.by, parsed.owner, is_session=header.kind is Kind.RESUME)

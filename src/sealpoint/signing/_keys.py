@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ed25519 keys.
+
+A public key is refused when it is made if it is one of the few points of small order or another
+spelling of a point: with those, one signature fits many messages or many keys. Signatures are
+checked by `cryptography` (OpenSSL), which refuses a non-canonical scalar; they are never used as
+an identity, so that a second valid signature would change nothing.
+"""
+
+from collections.abc import Callable
+from typing import Self
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
+from sealpoint.ids import KeyId
+
+__all__ = ["PublicKey", "Signer"]
+
+_KEY_BYTES = 32
+_FIELD_PRIME = 2**255 - 19
+_ORDER_8 = int.from_bytes(
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
+)
+# The y coordinates of the eight points of small order.
+_SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _ORDER_8, _FIELD_PRIME - _ORDER_8})
+
+
+class PublicKey:
+    """A public key that may be believed to be one."""
+
+    __slots__ = ("_key", "id", "raw")
+
+    def __init__(self, raw: bytes) -> None:
+        y = int.from_bytes(raw, "little") & ~(1 << 255)
+        if len(raw) != _KEY_BYTES or y >= _FIELD_PRIME or y in _SMALL_ORDER:
+            raise NotTrusted("public key: expected an Ed25519 point of large order, found another")
+        self.raw = raw
+        self.id = KeyId.of(raw)
+        self._key = Ed25519PublicKey.from_public_bytes(raw)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read 64 lower-case hexadecimal digits."""
+        try:
+            raw = bytes.fromhex(text)
+        except ValueError:
+            raw = b""
+        if raw.hex() != text or len(raw) != _KEY_BYTES:
+            raise NotTrusted("public key: expected 64 lower-case hexadecimal digits, found others")
+        return cls(raw)
+
+    def verify(self, signature: bytes, message: bytes) -> None:
+        """Check a signature.
+
+        Raises:
+            Forged: This key did not sign this message.
+        """
+        try:
+            self._key.verify(signature, message)
+        except InvalidSignature as exc:
+            raise Forged(f"signature by key {self.id.short()}: expected a valid one") from exc
+
+    def __str__(self) -> str:
+        return self.raw.hex()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PublicKey) and other.raw == self.raw
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+
+class Signer:
+    """A private key with the name of its identity. It never prints its secret."""
+
+    __slots__ = ("_key", "_secret", "key", "name", "public")
+
+    def __init__(self, name: str, secret: bytes) -> None:
+        if len(secret) != _KEY_BYTES:
+            raise KeyFileUnsafe(f"key {name!r}: expected {_KEY_BYTES} secret bytes, found others")
+        self.name = name
+        self._secret = secret
+        self._key = Ed25519PrivateKey.from_private_bytes(secret)
+        self.public = PublicKey(self._key.public_key().public_bytes_raw())
+        self.key = self.public.id.raw.hex()
+        """How entries name the key: the digits of its id."""
+
+    @classmethod
+    def draw(cls, name: str, random_bytes: Callable[[int], bytes]) -> Self:
+        """Make a new key from a source of randomness such as `os.urandom`."""
+        return cls(name, random_bytes(_KEY_BYTES))
+
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message that `pae` framed."""
+        return self._key.sign(message)
+
+    def secret_bytes(self) -> bytes:
+        """The secret, for the key file alone."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return f"Signer({self.name!r}, key {self.public.id.short()})"

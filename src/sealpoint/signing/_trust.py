@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The root and the pin: what a reader must know before it opens a store.
+
+The root is a list of keys and how many of them must sign a roster. The pin names one store, its
+root and the least roster that may be believed. It comes from configuration or from the caller and
+is never learned from the store.
+"""
+
+from collections.abc import Iterable
+from typing import Self
+
+import msgspec
+
+from sealpoint.errors import IdMalformed, NotTrusted
+from sealpoint.ids import Digest, StoreId
+from sealpoint.signing._keys import PublicKey
+from sealpoint.signing._seals import Seal
+
+__all__ = ["Root", "TrustPin"]
+
+_PIN_VERSION = 1
+_PIN_BYTES_MAX = 64 * 1024
+_ROOT_KEYS_MAX = 16
+
+
+class _RootDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    threshold: int
+    keys: tuple[str, ...]
+
+
+class _PinDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    v: int
+    store: str
+    root: _RootDocument
+    roster: int
+
+
+_DECODER = msgspec.json.Decoder(_PinDocument)
+
+
+class Root:
+    """Keys of which `threshold` different ones must sign.
+
+    Args:
+        version: 1 for the first root of a store; each later one is one more.
+        threshold: How many keys must sign.
+        keys: The keys.
+
+    Raises:
+        NotTrusted: These cannot be a root: no key, a key twice, or a threshold out of reach.
+    """
+
+    __slots__ = ("_by_id", "keys", "threshold", "version")
+
+    def __init__(self, *, version: int, threshold: int, keys: Iterable[PublicKey]) -> None:
+        self.version = version
+        self.threshold = threshold
+        self.keys = tuple(keys)
+        self._by_id = {key.id: key for key in self.keys}
+        if version < 1:
+            raise NotTrusted(f"root: expected version 1 or later, found {version}")
+        if not 1 <= threshold <= len(self.keys) <= _ROOT_KEYS_MAX:
+            raise NotTrusted(
+                f"root: expected a threshold of 1 to {len(self.keys)} of at most "
+                f"{_ROOT_KEYS_MAX} keys, found {threshold}"
+            )
+        if len(self._by_id) != len(self.keys):
+            raise NotTrusted("root: expected different keys, found one of them twice")
+
+    def verify(self, message: bytes, seals: Iterable[Seal]) -> None:
+        """Check that enough different root keys signed.
+
+        Raises:
+            NotTrusted: Too few of the keys signed.
+            Forged: A seal names a root key that did not sign this message.
+        """
+        valid = set()
+        for seal in seals:
+            key = self._by_id.get(seal.key)
+            if key is not None:
+                key.verify(seal.signature, message)
+                valid.add(key.id)
+        if len(valid) < self.threshold:
+            raise NotTrusted(
+                f"root signatures: expected {self.threshold} of the pinned keys, found {len(valid)}"
+            )
+
+
+class TrustPin:
+    """The store, its root, and the least roster sequence that may be believed."""
+
+    __slots__ = ("root", "roster_seq_min", "store")
+
+    def __init__(self, *, store: StoreId, root: Root, roster_seq_min: int = 0) -> None:
+        self.store = store
+        self.root = root
+        self.roster_seq_min = roster_seq_min
+        if roster_seq_min < 0:
+            raise NotTrusted(
+                f"pin: expected a roster sequence of 0 or more, found {roster_seq_min}"
+            )
+
+    def encode(self) -> bytes:
+        """The pin as a JSON document that people can read and pass on; it holds no secret."""
+        document = _PinDocument(
+            _PIN_VERSION,
+            str(self.store),
+            _RootDocument(
+                self.root.version, self.root.threshold, tuple(str(key) for key in self.root.keys)
+            ),
+            self.roster_seq_min,
+        )
+        return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read what `encode` wrote.
+
+        Raises:
+            NotTrusted: It is not a pin.
+        """
+        if len(data) > _PIN_BYTES_MAX:
+            raise NotTrusted(f"pin: expected at most {_PIN_BYTES_MAX} bytes, found {len(data)}")
+        try:
+            document = _DECODER.decode(data)
+            store = StoreId.parse(document.store)
+        except (msgspec.MsgspecError, ValueError, RecursionError, IdMalformed) as exc:
+            raise NotTrusted("pin: expected a trust pin as JSON, found something else") from exc
+        if document.v != _PIN_VERSION:
+            raise NotTrusted(f"pin: expected version {_PIN_VERSION}, found {document.v}")
+        root = Root(
+            version=document.root.version,
+            threshold=document.root.threshold,
+            keys=[PublicKey.parse(key) for key in document.root.keys],
+        )
+        pin = cls(store=store, root=root, roster_seq_min=document.roster)
+        if pin.encode() != data:
+            raise NotTrusted("pin: expected the one spelling of it, found another")
+        return pin
+
+    def fingerprint(self) -> Digest:
+        """A digest of store and root for two people to compare; rosters do not change it."""
+        keys = ",".join(str(key) for key in self.root.keys)
+        text = f"{self.store} {self.root.version} {self.root.threshold} {keys}"
+        return Digest.of(text.encode())
+
+    def with_roster(self, seq: int) -> "TrustPin":
+        """The same pin that believes no roster below `seq`."""
+        return TrustPin(store=self.store, root=self.root, roster_seq_min=seq)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The statements of the SQLite backend, and what may be a row.
+
+It guarantees that a value of another type or beyond its bound is never brought into memory: SQLite
+answers with its size or type instead, and the row is refused as `Edited`. Rows to be written are
+held to the same bounds, so that nothing is written that could not be read.
+"""
+
+import sqlite3
+
+from sealpoint.errors import Edited, HeadMoved, UsageError
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
+from sealpoint.storage._contract import Record
+
+__all__ = [
+    "BLOB",
+    "BLOBS",
+    "BLOBS_ROWS",
+    "DIGEST_BYTES",
+    "LABELLED",
+    "LABELLED_MAX",
+    "PUT_BLOB",
+    "PUT_ENTRY",
+    "PUT_LABEL",
+    "READ",
+    "SCAN_ASCENDING",
+    "SCAN_DESCENDING",
+    "SCAN_ROWS",
+    "SEQ_MAX",
+    "THREAD_BYTES",
+    "THREAD_FIRST",
+    "THREAD_NEXT",
+    "EntryRow",
+    "blob_row",
+    "entry_row",
+    "expected_bytes",
+    "numbered_record",
+    "require_bytes",
+    "require_same",
+    "stored_thread",
+]
+
+THREAD_BYTES = 16
+DIGEST_BYTES = 32
+SEQ_MAX = 2**63 - 1
+SCAN_ROWS = 32
+LABELLED_MAX = 4096
+BLOBS_ROWS = 32
+# SQLite itself takes 1,000,000,000 bytes for a whole row.
+_BLOB_BYTES_MAX = 999_000_000
+
+
+def _guarded(column: str, bytes_max: str) -> str:
+    """A column of bytes as it is; too many bytes as their number; another type as its name.
+
+    SQLite tells type and length of bytes without reading them; the length of a text it would
+    have to read, so that is not asked.
+    """
+    return (
+        f"CASE typeof({column}) WHEN 'blob' THEN CASE WHEN length({column}) <= {bytes_max} "
+        f"THEN {column} ELSE length({column}) END ELSE typeof({column}) END"
+    )
+
+
+def _guarded_or_null(column: str, bytes_max: int) -> str:
+    return f"CASE WHEN {column} IS NULL THEN NULL ELSE {_guarded(column, str(bytes_max))} END"
+
+
+def _select(columns: str, source: str) -> str:
+    """Put a statement together, of constants of this package alone."""
+    return f"SELECT {columns} FROM {source}"  # noqa: S608 # nosec B608
+
+
+_COLUMNS = ", ".join(
+    (
+        "seq",
+        _guarded("header", str(HEADER_BYTES_MAX)),
+        _guarded("seals", str(SEALS_BYTES_MAX)),
+        _guarded_or_null("body", BODY_BYTES_MAX),
+        _guarded_or_null("payload", PAYLOAD_BYTES_MAX),
+    )
+)
+READ = _select(_COLUMNS, "entries WHERE thread = ? AND seq = ?")
+_SCAN = _select(_COLUMNS, "entries WHERE thread = ? AND seq BETWEEN ? AND ?")
+SCAN_ASCENDING = f"{_SCAN} ORDER BY seq LIMIT {SCAN_ROWS}"
+SCAN_DESCENDING = f"{_SCAN} ORDER BY seq DESC LIMIT {SCAN_ROWS}"
+BLOB = _select(_guarded("data", "?"), "blobs WHERE thread = ? AND digest = ?")
+BLOBS = _select(
+    f"digest, {_guarded('data', '?')}",
+    f"blobs WHERE thread = ? AND digest IN ({', '.join('?' * BLOBS_ROWS)})",
+)
+_THREAD = _guarded("thread", str(THREAD_BYTES))
+THREAD_FIRST = _select(_THREAD, "entries ORDER BY thread LIMIT 1")
+THREAD_NEXT = _select(_THREAD, "entries WHERE thread > ? ORDER BY thread LIMIT 1")
+LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
+
+PUT_ENTRY = (
+    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (thread, seq) DO NOTHING"
+)
+# The same bytes dirty no page. A stored value of another length is not read to be compared: it
+# may be a gigantic one that somebody planted.
+PUT_BLOB = (
+    "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
+    "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
+    "WHERE CASE typeof(data) WHEN 'blob' THEN CASE length(data) WHEN length(excluded.data) "
+    "THEN data IS NOT excluded.data ELSE 1 END ELSE 1 END"
+)
+PUT_LABEL = (
+    "INSERT INTO labels (label, thread) VALUES (?, ?) ON CONFLICT (label, thread) DO NOTHING"
+)
+
+EntryRow = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
+
+
+def require_bytes(name: str, value: bytes, size_bytes: int) -> None:
+    """Refuse a thread, digest or label that could not be found again."""
+    if type(value) is not bytes or len(value) != size_bytes:
+        raise UsageError(f"{name}: expected {size_bytes} bytes, found {_shown(value)}")
+
+
+def entry_row(thread: bytes, number: int, record: Record) -> EntryRow:
+    """What is written for a record.
+
+    Raises:
+        UsageError: It would not be read again.
+    """
+    header, seals, body, payload = record.header, record.seals, record.body, record.payload
+    if (
+        type(header) is bytes
+        and len(header) <= HEADER_BYTES_MAX
+        and type(seals) is bytes
+        and len(seals) <= SEALS_BYTES_MAX
+        and (body is None or (type(body) is bytes and len(body) <= BODY_BYTES_MAX))
+        and (payload is None or (type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX))
+    ):
+        return thread, number, header, seals, body, payload
+    raise UsageError(
+        f"entry {number}: expected at most {HEADER_BYTES_MAX} bytes of header, {SEALS_BYTES_MAX} "
+        f"of seals, {BODY_BYTES_MAX} of body and {PAYLOAD_BYTES_MAX} of payload, found "
+        f"{_shown(header)}, {_shown(seals)}, {_shown(body)} and {_shown(payload)}"
+    )
+
+
+def blob_row(thread: bytes, digest: bytes, data: bytes) -> tuple[bytes, bytes, bytes]:
+    """What is written for a blob.
+
+    Raises:
+        UsageError: SQLite could not take it.
+    """
+    require_bytes("digest", digest, DIGEST_BYTES)
+    if type(data) is not bytes or len(data) > _BLOB_BYTES_MAX:
+        raise UsageError(
+            f"blob {digest.hex()}: expected at most {_BLOB_BYTES_MAX} bytes, found {_shown(data)}"
+        )
+    return thread, digest, data
+
+
+def require_same(writer: sqlite3.Connection, row: EntryRow) -> None:
+    """Compare what lies at a position with what was to be written there.
+
+    Raises:
+        HeadMoved: It is another record.
+        Edited: It cannot be a record.
+    """
+    thread, number, header, seals, body, payload = row
+    stored = writer.execute(READ, (thread, number)).fetchone()
+    if stored is None:
+        raise Edited(
+            f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
+        )
+    if numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
+        raise HeadMoved(
+            f"entry {number} of thread {thread.hex()}: expected no record, found another one"
+        )
+
+
+def numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
+    """A row as a record with its position.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    seq, header, seals, body, payload = row
+    if (
+        type(header) is bytes
+        and type(seals) is bytes
+        and (body is None or type(body) is bytes)
+        and (payload is None or type(payload) is bytes)
+        and type(seq) is int
+    ):
+        return seq, Record(header, seals, body, payload)
+    place = f"entry {seq!r} of thread {thread.hex()}"
+    if type(seq) is not int:
+        raise Edited(
+            f"{place}: expected a whole number as its position, found {type(seq).__name__}"
+        )
+    for name, value, bytes_max in (
+        ("header", header, HEADER_BYTES_MAX),
+        ("seals", seals, SEALS_BYTES_MAX),
+        ("body", body, BODY_BYTES_MAX),
+        ("payload", payload, PAYLOAD_BYTES_MAX),
+    ):
+        if type(value) is int or type(value) is str:
+            raise Edited(f"{place}: {expected_bytes(name, value, bytes_max)}")
+    raise Edited(f"{place}: expected a header, found nothing")
+
+
+def stored_thread(table: str, value: object) -> bytes:
+    """A thread as a row names it.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    if type(value) is bytes and len(value) == THREAD_BYTES:
+        return value
+    found = f"{len(value)} bytes" if type(value) is bytes else _found(value)
+    raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
+
+
+def expected_bytes(name: str, value: object, bytes_max: int) -> str:
+    """Say what a guarded column answered in place of its bytes."""
+    return f"expected at most {bytes_max} bytes of {name}, found {_found(value)}"
+
+
+def _found(value: object) -> str:
+    return f"{value} bytes" if type(value) is int else f"type {value}"
+
+
+def _shown(value: object) -> str:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else type(value).__name__

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adoption: taking what the store holds into an anchor that does not know it.
+
+An operator's deliberate act, recorded in the chain that is adopted, and the only way in besides
+genesis. Everything is verified from its first entry before it is believed. A slot that the anchor
+already has is never touched: a store that is behind or beside its anchor cannot be adopted away.
+"""
+
+from sealpoint.anchor import Position
+from sealpoint.errors import Forked, Misplaced, NotTrusted, Tampered, UsageError
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    AdoptBody,
+    GenesisBody,
+    Kind,
+    Place,
+    StoreChain,
+    begin,
+    parse_body,
+    verify_entry,
+)
+from sealpoint.store._append import Draft, append, check_rights
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
+from sealpoint.store._names import thread_slot
+from sealpoint.store._roster import append_store_adoption
+
+__all__ = ["adopt_store_chain", "adopt_thread", "unanchored_threads"]
+
+_SALT_BYTES = 32
+
+
+def _reason(reason: str) -> str:
+    if not reason.strip():
+        raise UsageError("adopt: expected a reason, found none")
+    return reason
+
+
+def adopt_store_chain(core: Core, reason: str) -> bool:
+    """Take the store chain in.
+
+    Returns:
+        False if the anchor knew it already.
+
+    Raises:
+        NotTrusted: The store chain is not signed by the pinned root, or the identity is no
+            operator of all namespaces.
+    """
+    text = _reason(reason)
+    if core.is_anchored():
+        core.renewed_trust()
+        return False
+    chain = core.verified_store_chain()
+    append_store_adoption(core, chain, text)
+    core.anchor_store_chain()
+    return True
+
+
+def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
+    """Name and id of each thread of the namespace that only the store knows.
+
+    What has no genuine genesis is no thread of anybody's, and keeps no other from adoption.
+    """
+    trust = core.verified_store_chain()
+    found = []
+    for thread in core.storage.threads():
+        name = None if thread == STORE_CHAIN else _genuine_name(core, trust, thread)
+        if name is not None:
+            slot = thread_slot(core.parts.secret, core.namespace, name)
+            if core.anchor.get(slot) is None:
+                found.append((name, thread))
+    return sorted(found)
+
+
+def _genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
+    """The name in a thread's genesis if that is genuine and of this namespace, else None."""
+    place = Place(core.store_hex, core.namespace, thread.hex())
+    try:
+        record = core.storage.read(thread, 0)
+        if record is None or record.body is None:
+            return None
+        entry = verify_entry(record.header, record.seals, place=place, seq=0, chain=trust)
+        begin(entry, record.body, trust)
+        body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body)
+    except (Tampered, NotTrusted):
+        return None
+    return body.name
+
+
+def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
+    """Verify a thread from its genesis and take it in.
+
+    Returns:
+        The position of the entry that records it.
+
+    Raises:
+        Tampered, NotTrusted: The thread does not verify; nothing is adopted.
+        Forked: The anchor knows a thread of this name already.
+    """
+    text = _reason(reason)
+    trust = core.trust()
+    chain = Chain(core, name, lambda _entry, _record: None)
+    if core.anchor.get(chain.slot) is not None:
+        raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
+    chain.bind(thread)
+    check_rights(chain, trust, Kind.ADOPT, None)
+    chain.verify_all()
+    if chain.genesis().name != name:
+        raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
+    head = chain.verified_head()
+    body = AdoptBody(salt=core.parts.random_bytes(_SALT_BYTES).hex(), reason=text)
+    entry = append(chain, [Draft(Kind.ADOPT, body)], blobs={})
+    position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
+    if core.anchor.create(chain.slot, position) != position:
+        raise Forked(f"thread {name!r}: expected entry {head.seq} to be taken in, found another")
+    core.emit("adopted", thread.hex(), entry.seq, entry.hash)
+    return entry.seq

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing entries: sign, append by create-if-absent, then let the anchor follow.
+
+Order of a save: blobs and entries in one durable step, the anchor, return. Entries are judged by
+the same rules that every reader will apply, before anything is written. An append whose outcome
+is unknown is resolved by reading its position before anything else is signed for it.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.errors import NotOwner, NotTrusted, SealpointError, StorageUnavailable
+from sealpoint.ledger import (
+    KINDS,
+    Body,
+    Entry,
+    Header,
+    Kind,
+    StoreChain,
+    Tip,
+    begin,
+    encode_body,
+    encode_header,
+    extend,
+    skip_seq,
+)
+from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
+from sealpoint.storage import Record
+from sealpoint.store._chain import Chain
+
+__all__ = ["Draft", "append", "check_rights", "reserve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry that is still to be given its place."""
+
+    kind: Kind
+    body: Body
+    payload: bytes | None = None
+
+
+def reserve(chain: Chain, thread: bytes) -> bool:
+    """Give a name its thread id, once for everybody who shares the anchor.
+
+    Returns:
+        False if the name has another id by now; the chain is bound to that one.
+    """
+    position = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
+    found = chain.core.anchor.create(chain.slot, position)
+    chain.anchored = found
+    if found == position:
+        return True
+    chain.bind(found.thread)
+    return False
+
+
+def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
+    """The identity that would write an entry of this kind.
+
+    Raises:
+        ReadOnly: The store is not open for writing.
+        NotTrusted: The roster does not give its key the right.
+        NotOwner: The thread belongs to somebody else.
+    """
+    signer = chain.core.signer()
+    roster = trust.roster
+    holder = chain.core.holder(trust)
+    if holder is None:
+        raise NotTrusted(
+            f"identity {signer.name!r}: expected its key in the roster, found it missing",
+            hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
+        )
+    rule = KINDS[kind]
+    if rule.role is None or not holder[0].may(rule.role, chain.core.namespace):
+        raise NotTrusted(
+            f"identity {holder[0].name!r}: expected {rule.role} of namespace "
+            f"{chain.core.namespace!r}, found other roles",
+            hint="The roster decides: sealpoint keys list shows who may do what.",
+        )
+    if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
+        raise NotOwner(
+            f"thread {chain.name!r}: expected its owner {owner!r}, found {holder[0].name!r}"
+        )
+    return holder[0]
+
+
+def append(
+    chain: Chain,
+    drafts: Sequence[Draft],
+    *,
+    blobs: Mapping[bytes, bytes],
+    label: bytes | None = None,
+) -> Entry:
+    """Append entries after the verified tip and let the anchor follow.
+
+    Returns:
+        The last of them.
+
+    Raises:
+        HeadMoved: Somebody else has written there.
+        StorageUnavailable: Nothing was written.
+        AnchorUnavailable: The entries stand, the anchor is behind.
+    """
+    trust = chain.core.trust()
+    tip = None if chain.head is None else chain.tip()
+    first = 0 if tip is None else tip.entry.seq + 1
+    records: list[Record] = []
+    for draft in drafts:
+        tip, record = _sealed(chain, trust, tip, draft)
+        records.append(record)
+    if tip is None:
+        raise StorageUnavailable("append: expected at least one entry")
+    try:
+        chain.core.storage.append(chain.thread, first, records, blobs=blobs, label=label)
+    except StorageUnavailable as exc:
+        _resolve(chain, first, records, exc)
+    chain.set_tip(tip, records[-1])
+    chain.advance_anchor()
+    return tip.entry
+
+
+def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> tuple[Tip, Record]:
+    """Give a draft its place after `tip`, and sign it."""
+    core = chain.core
+    rule = KINDS[draft.kind]
+    writer = check_rights(chain, trust, draft.kind, None if tip is None else tip.fence.owner)
+    signer = core.signer()
+    body = encode_body(draft.body)
+    seq = 0 if tip is None else tip.entry.seq + 1
+    header = Header(
+        store=core.store_hex,
+        epoch=trust.epoch,
+        ns=core.namespace,
+        thread=chain.place.thread,
+        gen=0,
+        seq=seq,
+        prev=None if tip is None else tip.entry.hash.hex(),
+        skip=None if tip is None else tip.spine.hash_at(skip_seq(seq)).hex(),
+        kind=draft.kind,
+        fence=seq if tip is None or rule.sets_fence else tip.fence.seq,
+        roster=trust.roster.seq,
+        at=core.now(None if tip is None else tip.entry.header.at),
+        by=signer.key,
+        body=hashlib.sha256(body).hexdigest(),
+    )
+    raw = encode_header(header)
+    seals = encode_seals([Seal(signer.public.id, signer.sign(pae(ENTRY_TYPE, raw)))])
+    entry = Entry.verified(raw, header, writer.name)
+    if tip is None:
+        after = begin(entry, body, trust)
+    elif rule.in_session and tip.fence.is_session and tip.fence.by == header.by:
+        # The most frequent entry: its links were made from the tip, its rights checked above.
+        after = Tip(entry, tip.spine.grown(seq, entry.hash), tip.fence)
+    else:
+        after = extend(tip, entry, body, trust)
+    return after, Record(raw, seals, body, draft.payload)
+
+
+def _resolve(
+    chain: Chain, first: int, records: Sequence[Record], error: StorageUnavailable
+) -> None:
+    """An append failed: what lies at its last position says whether it took effect."""
+    last = first + len(records) - 1
+    try:
+        found = chain.core.storage.read(chain.thread, last)
+    except SealpointError:
+        raise error from error.__cause__
+    if found is None or found.header != records[-1].header:
+        raise error

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blobs on their way into and out of the storage.
+
+A blob is called by the SHA-256 of its stored bytes. A save may leave out only blobs that the
+newest checkpoint at the head it appends to reaches; that the storage happens to have one is no
+reason. What is read is hashed before anybody else sees it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+from sealpoint.errors import Edited, Missing, UsageError
+from sealpoint.storage import Storage
+
+__all__ = ["BlobReader", "BlobWriter", "blob_digest", "fresh_digests"]
+
+_FRESH_INLINE_MAX = 64
+_PENDING_BYTES_MAX = 64 * 1024 * 1024
+_TOGETHER_BYTES_MAX = 256 * 1024
+_ROOT_BYTES_MAX = 2048
+_SEEN_BYTES_MAX = 2 * 1024 * 1024
+_LOOK_AHEAD = 2
+_DIGEST_BYTES = 32
+_LISTED_BYTES_MAX = 64 * 1024 * 1024
+
+
+def blob_digest(blob: bytes) -> bytes:
+    """What a blob is called."""
+    return hashlib.sha256(blob).digest()
+
+
+class BlobWriter:
+    """Collects the blobs of one checkpoint.
+
+    Args:
+        storage: Where they will lie.
+        thread: Whose they are.
+        known: Those that may be left out.
+        before: What the writer of the save before saw, in order. A state that grew puts mostly
+            the same blobs again, and comparing bytes is ten times faster than hashing them.
+    """
+
+    __slots__ = (
+        "_at",
+        "_before",
+        "_known",
+        "_pending_bytes",
+        "_seen_bytes",
+        "_storage",
+        "_thread",
+        "fresh",
+        "pending",
+        "reached",
+        "seen",
+    )
+
+    def __init__(
+        self,
+        storage: Storage,
+        thread: bytes,
+        known: set[bytes],
+        before: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        self._storage = storage
+        self._thread = thread
+        self._known = known
+        self._before = before
+        self._at = 0
+        self._pending_bytes = 0
+        self._seen_bytes = 0
+        self.pending: dict[bytes, bytes] = {}
+        """What is still to be stored with the entry."""
+        self.fresh: dict[bytes, None] = {}
+        """Every blob that is stored for this checkpoint, in order."""
+        self.reached: set[bytes] = set()
+        """Every blob of this checkpoint that lies among the blobs."""
+        self.seen: list[tuple[bytes, bytes]] = []
+        """Blobs and their digests in the order they were put, up to a bound."""
+
+    def put(self, blob: bytes) -> bytes:
+        """Take a blob; the codec's `put`."""
+        name = self._digest(blob)
+        if name not in self.reached:
+            self.reached.add(name)
+            if name not in self._known:
+                self.fresh[name] = None
+                self.pending[name] = blob
+                self._pending_bytes += len(blob)
+                if self._pending_bytes > _PENDING_BYTES_MAX:
+                    self._spill()
+        return name
+
+    def _digest(self, blob: bytes) -> bytes:
+        """The digest of a blob: known if the same bytes were put at the same place before."""
+        before, at = self._before, self._at
+        name = b""
+        for place in range(at, min(at + _LOOK_AHEAD, len(before))):
+            if before[place][0] == blob:
+                name = before[place][1]
+                self._at = place + 1
+                break
+        name = name or blob_digest(blob)
+        self._seen_bytes += len(blob)
+        if self._seen_bytes <= _SEEN_BYTES_MAX:
+            self.seen.append((blob, name))
+        return name
+
+    def _spill(self) -> None:
+        """Store early what would take too much memory; orphans are legal."""
+        self._storage.put_blobs(self._thread, self.pending)
+        self.pending = {}
+        self._pending_bytes = 0
+
+    def take_root(self, root: bytes) -> bytes | None:
+        """The root blob itself if it is small and fresh: it then lies beside the entry.
+
+        A root changes with every save, so there is nothing to share; and a later save must not
+        count on it, because it is not among the blobs.
+        """
+        blob = self.pending.get(root)
+        if blob is None or len(blob) > _ROOT_BYTES_MAX:
+            return None
+        del self.pending[root], self.fresh[root]
+        self.reached.discard(root)
+        return blob
+
+    def listing(self) -> tuple[tuple[str, ...], str | None]:
+        """How the entry names its fresh blobs: one by one, or by a blob that lists them."""
+        if len(self.fresh) <= _FRESH_INLINE_MAX:
+            return tuple(name.hex() for name in self.fresh), None
+        listed = b"".join(self.fresh)
+        name = blob_digest(listed)
+        self.pending[name] = listed
+        return (), name.hex()
+
+
+class BlobReader:
+    """Fetches blobs of one thread and proves each of them."""
+
+    __slots__ = ("_bytes_max", "_payload", "_root", "_storage", "_thread", "_where", "reached")
+
+    def __init__(
+        self,
+        storage: Storage,
+        thread: bytes,
+        bytes_max: int,
+        where: str,
+        beside: tuple[bytes, bytes | None],
+    ) -> None:
+        self._storage = storage
+        self._thread = thread
+        self._bytes_max = bytes_max
+        self._where = where
+        self._root, self._payload = beside
+        self.reached: set[bytes] = set()
+        """What was found among the blobs, and not beside the entry."""
+
+    def get_many(self, names: Sequence[bytes]) -> list[bytes]:
+        """Several blobs against their digests; the codec's `get_many`."""
+        found = self._storage.blobs(self._thread, names, _TOGETHER_BYTES_MAX)
+        sha256 = hashlib.sha256
+        blobs = []
+        for name in names:
+            blob = found.get(name)
+            if blob is None or sha256(blob).digest() != name:
+                blob = self.get(name)  # it is long, or this says what is wrong
+            blobs.append(blob)
+        self.reached.update(names)
+        return blobs
+
+    def get(self, name: bytes | str, bytes_max: int | None = None) -> bytes:
+        """(7) A blob against its digest; the codec's `get`.
+
+        Args:
+            name: Its digest.
+            bytes_max: Another bound than that for the blobs of a state.
+
+        Raises:
+            Missing: It is not in the store.
+            Edited: Other bytes are stored in its place.
+        """
+        if not isinstance(name, bytes):
+            raise UsageError("blob: expected 32 bytes")
+        if name == self._root and self._payload is not None:
+            blob: bytes | None = self._payload
+        else:
+            blob = self._storage.blob(self._thread, name, bytes_max or self._bytes_max)
+            self.reached.add(name)
+        if blob is None:
+            raise Missing(f"{self._where}: expected blob {name.hex()[:12]}, found none")
+        if hashlib.sha256(blob).digest() != name:
+            raise Edited(f"{self._where}: expected blob {name.hex()[:12]}, found other bytes")
+        return blob
+
+
+def fresh_digests(
+    fresh: Iterable[str], fresh_list: str | None, reader: BlobReader
+) -> Iterable[bytes]:
+    """The digests of the blobs that were stored with a checkpoint."""
+    if fresh_list is None:
+        return [bytes.fromhex(name) for name in fresh]
+    # No blob of the state: a registry's bound on those does not hold for it.
+    listed = reader.get(bytes.fromhex(fresh_list), _LISTED_BYTES_MAX)
+    return (listed[place : place + _DIGEST_BYTES] for place in range(0, len(listed), _DIGEST_BYTES))

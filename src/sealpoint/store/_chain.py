@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One thread's chain as a reader sees it: the verified head, and the way from it to any entry.
+
+`refresh` is the only way to learn what is current: it compares store and anchor and verifies
+every entry that is newer than what both agree on. Whatever is older is reached from the verified
+head by its links. What entries mean is decided in `_thread.py`; `_append.py` writes new ones.
+"""
+
+from collections.abc import Callable, Iterator
+
+from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.errors import (
+    Edited,
+    Erased,
+    Forged,
+    Forked,
+    Missing,
+    NotTrusted,
+    RolledBack,
+    SealpointError,
+    Tampered,
+    Unanchored,
+    UnknownThread,
+)
+from sealpoint.ledger import (
+    Entry,
+    GenesisBody,
+    Header,
+    Kind,
+    Place,
+    Spine,
+    Tip,
+    begin,
+    extend,
+    link_hash,
+    next_link,
+    parse_body,
+    parse_header,
+    read_fence,
+    skip_seq,
+    verify_entry,
+)
+from sealpoint.storage import Record
+from sealpoint.store._core import Core
+from sealpoint.store._names import label_of, thread_slot
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """A thread's chain, as far as this handle has verified it. Callers hold the thread's lock."""
+
+    def __init__(self, core: Core, name: str, observe: Callable[[Entry, Record], object]) -> None:
+        self.core = core
+        self.observe = observe
+        self.name = name
+        self.slot = thread_slot(core.parts.secret, core.namespace, name)
+        self.thread = b""
+        self.place = Place(core.store_hex, core.namespace, "")
+        self.anchored: Position | None = None
+        self.head: Entry | None = None
+        self.head_record: Record | None = None
+        self._tip: Tip | None = None
+
+    @property
+    def label(self) -> bytes:
+        """The storage's hint for this name."""
+        return label_of(self.core.store.raw, self.core.namespace, self.name)
+
+    def bind(self, thread: bytes) -> None:
+        """Say which thread this is; until a head is verified it may be said again."""
+        self.thread = thread
+        self.place = Place(self.core.store_hex, self.core.namespace, thread.hex())
+
+    def refresh(self) -> None:
+        """Verify whatever is newer than what this handle knows, then let the anchor follow.
+
+        `observe` is called for every entry that is new to this handle, oldest first; at first use
+        that begins with the anchored entry.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            Unanchored: The store has such a thread and the anchor does not know it.
+            RolledBack: The store ends before the anchored entry.
+            Forked: The store went another way than the anchored entry.
+            Tampered: An entry is edited, missing, forged or misplaced.
+            NotTrusted: An entry is signed by a key that may not write it.
+        """
+        # (0) the pin and the store chain
+        self.core.trust()
+        # The anchor is read before the store: what it holds was in the store already.
+        anchored = self._anchored_position()
+        known = self.head
+        first = known.seq if known is not None else max(anchored.seq, 0)
+        expected = first
+        for seq, record in self.core.storage.scan(self.thread, first):
+            if seq != expected:
+                raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
+            expected += 1
+            if known is not None and seq == first:
+                if record.header != known.raw:
+                    raise self._differs(record, seq)
+                self.head_record = record
+            else:
+                # The head moves last: what could not be observed is met again by the next call.
+                entry, tip = self._next(record, seq, anchored)
+                self.observe(entry, record)
+                self.head, self.head_record, self._tip = entry, record, tip
+        if expected == first:
+            raise self._nothing_at(first, anchored)
+        self._compare(anchored, known)
+
+    def _compare(self, anchored: Position, known: Entry | None) -> None:
+        """(5) The head must be the anchored entry or descend from it."""
+        head = self.verified_head()
+        if anchored.seq > head.seq:
+            raise RolledBack(
+                f"{self._shown()}: expected entry {anchored.seq}, which the anchor has seen, "
+                f"found the store to end at entry {head.seq}"
+            )
+        if anchored != self.anchored and known is not None and not anchored.reserved:
+            self._check_ancestor(anchored)
+        self.anchored = anchored
+        if head.seq > anchored.seq and not self.core.parts.read_only:
+            self.advance_anchor()
+
+    def _anchored_position(self) -> Position:
+        anchored = self.core.anchor.get(self.slot)
+        if anchored is None:
+            raise self._unknown()
+        if anchored.erased:
+            raise Erased(f"{self._shown()}: it was erased at entry {anchored.seq}")
+        if anchored.thread != self.thread:
+            if self.head is not None:
+                raise Forked(f"{self._shown()}: expected the anchored thread, found another")
+            self.bind(anchored.thread)
+        return anchored
+
+    def _unknown(self) -> SealpointError:
+        """Nobody knows the name, or only the store does. The label is a hint; genesis decides."""
+        for thread in self.core.storage.labelled(self.label):
+            found = Chain(self.core, self.name, self.observe)
+            found.bind(thread)
+            if found.genesis().name == self.name:
+                return Unanchored(
+                    f"{self._shown()}: expected the anchor to know it, found it in the store only"
+                )
+        return UnknownThread(f"thread {self.name!r}: expected a saved thread, found none")
+
+    def genesis(self) -> GenesisBody:
+        """The body of the first entry, which is verified on its own."""
+        record = self._record(0)
+        entry = self.verify(record, 0)
+        body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body or b"")
+        return body
+
+    @staticmethod
+    def claimed_name(core: Core, thread: bytes) -> tuple[str, str]:
+        """The namespace and name that a genesis claims: no more than a claim, until proven."""
+        record = core.storage.read(thread, 0)
+        if record is None or record.body is None:
+            raise Missing(f"thread {thread.hex()[:12]}: expected a genesis, found none")
+        header = parse_header(record.header)
+        body: GenesisBody = parse_body(Kind.GENESIS, header.body, record.body)
+        return header.ns, body.name
+
+    def _nothing_at(self, first: int, anchored: Position) -> SealpointError:
+        if anchored.reserved and self.head is None:
+            return UnknownThread(f"thread {self.name!r}: expected a saved thread, found none")
+        return RolledBack(
+            f"{self._shown()}: expected entry {first}, which the anchor has seen, found the store "
+            "to end before it"
+        )
+
+    def _next(self, record: Record, seq: int, anchored: Position) -> tuple[Entry, Tip | None]:
+        """Verify the next entry: the head from here on, once the caller moves to it."""
+        if seq == anchored.seq and link_hash(record.header) != anchored.entry:
+            raise self._differs(record, seq)
+        entry = self.verify(record, seq)
+        chain = self.core.trust()
+        if self.head is not None:
+            tip: Tip | None = extend(self.tip(), entry, record.body, chain)
+        elif seq == 0:
+            tip = begin(entry, record.body or b"", chain)
+        else:
+            tip = None  # the anchored entry: its own signature and the anchor vouch for it
+        return entry, tip
+
+    def verify_all(self) -> None:
+        """Verify every entry from genesis on, without the anchor: for adoption alone."""
+        seq = -1
+        nowhere = Position(self.thread, 0, 0, RESERVED_SEQ, bytes(32))
+        for seq, record in self.core.storage.scan(self.thread, 0):
+            expected = 0 if self.head is None else self.head.seq + 1
+            if seq != expected:
+                raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
+            entry, tip = self._next(record, seq, nowhere)
+            self.head, self.head_record, self._tip = entry, record, tip
+        if seq < 0:
+            raise Missing(f"{self._shown()}: expected a genesis in the store, found none")
+
+    def verify(self, record: Record, seq: int) -> Entry:
+        """Verify one entry on its own, with a newer roster if it was written under one."""
+        chain = self.core.trust()
+        try:
+            return verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
+        except NotTrusted:
+            renewed = self.core.renewed_trust()
+            if renewed.seq == chain.seq:
+                raise
+            return verify_entry(
+                record.header, record.seals, place=self.place, seq=seq, chain=renewed
+            )
+
+    # ------------------------------------------------------------------ from the head downwards
+
+    def verified_head(self) -> Entry:
+        """The head; only after `refresh` or `append`."""
+        if self.head is None:
+            raise UnknownThread(f"thread {self.name!r}: expected a verified head, found none")
+        return self.head
+
+    def tip(self) -> Tip:
+        """The head with all that is needed to judge or write the next entry."""
+        if self._tip is None:
+            head = self.verified_head()
+            hashes, header = {head.seq: head.hash}, head.header
+            while header.seq:
+                below = skip_seq(header.seq)
+                record, header = self._linked(below, header.skip)
+                hashes[below] = link_hash(record.header)
+            record, header = self.descend(head.header.fence)
+            fence = read_fence(self.verify(record, header.seq), record.body)
+            self._tip = Tip(head, Spine(hashes), fence)
+        return self._tip
+
+    def set_tip(self, tip: Tip, record: Record) -> None:
+        """Move to a tip that this handle has just written."""
+        self.head, self.head_record, self._tip = tip.entry, record, tip
+
+    def descend(self, seq: int) -> tuple[Record, Header]:
+        """(4) An older entry, proven to be an ancestor of the verified head."""
+        header = self.verified_head().header
+        if seq > header.seq:
+            raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
+        if seq == header.seq:
+            return self._linked(seq, self.verified_head().hash.hex())
+        record: Record | None = None
+        while header.seq > seq:
+            below = next_link(header.seq, seq)
+            expected = header.skip if below == skip_seq(header.seq) else header.prev
+            record, header = self._linked(below, expected)
+        if record is None:
+            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
+        return record, header
+
+    def walk(self) -> Iterator[tuple[Header, Record]]:
+        """Every entry from the verified head to genesis, each proven by the link to it."""
+        head = self.verified_head()
+        seq, expected = head.seq, head.hash
+        for found, record in self.core.storage.scan(self.thread, 0, head.seq, descending=True):
+            if found != seq:
+                break
+            if link_hash(record.header) != expected:
+                raise self._differs(record, seq)
+            header = parse_header(record.header)
+            yield header, record
+            seq -= 1
+            expected = bytes.fromhex(header.prev) if header.prev else b""
+        if seq >= 0:
+            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
+
+    def _linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
+        record = self._record(seq)
+        if link_hash(record.header).hex() != expected:
+            raise self._differs(record, seq)
+        return record, parse_header(record.header)
+
+    def _record(self, seq: int) -> Record:
+        record = self.core.storage.read(self.thread, seq)
+        if record is None:
+            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
+        return record
+
+    # ------------------------------------------------------------------ the anchor
+
+    def advance_anchor(self) -> None:
+        """Let the anchor follow to the verified head.
+
+        Raises:
+            Forked: The anchor went another way. Never retried.
+            AnchorUnavailable: The anchor cannot be written; the entries stand.
+        """
+        head = self.verified_head()
+        position = Position(self.thread, head.header.epoch, head.header.gen, head.seq, head.hash)
+        expected = self.anchored
+        while expected is not None:
+            found = self.core.anchor.advance(self.slot, expected, position)
+            if found == position:
+                self.anchored = position
+                return
+            if found.seq > head.seq:
+                # A descendant, if the store can show it: then there is nothing left to do.
+                self.refresh()
+                return
+            if not found.reserved:
+                self._check_ancestor(found)
+            expected = found
+
+    def _check_ancestor(self, anchored: Position) -> None:
+        record, _ = self.descend(anchored.seq)
+        if link_hash(record.header) != anchored.entry or anchored.thread != self.thread:
+            raise Forked(f"{self._entry(anchored.seq)}: expected the anchored entry, found another")
+
+    # ------------------------------------------------------------------ what to say
+
+    def _differs(self, record: Record, seq: int) -> SealpointError:
+        """Why the entry at a position is not the one that is known to belong there."""
+        try:
+            self.verify(record, seq)
+        except Forged:
+            return Edited(f"{self._entry(seq)}: expected the sealed bytes, found others")
+        except (Tampered, NotTrusted) as exc:
+            return exc
+        return Forked(f"{self._entry(seq)}: expected the anchored entry, found another genuine one")
+
+    def _shown(self) -> str:
+        return f"thread {self.name!r}"
+
+    def _entry(self, seq: int) -> str:
+        return f"entry {seq} of thread {self.name!r}"

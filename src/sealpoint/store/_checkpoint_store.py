@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An open store: its threads, and the list of their names."""
+
+from collections import OrderedDict
+from threading import Lock
+from weakref import WeakValueDictionary
+
+from sealpoint.anchor import Position
+from sealpoint.errors import SealpointError, UsageError
+from sealpoint.ledger import STORE_CHAIN, link_hash
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core, Parts
+from sealpoint.store._names import check_name, store_slot, thread_slot
+from sealpoint.store._refs import ThreadNames
+from sealpoint.store._thread import Thread
+
+__all__ = ["CheckpointStore"]
+
+_HANDLES_KEPT = 256
+
+
+class CheckpointStore:
+    """Checkpoints by thread, in one namespace of one store.
+
+    Raises:
+        NotTrusted: The store chain is not signed by the pinned root.
+        Unanchored: The anchor does not know this store.
+        RolledBack: The store chain ends before the anchored or pinned roster.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        check_name(parts.namespace, "namespace")
+        self.core = Core(parts)
+        self.core.renewed_trust()
+        self._lock = Lock()
+        self._handles: WeakValueDictionary[str, Thread] = WeakValueDictionary()
+        self._recent: OrderedDict[str, Thread] = OrderedDict()
+        self._closed = False
+
+    def thread(self, name: str) -> Thread:
+        """The handle of a thread; the same one for the same name, so that a session has one owner.
+
+        Nothing is read yet. A handle that nobody holds any more is given up in time; its session
+        then ends, and the next save opens another.
+
+        Raises:
+            NameInvalid: The name is empty, too long or does not print.
+        """
+        name = check_name(name, "thread name")
+        with self._lock:
+            if self._closed:
+                raise UsageError("store: expected an open store, found it closed")
+            handle = self._handles.get(name)
+            if handle is None:
+                handle = self._handles[name] = Thread(self.core, name)
+            self._recent[name] = handle
+            self._recent.move_to_end(name)
+            if len(self._recent) > _HANDLES_KEPT:
+                self._recent.popitem(last=False)
+            return handle
+
+    def threads(self) -> ThreadNames:
+        """The names of the namespace's threads, sorted, and whether the list is complete.
+
+        A name counts when the anchor knows it for this very thread. The list is complete when
+        every thread that the anchor knows was found so, with the entry that the anchor has seen.
+        """
+        core = self.core
+        core.trust()
+        own = store_slot(core.parts.secret)
+        expected = {
+            slot: position
+            for slot, position in core.anchor.slots()
+            if slot != own and not position.erased
+        }
+        names = []
+        for thread in core.storage.threads():
+            if thread == STORE_CHAIN:
+                continue
+            found = self._named(thread)
+            if found is None:
+                continue
+            namespace, name = found
+            slot = thread_slot(core.parts.secret, namespace, name)
+            position = expected.get(slot)
+            if position is not None and position.thread == thread:
+                if namespace == core.namespace:
+                    names.append(name)
+                if self._stands(position):
+                    del expected[slot]
+        # A name that was only reserved need not have become a thread.
+        complete = all(position.reserved for position in expected.values())
+        return ThreadNames(names=tuple(sorted(names)), complete=complete)
+
+    def _named(self, thread: bytes) -> tuple[str, str] | None:
+        """What a genesis says it is called; the anchor's slot proves it."""
+        try:
+            return Chain.claimed_name(self.core, thread)
+        except SealpointError:
+            return None
+
+    def _stands(self, position: Position) -> bool:
+        """Whether the entry that the anchor has seen is where it was seen."""
+        if position.reserved:
+            return True
+        try:
+            record = self.core.storage.read(position.thread, position.seq)
+        except SealpointError:
+            return False
+        return record is not None and link_hash(record.header) == position.entry
+
+    def close(self) -> None:
+        """Release storage and anchor. Closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            self._recent.clear()
+        self.core.storage.close()
+        self.core.anchor.close()

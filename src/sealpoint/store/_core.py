@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all threads of an open store share: the backend, the anchor, the keys, the store chain."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sealpoint.anchor import Anchor, Position
+from sealpoint.codec import Registry
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Forked,
+    Missing,
+    ReadOnly,
+    RolledBack,
+    SealpointError,
+    Unanchored,
+)
+from sealpoint.ids import KeyId, StoreId
+from sealpoint.ledger import STORE_CHAIN, Header, StoreChain
+from sealpoint.signing import Identity, PublicKey, Signer, TrustPin
+from sealpoint.storage import Storage
+from sealpoint.store._names import store_slot
+from sealpoint.store._refs import Event
+
+__all__ = ["Core", "Parts"]
+
+_LOGGER = logging.getLogger("sealpoint")
+_LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an open store is made of. Time and randomness come in here and nowhere else."""
+
+    storage: Storage
+    anchor: Anchor
+    pin: TrustPin
+    secret: bytes
+    """Under which the anchor's slots are keyed."""
+    signer: Signer | None
+    registry: Registry
+    namespace: str
+    read_only: bool
+    now: Callable[[], datetime]
+    """The clock, in UTC."""
+    random_bytes: Callable[[int], bytes]
+    on_event: Callable[[Event], object] | None
+
+
+class Core:
+    """The parts, and the verified store chain."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.storage = parts.storage
+        self.anchor = parts.anchor
+        self.registry = parts.registry
+        self.namespace = parts.namespace
+        self.store: StoreId = parts.pin.store
+        self.store_hex = parts.pin.store.raw.hex()
+        self._lock = threading.Lock()
+        self._slot = store_slot(parts.secret)
+        self._anchored: Position | None = None
+        self._holder: tuple[StoreChain, tuple[Identity, PublicKey] | None] | None = None
+        self._writers: dict[tuple[int, str], str] = {}
+        self._chain = StoreChain(parts.pin)
+
+    def signer(self) -> Signer:
+        """The key that writes.
+
+        Raises:
+            ReadOnly: The store was opened without one.
+        """
+        if self.parts.read_only or self.parts.signer is None:
+            raise ReadOnly("store: expected it to be open for writing, found read_only")
+        return self.parts.signer
+
+    def holder(self, trust: StoreChain) -> tuple[Identity, PublicKey] | None:
+        """Who the roster says this store's signer is; looked up once for each roster."""
+        if self._holder is None or self._holder[0] is not trust:
+            self._holder = (trust, trust.roster.holder(self.signer().public.id))
+        return self._holder[1]
+
+    def random_hex(self, size_bytes: int) -> str:
+        """Fresh random bytes, as digits."""
+        return self.parts.random_bytes(size_bytes).hex()
+
+    def now(self, newest: datetime | None = None) -> datetime:
+        """The effective time: the clock, unless the thread is already later."""
+        clock = self.parts.now()
+        if clock.tzinfo is not UTC:
+            # No reader takes another spelling of an instant.
+            clock = clock.astimezone(UTC)
+        return clock if newest is None or clock > newest else newest
+
+    def emit(self, code: str, thread: str, seq: int, entry: bytes) -> None:
+        """Tell whoever listens. Codes and digests only."""
+        if _LOGGER.isEnabledFor(logging.DEBUG):
+            _LOGGER.debug("%s thread=%s seq=%d entry=%s", code, thread, seq, entry.hex())
+        if self.parts.on_event is not None:
+            self.parts.on_event(Event(code=code, thread=thread, seq=seq, entry=entry.hex()))
+
+    def emit_refused(self, error: SealpointError, thread: str) -> None:
+        """Tell whoever listens that something was refused."""
+        _LOGGER.warning("refused code=%s thread=%s", error.code, thread)
+        if self.parts.on_event is not None:
+            self.parts.on_event(Event(code=error.code, thread=thread, seq=-1, entry=""))
+
+    def writer(self, header: Header) -> str:
+        """The name of the identity whose key a verified header names."""
+        found = self._writers.get((header.roster, header.by))
+        if found is None:
+            roster = self._chain.roster_at(header.roster)
+            holder = None if roster is None else roster.holder(KeyId(bytes.fromhex(header.by)))
+            found = header.by if holder is None else holder[0].name
+            if holder is not None:
+                self._writers[header.roster, header.by] = found
+        return found
+
+    # ------------------------------------------------------------------ (0) pin and store chain
+
+    def trust(self) -> StoreChain:
+        """The store chain, verified as far as the anchor has seen it.
+
+        Every read and every write begins here. While the anchor's slot stands still there is no
+        newer roster to look for.
+
+        Raises:
+            Unanchored: The anchor does not know this store.
+            RolledBack: The store lacks a roster that the anchor has seen.
+        """
+        anchored = self.anchor.get(self._slot)
+        if anchored is not None and anchored == self._anchored:
+            return self._chain
+        if anchored is None:
+            raise Unanchored(
+                f"store {self.store_hex[:12]}: the anchor on this machine is new to it"
+            )
+        with self._lock:
+            return self._follow(anchored)
+
+    def renewed_trust(self) -> StoreChain:
+        """The store chain with whatever roster was added since, seen by the anchor or not."""
+        anchored = self.anchor.get(self._slot)
+        if anchored is None:
+            raise Unanchored(
+                f"store {self.store_hex[:12]}: the anchor on this machine is new to it"
+            )
+        with self._lock:
+            return self._follow(anchored)
+
+    def _follow(self, anchored: Position) -> StoreChain:
+        while True:
+            chain = self.read_store_chain(self._chain, anchored)
+            self._check_minimum(chain)
+            position = _position(chain)
+            if anchored == position or self.parts.read_only:
+                break
+            # Somebody else may have moved it: what it holds then is compared like any other.
+            anchored = self.anchor.advance(self._slot, anchored, position)
+        self._chain, self._anchored = chain, anchored
+        return chain
+
+    def read_store_chain(self, chain: StoreChain, anchored: Position | None) -> StoreChain:
+        """Verify what lies beyond `chain`, and that it passes through the anchored entry."""
+        for seq, record in self.storage.scan(STORE_CHAIN, chain.seq + 1):
+            if seq != chain.seq + 1:
+                raise Missing(f"store chain: expected entry {chain.seq + 1}, found entry {seq}")
+            chain = chain.extended(record.header, record.seals, record.body)
+        if anchored is not None and anchored.seq > chain.seq:
+            raise RolledBack(
+                f"store chain: expected entry {anchored.seq}, which the anchor has seen, "
+                f"found {chain.seq + 1} entries"
+            )
+        if anchored is not None and anchored.entry != chain.hashes[anchored.seq]:
+            raise Forked(
+                f"store chain entry {anchored.seq}: expected the anchored one, found another"
+            )
+        return chain
+
+    def _check_minimum(self, chain: StoreChain) -> None:
+        least = self.parts.pin.roster_seq_min
+        if chain.roster.seq < least:
+            raise RolledBack(
+                f"store chain: expected roster {least} or later, which the pin names, "
+                f"found roster {chain.roster.seq}"
+            )
+
+    def is_anchored(self) -> bool:
+        """Whether the anchor knows this store at all."""
+        return self.anchor.get(self._slot) is not None
+
+    def verified_store_chain(self) -> StoreChain:
+        """The store chain by the pin alone, without the anchor: for `init` and adoption."""
+        chain = self.read_store_chain(StoreChain(self.parts.pin), None)
+        self._check_minimum(chain)
+        return chain
+
+    def anchor_store_chain(self) -> StoreChain:
+        """Enter a store chain that the anchor does not know: at `init` and by adoption alone.
+
+        Raises:
+            AnchorUnavailable: Somebody else entered another one meanwhile.
+        """
+        chain = self.verified_store_chain()
+        position = _position(chain)
+        if self.anchor.create(self._slot, position) != position:
+            raise AnchorUnavailable("store chain: expected an empty slot, found it taken")
+        self._chain, self._anchored = chain, position
+        return chain
+
+
+def _position(chain: StoreChain) -> Position:
+    return Position(STORE_CHAIN, chain.epoch, 0, chain.seq, chain.hashes[-1])

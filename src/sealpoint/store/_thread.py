@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread of an open store: `Thread` adds saving to what `_view.py` reads.
+
+One handle is one worker's view of a thread. It adopts the verified head at its first use. Its
+first save opens a session, whose resume entry is the fence; when somebody else opens a later one,
+this handle's saves are refused (`Superseded`, or `HeadMoved` if it had no session yet) until it
+loads again. Calls from several OS threads are taken one after the other.
+"""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from sealpoint.errors import (
+    Edited,
+    HeadMoved,
+    IdReused,
+    SealpointError,
+    Superseded,
+    UnknownThread,
+    UsageError,
+)
+from sealpoint.ids import CheckpointId, ThreadId
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Entry,
+    GenesisBody,
+    Header,
+    Kind,
+    ResumeBody,
+    encode_body,
+    parse_body,
+)
+from sealpoint.storage import Record
+from sealpoint.store._append import Draft, append, check_rights, reserve
+from sealpoint.store._blobs import BlobWriter, blob_digest
+from sealpoint.store._core import Core
+from sealpoint.store._json import plain_object
+from sealpoint.store._names import check_name
+from sealpoint.store._refs import CheckpointRef
+from sealpoint.store._view import ThreadView, make_ref
+
+__all__ = ["Thread"]
+
+_SALT_BYTES = 32
+_encode_json = msgspec.json.Encoder().encode
+
+
+class Thread(ThreadView):
+    """A thread's checkpoints. `CheckpointStore.thread` gives one handle for each name."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        super().__init__(core, name)
+        self._session: int | None = None
+        self._lost: type[SealpointError] | None = None
+        self._uncertain = False
+        self._seen: list[tuple[bytes, bytes]] = []
+        self._moved = False
+        """Whether somebody else has written since this handle looked."""
+        self._own: frozenset[str] = frozenset()
+        """Digests of the bodies of an attempt whose outcome is unknown."""
+
+    def save(
+        self,
+        state: Any,
+        *,
+        id: str | None = None,  # noqa: A002 (the name callers write)
+        parent: "str | CheckpointRef | None" = None,
+        metadata: Mapping[str, Any] | None = None,
+        world: Mapping[str, Any] | None = None,
+    ) -> CheckpointRef:
+        """Save a state as the newest checkpoint of the thread.
+
+        When it returns, the checkpoint survives a crash and a power cut.
+
+        Args:
+            state: Any value that the store's registry allows.
+            id: A name of the caller's own. Saving the same again under it returns the checkpoint
+                that is there; anything else under it is refused.
+            parent: The checkpoint that this one came from: lineage for people, not order.
+            metadata: A JSON object beside the state, shown in listings.
+            world: A JSON object: what the run was able to do. Its digest is bound.
+
+        Raises:
+            EncodeError: The state holds something that is not allowed; nothing was written.
+            HeadMoved: Somebody else has written since this handle looked; load again.
+            Superseded: A later session took the thread over; load again.
+            NotOwner: The thread belongs to another identity.
+            NotTrusted: The roster does not let this identity write here.
+            IdReused: The id names another checkpoint of this thread.
+            AnchorUnavailable: It is saved (`.ref`), and the anchor could not follow.
+            StorageUnavailable: Nothing was saved.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        draft = _Draft(state, id, parent, metadata, world)
+        with self._lock:
+            try:
+                return self._save(draft)
+            except SealpointError as error:
+                self._refused(error)
+                raise
+
+    def _save(self, draft: "_Draft") -> CheckpointRef:
+        self._core.signer()
+        while True:
+            self._enter()
+            if draft.id is not None and (same := self._repeated(draft)) is not None:
+                return same
+            ref = self._attempt(draft)
+            if ref is not None:
+                return ref
+
+    def _enter(self) -> None:
+        """Adopt the verified head at first use; refuse to go on after having lost the thread."""
+        if self._lost is not None:
+            raise self._lost(
+                f"thread {self._name!r}: expected it to be loaded again since another session "
+                "wrote it, found a save"
+            )
+        if self._chain.head is None or self._uncertain:
+            try:
+                self._look()
+            except UnknownThread:
+                if self._chain.head is not None:
+                    raise
+                if not self._chain.thread:
+                    self._chain.bind(ThreadId.draw(self._core.parts.random_bytes).raw)
+            self._uncertain = False
+        self._check_session()
+
+    def _check_session(self) -> None:
+        """Refuse to go on where others have written, whichever call has met their entries.
+
+        The anchor may show them even to a save that succeeded.
+        """
+        head = self._chain.head
+        if self._session is not None and head is not None and head.header.fence != self._session:
+            self._lose(Superseded)
+        if self._moved:
+            self._lose(HeadMoved)
+
+    def _attempt(self, draft: "_Draft") -> CheckpointRef | None:
+        """Write the checkpoint, with whatever must come before it.
+
+        Returns:
+            None if entries that change nothing came in between, and it is to be tried again.
+        """
+        chain = self._chain
+        blobs = BlobWriter(self._core.storage, chain.thread, self._known, self._seen)
+        body, payload = self._checkpoint(draft, blobs)
+        drafts = [*self._opening(), Draft(Kind.CHECKPOINT, body, payload)]
+        new_thread = chain.head is None
+        if new_thread and not reserve(chain, chain.thread):
+            self._uncertain = True
+            return None
+        try:
+            entry = append(
+                chain, drafts, blobs=blobs.pending, label=chain.label if new_thread else None
+            )
+        except HeadMoved:
+            self._lost_swap()
+            return None
+        except BaseException as exc:
+            self._after_failure(exc, drafts, body, blobs)
+            raise
+        return self._saved(entry, body, blobs)
+
+    def _opening(self) -> list[Draft]:
+        """The entries that a session begins with, unless this handle has one."""
+        chain = self._chain
+        if chain.head is not None and self._session is not None:
+            return []
+        trust = self._core.trust()
+        drafts = []
+        if chain.head is None:
+            owner, basis = check_rights(chain, trust, Kind.GENESIS, None).name, 0
+            drafts.append(
+                Draft(Kind.GENESIS, GenesisBody(salt=self._salt(), name=self._name, owner=owner))
+            )
+        else:
+            owner, basis = chain.tip().fence.owner, chain.head.seq
+            check_rights(chain, trust, Kind.RESUME, owner)
+        resume = ResumeBody(salt=self._salt(), owner=owner, basis=basis)
+        return [*drafts, Draft(Kind.RESUME, resume)]
+
+    def _checkpoint(
+        self, draft: "_Draft", blobs: BlobWriter
+    ) -> tuple[CheckpointBody, bytes | None]:
+        """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
+        root = self._core.registry.encode_tree(draft.state, blobs.put, seed=self._chain.thread)
+        if not isinstance(root, bytes):
+            raise UsageError("root: expected what `put` returned")
+        world = None if draft.world is None else blobs.put(draft.world).hex()
+        payload = blobs.take_root(root)
+        fresh, fresh_list = blobs.listing()
+        name = draft.id
+        if name is None:
+            name = f"{CheckpointId.prefix}:{self._core.random_hex(CheckpointId.size_bytes)}"
+        body = CheckpointBody(
+            salt=self._salt(),
+            id=name,
+            root=root.hex(),
+            fresh=fresh,
+            fresh_list=fresh_list,
+            parent=draft.parent,
+            metadata=draft.metadata,
+            world=world,
+        )
+        return body, payload
+
+    def _saved(self, entry: Entry, body: CheckpointBody, blobs: BlobWriter) -> CheckpointRef:
+        if self._session != entry.header.fence:
+            self._session = entry.header.fence
+            self._core.emit("session-opened", entry.header.thread, self._session, b"")
+        # Others may have written on top of it by now.
+        self._known = blobs.reached if self._chain.head is entry else set()
+        self._seen = blobs.seen
+        if self._ids is not None:
+            self._ids[body.id] = entry.seq
+        self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
+        return make_ref(entry.header, body, entry.writer)
+
+    def _after_failure(
+        self, exc: BaseException, drafts: list[Draft], body: CheckpointBody, blobs: BlobWriter
+    ) -> None:
+        """Look up before the next save signs anything whether the entries stand.
+
+        If the chain knows that they do, only what came after them failed.
+        """
+        self._uncertain = True
+        self._own = frozenset(sha256(encode_body(draft.body)).hexdigest() for draft in drafts)
+        head, record = self._chain.head, self._chain.head_record
+        if head is None or record is None or head.header.kind is not Kind.CHECKPOINT:
+            return
+        if (
+            record.body is not None
+            and parse_body(Kind.CHECKPOINT, head.header.body, record.body) == body
+        ):
+            ref = self._saved(head, body, blobs)
+            if hasattr(exc, "ref"):
+                exc.ref = ref
+
+    def _lost_swap(self) -> None:
+        """Somebody else wrote first. Entries that move no basis are let pass."""
+        before = self._chain.head
+        self._chain.refresh()
+        self._check_session()
+        if self._chain.head is before:
+            # A damaged index may hold a position that no read shows: trying again would not end.
+            raise Edited(
+                f"thread {self._name!r}: expected the entry that is in the way, found none"
+            )
+
+    def _lose(self, error: type[SealpointError]) -> None:
+        self._session, self._lost = None, error
+        head = self._chain.verified_head()
+        raise error(
+            f"thread {self._name!r}: expected nobody else to write, found entry {head.seq} of "
+            f"session {head.header.fence} by {head.writer!r}"
+        )
+
+    def _observe(self, entry: Entry, record: Record) -> None:
+        # First: an edited body ends the next line, and must not hide that somebody wrote.
+        if KINDS[entry.header.kind].moves_basis and entry.header.body not in self._own:
+            self._moved = True
+        super()._observe(entry, record)
+
+    def _look(self) -> None:
+        """Learn what is newest. At first use that is adopted; later it may be others' entries."""
+        first = self._chain.head is None
+        try:
+            super()._look()
+        finally:
+            if first:
+                self._moved = False
+
+    def _take_up(self) -> None:
+        # Only now: a load that failed has shown the caller nothing to go on from.
+        self._lost, self._uncertain, self._moved = None, False, False
+        if self._chain.verified_head().header.fence != self._session:
+            self._session = None
+
+    def _repeated(self, draft: "_Draft") -> CheckpointRef | None:
+        """The checkpoint that has this id already, if it says the same."""
+        if self._chain.head is None:
+            return None
+        seq = self._find_id(draft.id or "", everything=True)
+        if seq is None:
+            return None
+        record, header = self._chain.descend(seq)
+        body = self._body(header, record)
+        world = None if draft.world is None else blob_digest(draft.world).hex()
+        # As JSON: in Python, 1 equals 1.0 and True.
+        again = (draft.parent, _encode_json(draft.metadata), world)
+        same = (body.parent, _encode_json(body.metadata), body.world) == again
+        if not same or not self._same_state(draft.state, body, header, record):
+            raise IdReused(
+                f"checkpoint {draft.id!r} of thread {self._name!r}: expected the same payload as "
+                f"entry {seq}, found another"
+            )
+        return make_ref(header, body, self._core.writer(header))
+
+    def _same_state(self, state: Any, body: CheckpointBody, header: Header, record: Record) -> bool:
+        """Compare trees; a tree that another version cut differently is built anew first."""
+        registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
+        mine = registry.encode_tree(state, blob_digest, seed=seed)
+        if mine == root:
+            return True
+        reader = self._reader(header, record, root)
+        stored = registry.decode_tree(root, reader.get, verified=True, get_many=reader.get_many)
+        return registry.encode_tree(stored, blob_digest, seed=seed) == mine
+
+    def _salt(self) -> str:
+        return self._core.random_hex(_SALT_BYTES)
+
+
+class _Draft:
+    """The arguments of a save, checked before anything is read or written."""
+
+    __slots__ = ("id", "metadata", "parent", "state", "world")
+
+    def __init__(
+        self,
+        state: Any,
+        name: str | None,
+        parent: str | CheckpointRef | None,
+        metadata: Mapping[str, Any] | None,
+        world: Mapping[str, Any] | None,
+    ) -> None:
+        self.state = state
+        self.id = None if name is None else check_name(name, "checkpoint id")
+        if isinstance(parent, CheckpointRef):
+            parent = parent.id
+        self.parent = None if parent is None else check_name(parent, "parent id")
+        self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
+        self.world = None if world is None else _encode_json(plain_object(world, "world"))

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every anchor must pass: one test for each promise of its contract.
+
+Subclass `AnchorConformance` in a test module of your own, under a name that pytest collects, and
+say how your anchor is opened:
+
+```python
+class TestMyAnchor(AnchorConformance):
+    def open(self, place: Path) -> Anchor:
+        return MyAnchor(place / "anchor")
+```
+
+Tests take pytest's `tmp_path`, a new empty directory each, and need nothing else of pytest. What
+a suite cannot show is left to the anchor's own tests: power cuts, damage, other processes.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from unittest import SkipTest
+
+from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
+from sealpoint.errors import AnchorUnavailable, UsageError
+from sealpoint.testing.conformance._require import require
+
+__all__ = ["AnchorConformance"]
+
+_OS_THREADS = 8
+_STEPS = 40
+_JOIN_S = 120
+_PAUSE_S = 0.00005
+
+
+class AnchorConformance:
+    """The promises of an anchor as tests, for one way of opening it."""
+
+    shared = True
+    """Whether opening a place again gives a second handle on the same anchor."""
+    many = 1200
+    """How many slots the test of many slots makes: enough for an anchor to grow several times."""
+
+    def open(self, place: Path) -> Anchor:
+        """Open the anchor of a place, making it if it is not there yet."""
+        raise NotImplementedError
+
+    def test_absent_slot_is_none(self, tmp_path: Path) -> None:
+        """A slot that nobody wrote is None, before and after others were written."""
+        with self._opened(tmp_path) as anchor:
+            before = anchor.get(_slot(1))
+            anchor.create(_slot(2), _position(0))
+
+            require(before is None, "get of an empty anchor: expected None")
+            require(anchor.get(_slot(1)) is None, "get of an absent slot: expected None")
+
+    def test_created_slot_holds_its_position(self, tmp_path: Path) -> None:
+        """What create wrote is returned by it and by get, equal in every field."""
+        largest = Position(b"\xff" * 16, 2**32 - 1, 2**32 - 1, 2**63 - 1, b"\xff" * 32, erased=True)
+        reserved = Position(b"t" * 16, 0, 0, RESERVED_SEQ, bytes(32))
+        with self._opened(tmp_path) as anchor:
+            for number, position in enumerate((_position(0), largest, reserved)):
+                returned = anchor.create(_slot(number), position)
+
+                require(returned == position, "create: expected the position that was given")
+                require(anchor.get(_slot(number)) == position, "get: expected what create wrote")
+
+    def test_create_leaves_a_present_slot_alone(self, tmp_path: Path) -> None:
+        """Create returns what is there already, and it stays."""
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), _position(5))
+            returned = anchor.create(_slot(1), _position(6))
+
+            require(returned == _position(5), "create: expected what was there before")
+            require(anchor.get(_slot(1)) == _position(5), "create: a present slot changed")
+
+    def test_advance_replaces_what_was_expected(self, tmp_path: Path) -> None:
+        """Advance writes when the slot holds what is expected, many times over."""
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), _position(0))
+            for number in range(1, 20):
+                returned = anchor.advance(_slot(1), _position(number - 1), _position(number))
+
+                require(returned == _position(number), "advance: expected the new position")
+                require(anchor.get(_slot(1)) == _position(number), "get: expected the new position")
+
+    def test_advance_leaves_anything_else_alone(self, tmp_path: Path) -> None:
+        """Advance changes nothing if any one field differs from what is expected."""
+        held = Position(b"t" * 16, 3, 4, 5, b"e" * 32)
+        others = (
+            Position(b"u" * 16, 3, 4, 5, b"e" * 32),
+            Position(b"t" * 16, 2, 4, 5, b"e" * 32),
+            Position(b"t" * 16, 3, 5, 5, b"e" * 32),
+            Position(b"t" * 16, 3, 4, 4, b"e" * 32),
+            Position(b"t" * 16, 3, 4, 5, b"f" * 32),
+            Position(b"t" * 16, 3, 4, 5, b"e" * 32, erased=True),
+        )
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(1), held)
+            for other in others:
+                returned = anchor.advance(_slot(1), other, _position(9))
+
+                require(returned == held, "advance: expected what the slot holds")
+                require(anchor.get(_slot(1)) == held, "advance: wrote over something unexpected")
+
+    def test_advance_of_an_absent_slot_is_refused(self, tmp_path: Path) -> None:
+        """Advance of a slot that is not there is AnchorUnavailable and makes none."""
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(2), _position(0))
+            refused = _raises(
+                AnchorUnavailable,
+                lambda: anchor.advance(_slot(1), _position(0), _position(1)),
+            )
+
+            require(refused, "advance of an absent slot: expected AnchorUnavailable")
+            require(anchor.get(_slot(1)) is None, "advance of an absent slot made it")
+
+    def test_slots_do_not_touch_each_other(self, tmp_path: Path) -> None:
+        """Slots that differ in a single bit are different slots, and an advance moves only one."""
+        first = _slot(1)
+        slots = [first] + [
+            bytes(byte ^ (bit if index == place else 0) for index, byte in enumerate(first))
+            for place, bit in ((0, 1), (7, 128), (8, 1), (31, 1), (31, 128))
+        ]
+        with self._opened(tmp_path) as anchor:
+            for number, slot in enumerate(slots):
+                anchor.create(slot, _position(number))
+            anchor.advance(slots[2], _position(2), _position(100))
+            found = [anchor.get(slot) for slot in slots]
+
+            expected = [_position(number) for number in (0, 1, 100, 3, 4, 5)]
+            require(found == expected, "get: a slot holds what was written to another")
+
+    def test_many_slots_are_all_kept_and_listed(self, tmp_path: Path) -> None:
+        """Every slot is found and listed once with its newest position, however many there are."""
+        expected: dict[bytes, Position] = {}
+        with self._opened(tmp_path) as anchor:
+            require(not list(anchor.slots()), "slots of an empty anchor: expected none")
+            for number in range(self.many):
+                anchor.create(_slot(number), _position(number))
+                expected[_slot(number)] = _position(number)
+                if number % 3 == 0:
+                    anchor.advance(_slot(number), _position(number), _position(number + 1))
+                    expected[_slot(number)] = _position(number + 1)
+            listed = list(anchor.slots())
+
+            require(len(listed) == len(expected), "slots: expected every slot exactly once")
+            require(dict(listed) == expected, "slots: expected the newest position of every slot")
+            for slot, position in expected.items():
+                require(anchor.get(slot) == position, "get: a slot was lost among many")
+            require(anchor.get(_slot(self.many)) is None, "get among many: expected None")
+
+    def test_one_os_thread_wins_each_step(self, tmp_path: Path) -> None:
+        """Of several OS threads that advance the same position exactly one is told that it did."""
+        with self._opened(tmp_path) as anchor:
+            self._race([anchor] * _OS_THREADS)
+
+    def test_one_os_thread_creates_a_slot(self, tmp_path: Path) -> None:
+        """Of several OS threads that create the same slot all are told the same position."""
+        told: list[list[Position]] = []
+
+        with self._opened(tmp_path) as anchor:
+
+            def make(who: int) -> None:
+                told.append([anchor.create(_slot(step), _position(who)) for step in range(_STEPS)])
+
+            _run_together([partial(make, who) for who in range(_OS_THREADS)])
+            held = [anchor.get(_slot(step)) for step in range(_STEPS)]
+
+        require(len(told) == _OS_THREADS, "create: an OS thread was told nothing")
+        require(all(each == held for each in told), "create: OS threads were told different things")
+
+    def test_reads_are_whole_and_never_go_back(self, tmp_path: Path) -> None:
+        """While a slot advances and others are made, readers see whole positions, never older."""
+        done = threading.Event()
+
+        with self._opened(tmp_path) as anchor:
+            anchor.create(_slot(0), _position(0))
+
+            def write() -> None:
+                try:
+                    for number in range(1, 400):
+                        anchor.advance(_slot(0), _position(number - 1), _position(number))
+                        anchor.create(_slot(number), _position(number))
+                finally:
+                    done.set()
+
+            def read() -> None:
+                newest = 0
+                # Without a pause the readers would keep the writer from running at all.
+                while not done.wait(_PAUSE_S):
+                    found = anchor.get(_slot(0))
+                    require(found is not None, "get: a slot vanished while it was written")
+                    if found is not None:
+                        require(found == _position(found.seq), "get: a mixture of two positions")
+                        require(found.seq >= newest, "get: older than what was returned before")
+                        newest = found.seq
+
+            _run_together([write, read, read])
+
+    def test_two_handles_are_one_anchor(self, tmp_path: Path) -> None:
+        """What is written through one handle is read, compared and listed through another."""
+        self._require_shared()
+        with self._opened(tmp_path) as first, self._opened(tmp_path) as second:
+            first.create(_slot(1), _position(0))
+            seen = second.get(_slot(1))
+            second.advance(_slot(1), _position(0), _position(1))
+            late = first.advance(_slot(1), _position(0), _position(2))
+
+            require(seen == _position(0), "get through another handle: expected what was created")
+            require(late == _position(1), "advance: expected what the other handle wrote")
+            require(first.get(_slot(1)) == _position(1), "get: expected the other handle's write")
+            for number in range(2, self.many):
+                (first, second)[number % 2].create(_slot(number), _position(number))
+            require(dict(first.slots()) == dict(second.slots()), "slots: handles disagree")
+            require(len(dict(first.slots())) == self.many - 1, "slots: expected every slot")
+
+    def test_one_handle_wins_each_step(self, tmp_path: Path) -> None:
+        """The compare and the write are one step over handles as well."""
+        self._require_shared()
+        with self._opened(tmp_path) as first, self._opened(tmp_path) as second:
+            self._race([first, second] * (_OS_THREADS // 2))
+
+    def test_opening_again_finds_everything(self, tmp_path: Path) -> None:
+        """What was written before close is there when the place is opened again."""
+        self._require_shared()
+        with self._opened(tmp_path) as anchor:
+            for number in range(300):
+                anchor.create(_slot(number), _position(number))
+            anchor.advance(_slot(7), _position(7), _position(8))
+            expected = dict(anchor.slots())
+        with self._opened(tmp_path) as anchor:
+            require(dict(anchor.slots()) == expected, "slots: opening again lost something")
+            require(anchor.get(_slot(7)) == _position(8), "get: opening again went back")
+
+    def test_closed_anchor_refuses_every_call(self, tmp_path: Path) -> None:
+        """After close, which may be repeated, every other call is a UsageError."""
+        anchor = self.open(tmp_path)
+        anchor.create(_slot(1), _position(0))
+        anchor.close()
+        anchor.close()
+        calls: dict[str, Callable[[], object]] = {
+            "get": lambda: anchor.get(_slot(1)),
+            "create": lambda: anchor.create(_slot(1), _position(0)),
+            "advance": lambda: anchor.advance(_slot(1), _position(0), _position(1)),
+            "slots": lambda: list(anchor.slots()),
+        }
+        for name, call in calls.items():
+            require(_raises(UsageError, call), f"{name} after close: expected UsageError")
+
+    @contextmanager
+    def _opened(self, place: Path) -> Iterator[Anchor]:
+        anchor = self.open(place)
+        try:
+            yield anchor
+        finally:
+            anchor.close()
+
+    def _require_shared(self) -> None:
+        if not self.shared:
+            raise SkipTest("this anchor has no second handle")
+
+    def _race(self, handles: list[Anchor]) -> None:
+        """Let every handle try every step once it sees it, and count who was told to have won."""
+        handles[0].create(_slot(0), _position(0))
+        won: list[int] = []
+
+        def climb(anchor: Anchor, who: int) -> None:
+            held = anchor.get(_slot(0))
+            while held is not None and held.seq < _STEPS:
+                # The generation says who wrote a step; the store's numbers rise by one.
+                mine = Position(held.thread, 1, who, held.seq + 1, _position(held.seq + 1).entry)
+                found = anchor.advance(_slot(0), held, mine)
+                if found == mine:
+                    won.append(found.seq)
+                held = found
+
+        _run_together([partial(climb, anchor, who) for who, anchor in enumerate(handles)])
+        require(sorted(won) == list(range(1, _STEPS + 1)), "advance: not one winner for each step")
+
+
+def _slot(number: int) -> bytes:
+    return hashlib.sha256(b"slot %d" % number).digest()
+
+
+def _position(number: int) -> Position:
+    """A position whose fields all follow from one number, so that a mixture shows."""
+    entry = hashlib.sha256(b"entry %d" % number).digest()
+    return Position(entry[:16], number % 7, number % 5, number, entry, erased=number % 2 == 1)
+
+
+def _raises(error: type[Exception], call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except error:
+        return True
+    return False
+
+
+def _run_together(calls: list[Callable[[], None]]) -> None:
+    """Run calls in OS threads that start at once; fail with the first failure of any."""
+    failures: list[BaseException] = []
+    start = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], None]) -> None:
+        try:
+            start.wait()
+            call()
+        except BaseException as exc:  # noqa: BLE001 - raised again below, in the test itself
+            failures.append(exc)
+
+    threads = [threading.Thread(target=run, args=(call,), daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_JOIN_S)
+    if failures:
+        raise failures[0]
+    require(not any(thread.is_alive() for thread in threads), "OS threads wait for each other")

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An attacker with a key: entries that are well made in every way but one.
+
+What a test breaks is one rule, never the signature by accident: headers name the right place and
+the right links unless a field is changed, and are signed with real keys.
+"""
+
+import hashlib
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from sealpoint.api._place import StorePlace
+from sealpoint.ledger import (
+    Body,
+    CheckpointBody,
+    Header,
+    Kind,
+    encode_body,
+    link_hash,
+    parse_header,
+    skip_seq,
+)
+from sealpoint.signing import Signer
+from sealpoint.storage import Record
+from tests.attacks.ledger.crime import Scene, entry_rows
+from tests.ledgers import SALT, sealed
+
+__all__ = ["Insider", "key_of", "put", "replace"]
+
+
+def key_of(scene: Scene, identity: str) -> Signer:
+    """The private key of an identity of the scene."""
+    return StorePlace.find(scene.url, **scene.places).files.signer(identity)
+
+
+def put(database: sqlite3.Connection, thread: bytes, seq: int, record: Record) -> None:
+    """Insert a row as it is."""
+    database.execute(
+        "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?)",
+        (thread, seq, record.header, record.seals, record.body, record.payload),
+    )
+
+
+def replace(database: sqlite3.Connection, thread: bytes, seq: int, record: Record) -> None:
+    """Put a row in the place of another."""
+    database.execute("DELETE FROM entries WHERE thread = ? AND seq = ?", (thread, seq))
+    put(database, thread, seq, record)
+
+
+class Insider:
+    """Writes what would be the next entry of a thread, or another in the place of one."""
+
+    def __init__(self, scene: Scene, name: str, *, thread: bytes | None = None) -> None:
+        self.thread = scene.thread_id(name) if thread is None else thread
+        with scene.raw() as database:
+            self.rows = entry_rows(database, self.thread)
+        self.headers = [parse_header(row[0]) for row in self.rows]
+
+    @property
+    def next_seq(self) -> int:
+        """The position after the newest entry."""
+        return len(self.rows)
+
+    def header(self, kind: Kind, body: bytes, signer: Signer, seq: int, **changes: Any) -> Header:
+        """A header for a position, with some fields changed."""
+        before = self.headers[seq - 1]
+        made = Header(
+            store=before.store,
+            epoch=0,
+            ns=before.ns,
+            thread=before.thread,
+            gen=0,
+            seq=seq,
+            prev=link_hash(self.rows[seq - 1][0]).hex(),
+            skip=link_hash(self.rows[skip_seq(seq)][0]).hex(),
+            kind=kind,
+            fence=seq if kind is Kind.RESUME else before.fence,
+            roster=before.roster,
+            at=before.at,
+            by=signer.public.id.raw.hex(),
+            body=hashlib.sha256(body).hexdigest(),
+        )
+        return msgspec.structs.replace(made, **changes)
+
+    def checkpoint(self, signer: Signer, seq: int | None = None, **changes: Any) -> Record:
+        """A checkpoint with a state of the attacker's own, signed by a key."""
+        payload = b"\x81\xa4note\xa6bought"
+        root = hashlib.sha256(payload).hexdigest()
+        body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root))
+        record = self.entry(Kind.CHECKPOINT, body, signer, seq, **changes)
+        return Record(record.header, record.seals, record.body, payload)
+
+    def entry(
+        self, kind: Kind, body: Body | bytes, signer: Signer, seq: int | None = None, **changes: Any
+    ) -> Record:
+        """An entry of any kind, signed by a key; at the next position unless another is named."""
+        data = body if isinstance(body, bytes) else encode_body(body)
+        place = self.next_seq if seq is None else seq
+        return sealed(self.header(kind, data, signer, place, **changes), data, signer)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outside yardstick: `agent-memory-integrity` makes nine edits, and reads refuse them all."""
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from agmi.check import run  # type: ignore[import-untyped] # published without types
+
+from sealpoint.testing.agmi import SqliteAdapter, run_agmi
+
+_CHECK = "import sys; from agmi.check import main; sys.exit(main())"
+
+
+class _RawReader(SqliteAdapter):
+    """Reads what lies in the file and verifies nothing: what a plain saver does."""
+
+    def verify(self) -> bool:
+        """Every checkpoint is there to be read, so all is well."""
+        with closing(self._raw()) as database:
+            rows = database.execute("SELECT header, body FROM entries").fetchall()
+        return all(json.loads(header) and json.loads(body) for header, body in rows)
+
+
+def test_all_nine_edits_are_refused_by_a_read() -> None:
+    """Each edit lands, with the yardstick's own controls, and an ordinary read refuses it."""
+    rows = run(SqliteAdapter())
+
+    assert len(rows) == 9
+    assert {row["verdict"] for row in rows} == {"REJECTED"}, rows
+
+
+def test_each_edit_is_refused_by_the_read_that_needs_what_was_edited() -> None:
+    """The head and its order by load, the middle by history, an older payload by its own load."""
+    found = {row["edit"].split()[0]: (row["read"], row["code"]) for row in run_agmi()}
+
+    assert found == {
+        "T1": ("load(ref)", "edited"),
+        "T2": ("load()", "rolled-back"),
+        "T3": ("history()", "missing"),
+        "T4": ("history()", "misplaced"),
+        "T5": ("load()", "forged"),
+        "T6": ("load()", "misplaced"),
+        "T7": ("load()", "misplaced"),
+        "T8": ("history()", "edited"),
+        "T9": ("load()", "rolled-back"),
+    }
+
+
+def test_a_reader_that_verifies_nothing_accepts_the_edits() -> None:
+    """The control: the same edits on the same file, read as plain rows, are all accepted."""
+    rows = run(_RawReader())
+
+    assert {row["verdict"] for row in rows} == {"ACCEPTED"}, rows
+
+
+def test_the_program_says_so_too(tmp_path: Path) -> None:
+    """Anybody can run `agmi-check --adapter sealpoint.testing.agmi:SqliteAdapter`."""
+    written = tmp_path / "row.json"
+    result = subprocess.run(
+        [
+            *(sys.executable, "-c", _CHECK),
+            *("--adapter", "sealpoint.testing.agmi:SqliteAdapter", "--json", str(written)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("REJECTED") == 9
+    assert len(json.loads(written.read_text())["edits"]) == 9
+
+
+def test_without_the_yardstick_the_adapter_says_how_to_get_it() -> None:
+    """The package is optional; its absence is one sentence with the exact command."""
+    code = "import sys; sys.modules['agmi'] = None; import sealpoint.testing.agmi"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == (
+        "ImportError: sealpoint.testing.agmi needs agmi: pip install agent-memory-integrity"
+    )

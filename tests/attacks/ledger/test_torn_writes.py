@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines 38 and 39: a crash at any moment, and writes of which only a part arrived."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from sealpoint.errors import SealpointError
+from tests.attacks.ledger.crime import Saved, Scene, refused
+
+_CRASH = """
+import os, sys
+import sealpoint
+url, config, state = sys.argv[1:4]
+store = sealpoint.open_store(url, config_dir=config, state_dir=state)
+for number in range(20):
+    ref = store.thread("alpha").save({"number": number}, id=f"crash-{number}")
+    print(ref.seq, flush=True)
+os._exit(9)
+"""
+
+
+def test_what_was_acknowledged_survives_a_crash(scene: Scene) -> None:
+    """A worker ends without closing anything; every save that returned is there."""
+    places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
+    result = subprocess.run(
+        [sys.executable, "-c", _CRASH, scene.url, *places],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    acknowledged = [int(line) for line in result.stdout.split()]
+
+    assert result.returncode == 9, result.stderr
+    assert len(acknowledged) == 20
+    assert scene.path.with_name("agents.db-wal").exists(), "the crash left its log behind"
+    with scene.open() as store:
+        found = list(store.thread("alpha").history())[:20]
+        assert [ref.seq for ref in reversed(found)] == acknowledged
+        scene.truth["alpha"] += [
+            Saved(ref, {"number": number}, None) for number, ref in enumerate(reversed(found))
+        ]
+        scene.save(store, "alpha", {"number": 20}, id="after")
+    assert not refused(scene.read())
+
+
+def _crashed(scene: Scene) -> dict[str, bytes]:
+    """A copy of file and log in the middle of a session: what a crash leaves."""
+    with scene.open() as store:
+        for number in range(4):
+            scene.save(store, "alpha", {"number": number}, id=f"late-{number}")
+        return scene.copy_of_the_store()
+
+
+def test_a_log_cut_anywhere_is_told_or_refused(scene: Scene) -> None:
+    """SQLite keeps whole commits of a torn log; whatever is short of the anchor is refused."""
+    left = _crashed(scene)
+    log = left["agents.db-wal"]
+    anchor = next(scene.places["state_dir"].rglob("anchor.slots"))
+    anchored = anchor.read_bytes()
+    del left["agents.db-shm"]
+    verdicts = set()
+    for cut in range(0, len(log), len(log) // 40):
+        scene.put_back({**left, "agents.db-wal": log[:cut]})
+        anchor.write_bytes(anchored)
+        verdicts.add(bool(refused(scene.read())))
+        flipped = bytearray(log)
+        flipped[cut] ^= 0x55
+        scene.put_back({**left, "agents.db-wal": bytes(flipped)})
+        scene.read()
+
+    assert verdicts == {True}
+    scene.put_back(left)
+    assert not refused(scene.read())
+
+
+def test_half_a_group_of_entries_is_refused_or_taken_up(scene: Scene) -> None:
+    """The entries that a session begins with come as one: a part of them is never a whole."""
+    before = scene.copy_of_the_store()
+    with scene.open() as store:
+        store.thread("alpha").save({"note": "resume and checkpoint"}, id="group")
+    after = scene.copy_of_the_store()
+    scene.put_back(after)
+    scene.commit(lambda db: db.execute("DELETE FROM entries WHERE seq = 8"))
+    found = refused(scene.read())
+
+    assert {error.code for read, error in found.items() if "alpha" in read} == {"rolled-back"}
+    scene.put_back(before)
+    assert refused(scene.read())["load alpha"].code == "rolled-back"
+
+
+def test_a_store_that_the_anchor_is_behind_of_is_taken_up(scene: Scene) -> None:
+    """A power cut may leave the anchor behind: valid descendants are verified and accepted."""
+    anchor = next(scene.places["state_dir"].rglob("anchor.slots"))
+    behind = anchor.read_bytes()
+    with scene.open() as store:
+        for number in range(3):
+            scene.save(store, "alpha", {"number": number}, id=f"ahead-{number}")
+    anchor.write_bytes(behind)
+    assert not refused(scene.read())
+
+    anchor.write_bytes(behind)
+    scene.commit(
+        lambda db: db.execute("UPDATE entries SET seals = x'5b5d' WHERE seq > 6 AND seq < 9")
+    )
+    with scene.open() as store, pytest.raises(SealpointError):
+        store.thread("alpha").load()
+
+
+def test_a_record_cut_short_is_refused(scene: Scene) -> None:
+    """Any column of the newest entry with its end missing."""
+    thread = scene.thread_id("alpha")
+    for column in ("header", "seals", "body", "payload"):
+        copy = scene.copy_of_the_store()
+        sql = (
+            f"UPDATE entries SET {column} = substr({column}, 1, length({column}) / 2) "  # noqa: S608
+            "WHERE thread = ? AND seq = 6"
+        )
+
+        def edit(database: sqlite3.Connection, statement: str = sql) -> None:
+            database.execute(statement, (thread,))
+
+        found = refused(scene.after(edit))
+        scene.put_back(copy)
+        assert found["load alpha"].code == "edited", column
+
+
+def test_a_full_disk_acknowledges_nothing(scene: Scene) -> None:
+    """A save that could not be written whole leaves the thread as it was."""
+    with scene.open() as store:
+        thread = store.thread("alpha")
+        thread.load()
+        limit = scene.path.stat().st_size // 4096 + 2
+        writer = store._checkpoints.core.storage._handles.writer  # type: ignore[attr-defined]
+        writer.set_authorizer(None)
+        writer.execute(f"PRAGMA max_page_count = {limit}")
+        with pytest.raises(SealpointError) as caught:
+            thread.save({"large": os.urandom(1_000_000)})
+        assert caught.value.code == "storage-unavailable"
+    assert not refused(scene.read())

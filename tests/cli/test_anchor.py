@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint anchor`: positions against the store, and adoption."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sealpoint.api import anchor_positions
+from sealpoint.errors import NotTrusted, UnknownThread
+from sealpoint.ledger import STORE_CHAIN
+from tests.cli.machine import Machine
+
+
+@pytest.fixture
+def saved(machine: Machine) -> Machine:
+    """A machine with the threads `a` and `b`."""
+    machine.done("save", "a", stdin="1")
+    machine.done("save", "b", stdin="1")
+    return machine
+
+
+@pytest.fixture
+def newcomer(saved: Machine, other: Machine) -> Machine:
+    """A machine that trusts the store and whose anchor does not know it."""
+    other.done("trust", "import", "-", stdin=saved.run("trust", "export").stdout_bytes)
+    (mine,) = (other.home / "config" / "stores").iterdir()
+    (theirs,) = (saved.home / "config" / "stores").iterdir()
+    shutil.copytree(theirs / "keys", mine / "keys")
+    return other
+
+
+def _standings(machine: Machine, *arguments: str) -> dict[str | None, str]:
+    return {each["name"]: each["standing"] for each in machine.json("anchor", "show", *arguments)}
+
+
+def test_a_store_in_use_is_in_step(saved: Machine) -> None:
+    """The table has the store chain first, then threads by name."""
+    lines = [line.split() for line in saved.done("anchor", "show").splitlines()]
+
+    assert lines == [
+        ["thread", "anchor", "store", "standing"],
+        ["(store", "chain)", "0", "0", "in", "step"],
+        ["a", "2", "2", "in", "step"],
+        ["b", "2", "2", "in", "step"],
+    ]
+
+
+def test_one_thread_can_be_asked_for(saved: Machine) -> None:
+    """The store chain and that thread; a name that nobody knows is an error."""
+    assert _standings(saved, "b") == {None: "in-step", "b": "in-step"}
+    assert saved.refused("anchor", "show", "nobody") == (44, "unknown-thread")
+
+
+def test_a_newer_store_is_ahead_until_somebody_loads(saved: Machine, newcomer: Machine) -> None:
+    """What another machine wrote is not in this anchor yet."""
+    newcomer.done("anchor", "adopt", "--reason", "second machine", "--yes")
+    newcomer.done("save", "a", stdin="2")
+
+    assert _standings(saved)["a"] == "anchor-behind"
+    assert "anchor behind" in saved.done("anchor", "show", "a")
+    saved.done("save", "a", stdin="3")
+    assert _standings(saved)["a"] == "in-step"
+
+
+def test_an_older_store_is_behind(saved: Machine) -> None:
+    """The newest entry of every thread was cut off."""
+    saved.sql("DELETE FROM entries WHERE seq = 2")
+
+    assert _standings(saved) == {None: "in-step", "a": "store-behind", "b": "store-behind"}
+    assert "STORE BEHIND" in saved.done("anchor", "show")
+
+
+def test_a_thread_that_is_gone_is_missing(saved: Machine) -> None:
+    """Its name is known only to whoever asks for it by name."""
+    saved.sql("DELETE FROM entries WHERE thread != ?", [STORE_CHAIN])
+    found = saved.json("anchor", "show")
+
+    assert [each["name"] for each in found] == [None, None, None]
+    assert {each["standing"] for each in found[1:]} == {"missing"}
+    assert found[1]["thread"][:12] in saved.done("anchor", "show")
+    assert _standings(saved, "a") == {None: "in-step", "a": "missing"}
+
+
+def test_another_entry_at_the_anchored_position_is_a_fork(saved: Machine) -> None:
+    """The hash is compared, not the number alone."""
+    saved.sql("UPDATE entries SET header = CAST(header || x'20' AS BLOB) WHERE seq = 2")
+
+    assert set(_standings(saved).values()) == {"in-step", "forked"}
+
+
+def test_what_cannot_be_read_is_named_by_its_id(saved: Machine) -> None:
+    """A damaged genesis hides the name and nothing else."""
+    saved.sql("UPDATE entries SET body = x'00' WHERE seq = 0 AND thread != ?", [STORE_CHAIN])
+    found = saved.json("anchor", "show")
+
+    assert [each["name"] for each in found] == [None, None, None]
+    assert all(each["thread"] for each in found)
+    assert saved.run("anchor", "show").exit_code == 0
+
+
+def test_threads_of_other_namespaces_are_left_out(saved: Machine) -> None:
+    """They are neither listed nor taken for missing."""
+    saved.done("save", "c", "--namespace", "billing", stdin="1")
+
+    assert set(_standings(saved)) == {None, "a", "b"}
+    assert set(_standings(saved, "--namespace", "billing")) == {None, "c"}
+
+
+def test_adoption_teaches_a_new_anchor(newcomer: Machine) -> None:
+    """Before it nothing is read; a dry run shows what it would do; then all is in step."""
+    assert newcomer.refused("load", "a") == (37, "unanchored")
+    assert set(_standings(newcomer).values()) == {"unanchored"}
+    dry = newcomer.done("anchor", "adopt", "--reason", "new machine", "--dry-run")
+    assert dry.splitlines() == [
+        "To be believed from now on as the newest copy:",
+        "  the store chain",
+        "  thread a",
+        "  thread b",
+        "",
+        "Nothing was adopted: this was a dry run.",
+    ]
+    assert newcomer.refused("load", "a") == (37, "unanchored")
+    document = newcomer.json("anchor", "adopt", "a", "--reason", "new machine", "--yes")
+    assert document == {
+        "store_chain": True,
+        "threads": ["a"],
+        "adopted": True,
+        "reason": "new machine",
+    }
+    assert newcomer.json("load", "a") == 1
+    assert newcomer.refused("load", "b") == (37, "unanchored")
+    assert "Adopted" in newcomer.done("anchor", "adopt", "--reason", "the rest", "--yes")
+    assert newcomer.json("load", "b") == 1
+    assert "Nothing to adopt" in newcomer.done("anchor", "adopt", "--reason", "again", "--yes")
+    assert newcomer.json("verify")["ok"] is True
+
+
+def test_adoption_without_a_terminal_needs_yes(newcomer: Machine) -> None:
+    """Nobody is there to ask, so nothing is done."""
+    assert newcomer.refused("anchor", "adopt", "--reason", "x") == (2, "usage")
+    assert set(_standings(newcomer).values()) == {"unanchored"}
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
+def test_adoption_asks_at_a_terminal(newcomer: Machine, answer: str, status: int) -> None:
+    """What would be adopted is shown before the question; no answer is no."""
+    pytest.importorskip("pty")
+    found, printed = newcomer.at_a_terminal("anchor", "adopt", "--reason", "x", answer=answer)
+
+    assert found == status
+    assert printed.index("thread a") < printed.index("newest copy there is")
+    assert newcomer.run("load", "a").exit_code == (0 if status == 0 else 37)
+
+
+def test_adoption_of_a_thread_that_is_known_or_unknown_is_refused(newcomer: Machine) -> None:
+    """Only what the store has and the anchor has not can be adopted."""
+    newcomer.done("anchor", "adopt", "a", "--reason", "x", "--yes")
+
+    for name in ("a", "nobody"):
+        assert newcomer.refused("anchor", "adopt", name, "--reason", "x", "--yes") == (
+            44,
+            "unknown-thread",
+        )
+
+
+def test_adoption_needs_an_operator_and_a_reason(newcomer: Machine) -> None:
+    """A worker may not do it, and an empty reason is none."""
+    adopt = ("anchor", "adopt", "--yes")
+
+    assert newcomer.refused(*adopt, "--reason", "x", "--identity", "worker") == (39, "not-trusted")
+    assert newcomer.refused(*adopt, "--reason", " ") == (2, "usage")
+    assert newcomer.run(*adopt).exit_code == 2
+
+
+def test_a_damaged_thread_is_not_adopted(newcomer: Machine) -> None:
+    """Every entry is verified from the first on before its thread is believed."""
+    newcomer.sql(
+        "UPDATE entries SET header = CAST(replace(header, 'checkpoint', 'resume') AS BLOB) "
+        "WHERE seq = 2 AND thread = "
+        "(SELECT min(thread) FROM entries WHERE thread != ?)",
+        [STORE_CHAIN],
+    )
+    result = newcomer.run("anchor", "adopt", "--reason", "x", "--yes")
+
+    assert result.exit_code == 33
+    assert "[forged]" in result.stderr
+    assert "unanchored" in _standings(newcomer).values()
+    assert newcomer.run("verify").exit_code == 30
+
+
+def test_positions_are_an_api_as_well(saved: Machine, tmp_path: Path) -> None:
+    """The function refuses what it cannot know about."""
+    config, state = saved.home / "config", saved.home / "state"
+    found = anchor_positions(saved.url, config_dir=config, state_dir=state)
+
+    assert [each.name for each in found] == [None, "a", "b"]
+    with pytest.raises(UnknownThread):
+        anchor_positions(saved.url, threads=["a", "nobody"], config_dir=config, state_dir=state)
+    with pytest.raises(NotTrusted):
+        anchor_positions(saved.url, config_dir=tmp_path / "none", state_dir=tmp_path / "none2")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint threads`: the names, and whether they are all."""
+
+from sealpoint.ledger import STORE_CHAIN
+from tests.cli.machine import Machine
+
+
+def test_an_empty_store_has_a_complete_list(machine: Machine) -> None:
+    """No thread is an answer, too."""
+    assert machine.done("threads") == (
+        "0 threads in namespace 'default'; complete: the anchor knows no others.\n"
+    )
+
+
+def test_names_are_listed_in_order(machine: Machine) -> None:
+    """One name a line, and as JSON."""
+    for name in ("b", "a", "ü-7"):
+        machine.done("save", name, stdin="1")
+
+    assert machine.done("threads").splitlines() == [
+        "thread",
+        "a",
+        "b",
+        "ü-7",
+        "",
+        "3 threads in namespace 'default'; complete: the anchor knows no others.",
+    ]
+    assert machine.json("threads") == {
+        "namespace": "default",
+        "threads": ["a", "b", "ü-7"],
+        "complete": True,
+    }
+
+
+def test_a_namespace_has_its_own_threads(machine: Machine) -> None:
+    """`--namespace` chooses whose threads are meant, for saving and for listing."""
+    machine.done("save", "a", "--namespace", "billing", stdin="1")
+
+    assert machine.json("threads")["threads"] == []
+    assert machine.json("threads", "--namespace", "billing")["threads"] == ["a"]
+    assert machine.refused("load", "a") == (44, "unknown-thread")
+
+
+def test_a_deleted_thread_makes_the_list_not_provable(machine: Machine) -> None:
+    """The list says so, and still ends with 0."""
+    machine.done("save", "a", stdin="1")
+    machine.done("save", "b", stdin="1")
+    machine.sql("DELETE FROM entries WHERE thread = (SELECT max(thread) FROM entries)")
+    printed = machine.done("threads")
+    document = machine.json("threads")
+
+    assert "not provable" in printed
+    assert "sealpoint anchor show" in printed
+    assert document["complete"] is False
+    assert len(document["threads"]) == 1
+    assert machine.sql("SELECT count(*) FROM entries WHERE thread = ?", [STORE_CHAIN]) == [(1,)]
+
+
+def test_a_planted_thread_is_not_listed(machine: Machine) -> None:
+    """A copy of a thread under another id is no thread."""
+    machine.done("save", "a", stdin="1")
+    machine.sql(
+        "INSERT INTO entries (thread, seq, header, seals, body) "
+        "SELECT x'00112233445566778899aabbccddeeff', seq, header, seals, body FROM entries "
+        "WHERE thread != ?",
+        [STORE_CHAIN],
+    )
+
+    assert machine.json("threads")["threads"] == ["a"]

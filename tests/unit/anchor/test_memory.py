@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference anchor refuses calls that no anchor could keep."""
+
+import pytest
+from msgspec.structs import replace
+
+from sealpoint.anchor import Position
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.errors import UsageError
+from tests.unit.anchor.places import position, slot
+
+
+@pytest.mark.parametrize("wrong", [b"", b"x" * 31, b"x" * 33, bytes(32)])
+def test_what_is_no_slot_is_refused(wrong: bytes) -> None:
+    """A slot of another length, or of zeros only, is a UsageError in every call."""
+    anchor = MemoryAnchor()
+
+    with pytest.raises(UsageError, match="anchor slot"):
+        anchor.get(wrong)
+    with pytest.raises(UsageError, match="anchor slot"):
+        anchor.create(wrong, position(0))
+    with pytest.raises(UsageError, match="anchor slot"):
+        anchor.advance(wrong, position(0), position(1))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        replace(position(0), thread=b"x" * 15),
+        replace(position(0), entry=b"x" * 33),
+        replace(position(0), epoch=-1),
+        replace(position(0), epoch=2**32),
+        replace(position(0), gen=-1),
+        replace(position(0), gen=2**32),
+        replace(position(0), seq=-2),
+        replace(position(0), seq=2**63),
+    ],
+)
+def test_what_is_no_position_is_refused(wrong: Position) -> None:
+    """A field of another length or outside its range is a UsageError, and nothing is kept."""
+    anchor = MemoryAnchor()
+    anchor.create(slot(1), position(0))
+
+    with pytest.raises(UsageError, match="anchor position"):
+        anchor.create(slot(2), wrong)
+    with pytest.raises(UsageError, match="anchor position"):
+        anchor.advance(slot(1), position(0), wrong)
+    with pytest.raises(UsageError, match="anchor position"):
+        anchor.advance(slot(1), wrong, position(1))
+    assert dict(anchor.slots()) == {slot(1): position(0)}
+
+
+def test_listing_is_of_one_moment() -> None:
+    """A slot that is made while the listing is read does not disturb it."""
+    anchor = MemoryAnchor()
+    anchor.create(slot(1), position(0))
+    listing = anchor.slots()
+    anchor.create(slot(2), position(0))
+
+    assert list(listing) == [(slot(1), position(0))]

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Full verification: a clean store is clean, and every kind of damage has its finding."""
+
+import json
+import os
+import tracemalloc
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from sealpoint.audit import Finding, Progress, Report
+from sealpoint.audit import _verify as verify_module
+from sealpoint.errors import RolledBack
+from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.signing import Signer
+from sealpoint.storage import Record
+from tests.ledgers import identity, key, sealed
+from tests.unit.store.simulator import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Three threads of 10, 10 and 3 entries beside a store chain of one."""
+    made = World()
+    store = made.open()
+    for name in ("good", "bad"):
+        for number in range(8):
+            state = {"n": number, "long": [f"message {name} {n} {'x' * 60}" for n in range(60)]}
+            store.thread(name).save(state, world={"tools": [name]}, metadata={"n": number})
+    store.thread("short").save(1)
+    yield made
+    made.close()
+
+
+_ENTRIES = 1 + 10 + 10 + 3
+
+
+def _only(report: Report, world: World) -> Finding:
+    """The one finding, which is about the bad thread."""
+    assert len(report.findings) == 1, report.findings
+    assert report.findings[0].thread == world.thread_id("bad").hex()
+    return report.findings[0]
+
+
+def test_a_clean_store_is_clean(world: World) -> None:
+    """Everything is counted once, and nothing is found."""
+    report = world.open().verify()
+
+    assert report == Report(ok=True, entries=_ENTRIES, findings=())
+    assert report.as_dict() == {"ok": True, "entries": _ENTRIES, "findings": []}
+
+
+def test_verification_writes_nothing(world: World) -> None:
+    """Neither store nor anchor changes, even where the anchor is behind."""
+    position = world.position("bad")
+    assert position is not None
+    behind = type(position)(position.thread, 0, 0, -1, bytes(32))
+    world.anchored.advance(world.slot("bad"), position, behind)
+    store = world.open()
+    before = store.anchor.writes
+
+    assert store.verify().ok
+    assert (store.anchor.writes, store.storage.offered) == (before, [])
+    assert world.position("bad") == behind
+
+
+def _set(world: World, seq: int, **changes: Any) -> None:
+    record = world.record("bad", seq)
+    world.put(world.thread_id("bad"), seq, msgspec.structs.replace(record, **changes))
+
+
+def _resigned(world: World, seq: int, signer: Signer, **changes: Any) -> None:
+    record = world.record("bad", seq)
+    by = signer.public.id.raw.hex()
+    header = msgspec.structs.replace(parse_header(record.header), by=by, **changes)
+    world.put(world.thread_id("bad"), seq, sealed(header, record.body, signer))
+
+
+def _flipped(data: bytes | None) -> bytes:
+    assert data is not None
+    return data[:9] + bytes([data[9] ^ 1]) + data[10:]
+
+
+def _cut(world: World, first: int) -> None:
+    for seq in range(first, 10):
+        world.put(world.thread_id("bad"), seq, None)
+
+
+def _first_blob(world: World, blob: bytes | None) -> None:
+    name = next(iter(world.blobs("bad")))
+    world.put_blob("bad", name, blob)
+
+
+_DAMAGE: dict[str, tuple[Callable[[World], object], str, int]] = {
+    "an edited header": (lambda w: _set(w, 4, header=_flipped(w.record("bad", 4).header)), "?", 4),
+    "another spelling": (
+        lambda w: _set(w, 4, header=w.record("bad", 4).header + b" "),
+        "edited",
+        4,
+    ),
+    "an edited body": (lambda w: _set(w, 4, body=_flipped(w.record("bad", 4).body)), "edited", 4),
+    "a body of another entry": (lambda w: _set(w, 4, body=w.record("bad", 5).body), "edited", 4),
+    "edited seals": (lambda w: _set(w, 4, seals=b"[]"), "edited", 0),
+    "seals of another entry": (
+        lambda w: _set(w, 4, seals=w.record("bad", 5).seals),
+        "forged",
+        0,
+    ),
+    "an entry of another thread": (
+        lambda w: w.put(w.thread_id("bad"), 4, w.record("good", 4)),
+        "misplaced",
+        0,
+    ),
+    "an entry twice": (
+        lambda w: w.put(w.thread_id("bad"), 5, w.record("bad", 4)),
+        "misplaced",
+        0,
+    ),
+    "a hole": (lambda w: w.put(w.thread_id("bad"), 4, None), "missing", 0),
+    "no genesis": (lambda w: w.put(w.thread_id("bad"), 0, None), "missing", 0),
+    "an edited genesis": (lambda w: _set(w, 0, header=b"{}"), "edited", 0),
+    "a shortened thread": (lambda w: _cut(w, 9), "rolled-back", 9),
+    "a dropped thread": (lambda w: _cut(w, 0), "rolled-back", 0),
+    "an unknown thread": (lambda w: w.forget("bad"), "unanchored", 10),
+    "a key of another role": (
+        lambda w: _resigned(w, 4, key("operator")),
+        "not-trusted",
+        0,
+    ),
+    "a stranger's key": (lambda w: _resigned(w, 4, key("stranger")), "not-trusted", 0),
+    "a fence that is none": (lambda w: _resigned(w, 4, key("worker"), fence=0), "not-trusted", 4),
+    "another genuine entry": (
+        lambda w: _resigned(w, 9, key("worker"), at=datetime(2026, 1, 2, 3, 9, tzinfo=UTC)),
+        "forked",
+        10,
+    ),
+    "a missing blob": (lambda w: _first_blob(w, None), "missing", 2),
+    "an edited blob": (lambda w: _first_blob(w, b"evil"), "edited", 2),
+    "a swollen blob": (lambda w: _first_blob(w, bytes((16 << 20) + 1)), "edited", 2),
+}
+
+
+@pytest.mark.parametrize(("damage", "code", "entries"), _DAMAGE.values(), ids=_DAMAGE)
+def test_damage_is_found_and_the_rest_still_verifies(
+    world: World, damage: Callable[[World], object], code: str, entries: int
+) -> None:
+    """The finding has the code of what a reader would get; other threads are verified as ever."""
+    store = world.open()
+    bad = world.thread_id("bad").hex()
+    damage(world)
+    report = store.verify()
+    found = report.findings
+
+    assert not report.ok
+    assert [finding.thread for finding in found] == [bad]
+    assert found[0].refuses
+    assert found[0].code == code or (code == "?" and found[0].code in {"edited", "forged"})
+    good = _ENTRIES - 10
+    assert good <= report.entries <= good + 10
+    assert report.entries <= good + max(entries, 10)
+
+
+def test_a_payload_beside_an_entry_is_checked(world: World) -> None:
+    """A small root blob that lies with its entry is proven like any other."""
+    thread = world.thread_id("short")
+    record = world.record("short", 2)
+    assert record.payload is not None
+    codes = []
+    for payload in (None, record.payload + b"x", b""):
+        world.put(thread, 2, msgspec.structs.replace(record, payload=payload))
+        codes += [finding.code for finding in world.open().verify().findings]
+
+    assert codes == ["missing", "edited", "edited"]
+
+
+def test_a_missing_body_is_found(world: World) -> None:
+    """This version records no erasure, so a body that is gone was taken away."""
+    _set(world, 4, body=None)
+    report = world.open().verify()
+
+    assert not report.ok
+    assert _only(report, world).thread == world.thread_id("bad").hex()
+
+
+def test_a_planted_copy_is_found(world: World) -> None:
+    """Genuine entries under another id are misplaced; the original is not blamed."""
+    for seq in range(10):
+        world.put(b"x" * 16, seq, world.record("good", seq))
+    report = world.open().verify()
+
+    assert [(finding.code, finding.thread) for finding in report.findings] == [
+        ("misplaced", (b"x" * 16).hex())
+    ]
+    assert report.entries == _ENTRIES
+
+
+def test_every_damaged_thread_has_its_finding(world: World) -> None:
+    """One bad thread does not hide another."""
+    for name in ("good", "bad", "short"):
+        world.put(world.thread_id(name), 1, None)
+    report = world.open().verify()
+
+    assert sorted(finding.thread for finding in report.findings) == sorted(
+        world.thread_id(name).hex() for name in ("good", "bad", "short")
+    )
+    assert {finding.code for finding in report.findings} == {"missing"}
+
+
+def test_a_damaged_store_chain_is_no_finding_but_an_error(world: World) -> None:
+    """Without the roster nothing can be judged."""
+    world.enrol(identity("second"))
+    store = world.open()
+    world.put(STORE_CHAIN, 1, None)
+
+    with pytest.raises(RolledBack):
+        world.open()
+    record = world.memory._records[STORE_CHAIN][0]
+    world.put(STORE_CHAIN, 0, Record(record.header, record.seals, b""))
+    assert store.core.trust().seq == 1
+
+
+def test_threads_of_all_namespaces_are_verified(world: World) -> None:
+    """An audit is of the store, whatever namespace it is opened for."""
+    world.open(namespace="billing").thread("bill").save(1)
+
+    assert world.open().verify().entries == _ENTRIES + 3
+    assert world.open(namespace="elsewhere").verify().entries == _ENTRIES + 3
+    world.put(world.thread_id("bill", "billing"), 2, None)
+    assert [finding.code for finding in world.open().verify().findings] == ["rolled-back"]
+
+
+def test_reserved_and_erased_slots_are_no_findings(world: World) -> None:
+    """A name that was only reserved, and a thread that was erased on purpose, miss nothing."""
+    store = world.open()
+    store.storage.fail(KeyboardInterrupt(), after=False)
+    with pytest.raises(KeyboardInterrupt):
+        store.thread("begun").save(1)
+    position = world.position("short")
+    assert position is not None
+    erased = type(position)(position.thread, 0, 0, 2, position.entry, erased=True)
+    world.anchored.advance(world.slot("short"), position, erased)
+    for seq in range(3):
+        world.put(position.thread, seq, None)
+
+    assert store.verify().ok
+
+
+def test_a_thread_made_during_the_verification_is_no_finding(world: World) -> None:
+    """A store in use verifies: what comes into being meanwhile is neither lost nor unknown."""
+    store, writer = world.open(), world.open()
+    made = iter(range(100))
+
+    def meanwhile(_progress: Progress | None = None) -> None:
+        writer.thread(f"new {next(made)}").save(1)
+        writer.thread("good").save(next(made))
+
+    store.anchor.listing.before = meanwhile
+    store.storage.listing.before = meanwhile
+    report = store.verify(meanwhile)
+
+    assert report.findings == ()
+    assert report.ok
+
+
+def test_progress_is_told(world: World) -> None:
+    """It begins below the end, never goes back, and ends with everything."""
+    seen: list[Progress] = []
+    report = world.open().verify(seen.append)
+
+    assert [each.threads for each in seen] == sorted(each.threads for each in seen)
+    assert [each.entries for each in seen] == sorted(each.entries for each in seen)
+    assert {each.threads_total for each in seen} == {3}
+    assert seen[0].threads < 3
+    assert seen[-1] == Progress(threads=3, threads_total=3, entries=report.entries)
+    assert len(seen) >= 4
+
+
+def test_time_that_runs_backwards_is_worth_a_look(world: World) -> None:
+    """It refuses nothing, and the report stays good."""
+    position = world.position("bad")
+    assert position is not None
+    old = datetime(2001, 1, 1, tzinfo=UTC)
+    _resigned(world, 9, key("worker"), at=old)
+    changed = world.record("bad", 9)
+    moved = type(position)(position.thread, 0, 0, 8, link_hash(world.record("bad", 8).header))
+    world.anchored.advance(world.slot("bad"), position, moved)
+    report = world.open().verify()
+    finding = _only(report, world)
+
+    assert report.ok
+    assert report.entries == _ENTRIES
+    assert (finding.code, finding.refuses) == ("time", False)
+    assert "entry 9" in finding.message
+    assert "2001-01-01" in finding.message
+    assert parse_header(changed.header).at == old
+    assert finding.as_dict()["refuses"] is False
+
+
+def test_time_far_ahead_is_worth_a_look(world: World) -> None:
+    """An entry more than a day in the future is told; one within the day is not."""
+    genuine = world.clock
+    world.clock = genuine + timedelta(hours=23)
+    world.open().thread("short").save(2)
+    world.clock = genuine
+    assert world.open().verify().findings == ()
+    world.clock = genuine + timedelta(days=30)
+    world.open().thread("short").save(3)
+    world.clock = genuine
+    report = world.open().verify()
+
+    assert report.ok
+    assert [finding.code for finding in report.findings] == ["time", "time"]
+    assert "far in the future" in report.findings[0].message
+
+
+def test_a_report_is_json(world: World) -> None:
+    """What the command line prints can be read back."""
+    world.put(world.thread_id("bad"), 4, None)
+    report = world.open().verify()
+    read = json.loads(json.dumps(report.as_dict()))
+
+    assert read["ok"] is False
+    assert read["findings"][0]["code"] == "missing"
+    assert list(read["findings"][0]) == ["code", "thread", "name", "message", "refuses"]
+    assert read["findings"][0]["name"] == "bad"
+
+
+def test_no_finding_quotes_a_payload(world: World) -> None:
+    """A finding names places and digests, whatever was found there."""
+    _set(world, 4, body=b'{"secret":"stolen payload"}')
+    _first_blob(world, b"stolen payload")
+
+    assert "stolen" not in json.dumps(world.open().verify().as_dict())
+
+
+def _peak(entries: int) -> int:
+    world = World()
+    thread = world.open().thread("t")
+    for number in range(entries - 2):
+        thread.save(number)
+    store = world.open(None, read_only=True)
+    store.storage.notes_reads = False
+    tracemalloc.start()
+    try:
+        report = store.verify()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    world.close()
+
+    assert report.entries == entries + 1
+    return peak
+
+
+def test_memory_does_not_follow_the_length_of_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times the entries take no more memory, once there are more than fit into the batches."""
+    monkeypatch.setattr(verify_module, "_BATCH", 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    _peak(20)
+    short, long = _peak(200), _peak(2000)
+
+    # An entry takes more than 1,000 bytes once it is parsed; the interpreter itself may keep up
+    # to 2,000 freed tuples of each size.
+    assert long < short + 300_000

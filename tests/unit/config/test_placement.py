@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store never lies where its keys or its anchor lie, however its place is spelt."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sealpoint.config import StoreFiles, StoreUrl
+from sealpoint.errors import StoreMisplaced
+from tests.unit.config.samples import settings
+
+
+def _at(base: Path, path: str) -> StoreFiles:
+    return StoreFiles(settings(base), StoreUrl.parse(f"sqlite:///{base}/{path}"))
+
+
+def test_a_store_beside_the_directories_is_well_placed(tmp_path: Path) -> None:
+    """Before anything exists and afterwards."""
+    files = _at(tmp_path, "data/store.db")
+    files.check_placement()
+    files.ensure_secret(os.urandom)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "store.db").touch()
+    files.check_placement()
+
+
+def test_a_store_in_memory_has_no_place(tmp_path: Path) -> None:
+    """There is nothing to misplace."""
+    StoreFiles(settings(tmp_path), StoreUrl.parse("memory:")).check_placement()
+
+
+@pytest.mark.parametrize("made", [(), ("config", "state", "data")], ids=["absent", "made"])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("config/store.db", "configuration"),
+        ("config/stores/a/store.db", "configuration"),
+        ("config", "configuration"),
+        ("state/store.db", "state"),
+        ("state/anchors/a/b/store.db", "state"),
+        ("data/../state/store.db", "state"),
+    ],
+)
+def test_a_store_among_keys_or_anchors_is_misplaced(
+    tmp_path: Path, path: str, kind: str, made: tuple[str, ...]
+) -> None:
+    """Whether or not the directories exist yet."""
+    for name in made:
+        (tmp_path / name).mkdir()
+    files = _at(tmp_path, path)
+
+    with pytest.raises(StoreMisplaced, match=f"outside the {kind} directory"):
+        files.check_placement()
+
+
+def test_links_do_not_hide_a_misplaced_store(tmp_path: Path) -> None:
+    """A link to the directory, from the directory, of the store itself, or one that dangles."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "config").symlink_to("real")
+    (tmp_path / "way").symlink_to("config")
+    (tmp_path / "file.db").symlink_to("real/file.db")
+    (tmp_path / "real" / "out.db").symlink_to(tmp_path / "outside.db")
+    (tmp_path / "soon").symlink_to("state")
+
+    for path in (
+        *("real/store.db", "config/store.db", "way/store.db", "way/new/store.db"),
+        *("file.db", "real/out.db", "soon/store.db"),
+    ):
+        files = _at(tmp_path, path)
+        with pytest.raises(StoreMisplaced):
+            files.check_placement()
+    _at(tmp_path, "real2/store.db").check_placement()
+
+
+def test_two_names_of_one_directory_do_not_hide_a_misplaced_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where case does not count, other letters are the same directory."""
+    (tmp_path / "config").mkdir()
+    files = _at(tmp_path, "CONFIG/new/store.db")
+    true_stat = os.stat
+
+    def without_case(path: Path | str, *, follow_symlinks: bool = True) -> os.stat_result:
+        return true_stat(str(path).replace("CONFIG", "config"), follow_symlinks=follow_symlinks)
+
+    files.check_placement()
+    monkeypatch.setattr(os, "stat", without_case)
+
+    with pytest.raises(StoreMisplaced):
+        files.check_placement()

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A body is read only if it is the one that its header names, in its one spelling."""
+
+import hashlib
+import json
+
+import msgspec
+import pytest
+
+from sealpoint.errors import Edited
+from sealpoint.ledger import (
+    AdoptBody,
+    Body,
+    CheckpointBody,
+    GenesisBody,
+    Kind,
+    ResumeBody,
+    RosterBody,
+    encode_body,
+    parse_body,
+)
+from sealpoint.limits import BODY_BYTES_MAX
+from tests.ledgers import SALT, identity, roster
+
+_DIGEST = "ab" * 32
+_BODIES: dict[Kind, Body] = {
+    Kind.GENESIS: GenesisBody(salt=SALT, name="Rechnung №7 \U0001f4c4", owner="worker"),
+    Kind.RESUME: ResumeBody(salt=SALT, owner="worker", basis=4, reason="again"),
+    Kind.CHECKPOINT: CheckpointBody(
+        salt=SALT,
+        id="c1",
+        root=_DIGEST,
+        fresh=(_DIGEST,),
+        fresh_list=_DIGEST,
+        parent="c0",
+        metadata={"step": 1, "nested": {"list": [1.5, None, True, "ü"]}},
+        world=_DIGEST,
+    ),
+    Kind.ADOPT: AdoptBody(salt=SALT, reason="moved"),
+    Kind.ROSTER: RosterBody(salt=SALT, roster=roster(identity("worker")), reason="init"),
+}
+_every_body = pytest.mark.parametrize(("kind", "body"), _BODIES.items(), ids=list(_BODIES))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _parse(kind: Kind, data: bytes) -> Body:
+    """Parse as if the header named exactly these bytes."""
+    body: Body = parse_body(kind, _digest(data), data)
+    return body
+
+
+@_every_body
+def test_what_is_written_is_read_back(kind: Kind, body: Body) -> None:
+    """Every kind of body is a round trip, and its salt comes first."""
+    data = encode_body(body)
+
+    assert _parse(kind, data) == body
+    assert next(iter(json.loads(data))) == "salt"
+
+
+def test_defaults_are_not_written() -> None:
+    """A body keeps its bytes when a later version adds a field with a default."""
+    plain = encode_body(CheckpointBody(salt=SALT, id="c1", root=_DIGEST))
+
+    assert list(json.loads(plain)) == ["salt", "id", "root"]
+    assert _parse(Kind.CHECKPOINT, plain) == CheckpointBody(salt=SALT, id="c1", root=_DIGEST)
+
+
+@_every_body
+def test_another_body_than_the_header_names_is_refused(kind: Kind, body: Body) -> None:
+    """Every single changed byte makes another digest."""
+    data = encode_body(body)
+
+    for place in range(len(data)):
+        changed = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        with pytest.raises(Edited, match="expected the one with digest"):
+            parse_body(kind, _digest(data), changed)
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"null"])
+def test_an_erased_body_is_no_body(data: bytes) -> None:
+    """Nothing in the place of a body is refused, with its own digest and with the right one."""
+    with pytest.raises(Edited):
+        parse_body(Kind.GENESIS, _digest(b"the body"), data)
+    with pytest.raises(Edited, match="expected the fields of a genesis"):
+        _parse(Kind.GENESIS, data)
+
+
+@_every_body
+def test_an_unknown_field_is_refused(kind: Kind, body: Body) -> None:
+    """A field that this version does not know may mean something: it is not skipped."""
+    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+        _parse(kind, encode_body(body)[:-1] + b',"note":1}')
+
+
+@_every_body
+def test_another_spelling_is_refused(kind: Kind, body: Body) -> None:
+    """Spaces, escapes, duplicates, order and written defaults make another body."""
+    data = encode_body(body)
+    fields = json.loads(data)
+    first = next(iter(fields))
+    spellings = [
+        b" " + data,
+        data + b"\n",
+        data.replace(b'":', b'": ', 1),
+        data.replace(b'"salt"', b'"s\\u0061lt"'),
+        data[:-1] + b',"salt":"%s"}' % SALT.encode(),
+        json.dumps(dict(reversed(fields.items())), separators=(",", ":")).encode(),
+    ]
+
+    assert first == "salt"
+    for spelling in spellings:
+        with pytest.raises(Edited, match="one spelling"):
+            _parse(kind, spelling)
+
+
+def test_a_written_default_is_another_spelling() -> None:
+    """There is one way to say that a checkpoint has no parent."""
+    data = encode_body(CheckpointBody(salt=SALT, id="c1", root=_DIGEST))
+
+    for more in (b',"parent":null}', b',"fresh":[]}', b',"metadata":null}'):
+        with pytest.raises(Edited, match="one spelling"):
+            _parse(Kind.CHECKPOINT, data[:-1] + more)
+
+
+@pytest.mark.parametrize("number", ["1.0e0", "-0", "1e3", "0.10", "NaN", "1e999"])
+def test_a_number_of_metadata_has_one_spelling(number: str) -> None:
+    """Numbers in metadata are held to their one spelling too."""
+    body = CheckpointBody(salt=SALT, id="c1", root=_DIGEST, metadata={"n": 7})
+    data = encode_body(body).replace(b":7}", f":{number}}}".encode())
+
+    with pytest.raises(Edited):
+        _parse(Kind.CHECKPOINT, data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"[" * 100_000, b'{"salt":' * 2000, b"\xff", b'{"salt":"' + b"9" * 100],
+    ids=["deep lists", "deep objects", "no UTF-8", "cut off"],
+)
+def test_other_bytes_are_no_body(data: bytes) -> None:
+    """Whatever else was sealed in the place of a body is refused as one."""
+    with pytest.raises(Edited, match="expected the fields"):
+        _parse(Kind.CHECKPOINT, data)
+
+
+@pytest.mark.parametrize("kind", sorted(set(Kind) - set(_BODIES)))
+def test_a_kind_that_is_not_judged_has_no_body(kind: Kind) -> None:
+    """No body of a reserved kind is read, whatever it says."""
+    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+        _parse(kind, encode_body(Body(salt=SALT)))
+
+
+def test_a_body_of_another_kind_is_refused() -> None:
+    """The kind in the header decides what the body must be."""
+    with pytest.raises(Edited, match="expected the fields of a genesis"):
+        _parse(Kind.GENESIS, encode_body(_BODIES[Kind.RESUME]))
+
+
+def test_a_body_has_a_bound() -> None:
+    """The longest body is read; one byte more is refused before it is hashed or parsed."""
+    body = CheckpointBody(salt=SALT, id="c1", root=_DIGEST, metadata={"x": ""})
+    spare = BODY_BYTES_MAX - len(encode_body(body))
+    longest = encode_body(msgspec.structs.replace(body, metadata={"x": "y" * spare}))
+
+    assert len(longest) == BODY_BYTES_MAX
+    assert encode_body(_parse(Kind.CHECKPOINT, longest)) == longest
+    with pytest.raises(Edited, match="at most 1048576 bytes, found 1048577"):
+        _parse(Kind.CHECKPOINT, longest + b" ")
+
+
+@pytest.mark.parametrize("field", ["root", "fresh", "fresh_list", "world"])
+@pytest.mark.parametrize(
+    "name",
+    ["", "ab", "AB" * 32, "ab" * 31, "ab" * 33, "zz" * 32, "ab " * 21 + "a", "../" * 21 + "x"],
+    ids=["none", "short", "capitals", "31 bytes", "33 bytes", "no digits", "spaces", "a path"],
+)
+def test_blobs_are_named_by_digests_alone(field: str, name: str) -> None:
+    """Even what its owner signed is refused if it names a blob by anything else."""
+    body = CheckpointBody(salt=SALT, id="c1", root=_DIGEST, fresh=(_DIGEST,))
+    changes: dict[str, object] = {field: (_DIGEST, name) if field == "fresh" else name}
+    data = encode_body(msgspec.structs.replace(body, **changes))
+
+    with pytest.raises(Edited, match="expected the fields of a checkpoint"):
+        _parse(Kind.CHECKPOINT, data)

@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store whose backend really stores and can be told to fail, to race and to lie.
+
+A `World` is everything that outlives a process: the bytes of the storage, the anchor, the keys
+and the clock. Each `open` is a process of its own that looks at it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sealpoint.anchor import Anchor, Position
+from sealpoint.anchor.local import LocalAnchor
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.api import Store
+from sealpoint.codec import Registry
+from sealpoint.ledger import StoreChain
+from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
+from sealpoint.storage import Record, Storage
+from sealpoint.storage.memory import MemoryStorage
+from sealpoint.storage.sqlite import SqliteStorage
+from sealpoint.store import Core, Event, Parts, append_roster
+from sealpoint.store._names import thread_slot
+from tests.ledgers import NOW, identity, key, pin, roster
+
+__all__ = ["Opened", "SimulatedAnchor", "SimulatedStorage", "World"]
+
+Hook = Callable[[], object]
+
+
+class _Hooks:
+    """Things to do once, before or after a call."""
+
+    def __init__(self) -> None:
+        self.before: Hook | None = None
+        self.after: Hook | None = None
+
+    def run_before(self) -> None:
+        hook, self.before = self.before, None
+        if hook is not None:
+            hook()
+
+    def run_after(self) -> None:
+        hook, self.after = self.after, None
+        if hook is not None:
+            hook()
+
+
+def _raise(error: BaseException) -> Hook:
+    def hook() -> None:
+        raise error
+
+    return hook
+
+
+class SimulatedStorage:
+    """A storage that can be told what to do around the next append or read."""
+
+    def __init__(self, inner: Storage, *, closes: bool) -> None:
+        self.inner = inner
+        self._closes = closes
+        self.appending = _Hooks()
+        self.reading = _Hooks()
+        self.listing = _Hooks()
+        self.offered: list[tuple[bytes, int, bytes]] = []
+        """Thread, position and header of everything that was signed and offered."""
+        self.groups: list[int] = []
+        """How many entries each append held that took effect."""
+        self.notes_reads = True
+        self.read_positions: list[tuple[bytes, int]] = []
+        self.written: set[bytes] = set()
+        """The digests of all blobs that were given."""
+        self.spills = 0
+
+    def fail(self, error: BaseException, *, after: bool) -> None:
+        """Let the next append raise, before or after it has taken effect."""
+        if after:
+            self.appending.after = _raise(error)
+        else:
+            self.appending.before = _raise(error)
+
+    def append(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        *,
+        blobs: Mapping[bytes, bytes],
+        label: bytes | None = None,
+    ) -> None:
+        """Store, and do what was asked for around it."""
+        for number, record in enumerate(records, start=seq):
+            self.offered.append((thread, number, record.header))
+        self.appending.run_before()
+        self.inner.append(thread, seq, records, blobs=blobs, label=label)
+        self.groups.append(len(records))
+        self.written.update(blobs)
+        self.appending.run_after()
+
+    def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        """Store blobs."""
+        self.inner.put_blobs(thread, blobs)
+        self.spills += 1
+        self.written.update(blobs)
+
+    def read(self, thread: bytes, seq: int) -> Record | None:
+        """Read a position."""
+        self.reading.run_before()
+        self.read_positions.append((thread, seq))
+        return self.inner.read(thread, seq)
+
+    def scan(
+        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """Read positions in order."""
+        for seq, record in self.inner.scan(thread, first, last, descending=descending):
+            if self.notes_reads:
+                self.read_positions.append((thread, seq))
+            yield seq, record
+
+    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
+        """Read a blob."""
+        return self.inner.blob(thread, digest, size_bytes_max)
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Read several blobs."""
+        return self.inner.blobs(thread, digests, size_bytes_max)
+
+    def threads(self) -> Iterator[bytes]:
+        """List the threads."""
+        self.listing.run_before()
+        return self.inner.threads()
+
+    def labelled(self, label: bytes) -> list[bytes]:
+        """Look a label up."""
+        return self.inner.labelled(label)
+
+    def close(self) -> None:
+        """Close, unless other processes of the world look at the same memory."""
+        if self._closes:
+            self.inner.close()
+
+
+class SimulatedAnchor:
+    """An anchor that can be told what to do around the next call."""
+
+    def __init__(self, inner: Anchor, *, closes: bool) -> None:
+        self.inner = inner
+        self._closes = closes
+        self.getting = _Hooks()
+        self.creating = _Hooks()
+        self.advancing = _Hooks()
+        self.listing = _Hooks()
+        self.writes = 0
+
+    def fail(self, error: BaseException) -> None:
+        """Let the next advance raise, before it has taken effect."""
+        self.advancing.before = _raise(error)
+
+    def get(self, slot: bytes) -> Position | None:
+        """Read a slot."""
+        self.getting.run_before()
+        return self.inner.get(slot)
+
+    def create(self, slot: bytes, position: Position) -> Position:
+        """Write a slot that is absent."""
+        self.creating.run_before()
+        self.writes += 1
+        return self.inner.create(slot, position)
+
+    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
+        """Move a slot on."""
+        self.advancing.run_before()
+        self.writes += 1
+        return self.inner.advance(slot, expected, position)
+
+    def slots(self) -> Iterator[tuple[bytes, Position]]:
+        """List the slots."""
+        self.listing.run_before()
+        return self.inner.slots()
+
+    def close(self) -> None:
+        """Close, unless other processes of the world look at the same memory."""
+        if self._closes:
+            self.inner.close()
+
+
+class Opened(Store):
+    """A store that shows its simulated parts."""
+
+    def __init__(self, parts: Parts, storage: SimulatedStorage, anchor: SimulatedAnchor) -> None:
+        super().__init__(parts)
+        self.storage = storage
+        self.anchor = anchor
+
+    @property
+    def core(self) -> Core:
+        """What all threads share."""
+        return self._checkpoints.core
+
+
+class World:
+    """What outlives a process: storage, anchor, keys and clock.
+
+    Args:
+        folder: Keep everything in files there; without it, in memory.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.pin: TrustPin = pin()
+        self.secret = b"s" * 32
+        self.clock = NOW
+        self.events: list[Event] = []
+        self._folder = folder
+        self.memory = MemoryStorage()
+        self.anchored = MemoryAnchor()
+        self._opened: list[Opened] = []
+        self._chain = StoreChain(self.pin)
+        self.people: list[Identity] = [identity("worker"), identity("operator", Role.OPERATOR)]
+        core = Core(self._parts(None))
+        self._enter(core, roster(*self.people))
+        core.anchor_store_chain()
+        self._release(core)
+
+    def now(self) -> datetime:
+        """The clock; it ticks whenever somebody looks."""
+        self.clock += timedelta(seconds=1)
+        return self.clock
+
+    def _parts(self, signer: Signer | None, **changes: Any) -> Parts:
+        storage: Storage = self.memory
+        anchor: Anchor = self.anchored
+        read_only: bool = changes.get("read_only", False)
+        if self._folder is not None:
+            storage = SqliteStorage(
+                self._folder / "store.db", create=not read_only, read_only=read_only
+            )
+            anchor = LocalAnchor(
+                self._folder / "anchor",
+                store=self.pin.store.raw,
+                key=b"k" * 32,
+                read_only=read_only,
+            )
+        closes = self._folder is not None
+        options: dict[str, Any] = {
+            "storage": SimulatedStorage(storage, closes=closes),
+            "anchor": SimulatedAnchor(anchor, closes=closes),
+            "pin": self.pin,
+            "secret": self.secret,
+            "signer": signer,
+            "registry": Registry(),
+            "namespace": "default",
+            "read_only": read_only,
+            "now": self.now,
+            "random_bytes": os.urandom,
+            "on_event": self.events.append,
+        }
+        if "anchor" in changes and closes:
+            anchor.close()
+        return Parts(**(options | changes))
+
+    def open(self, who: str | None = "worker", **changes: Any) -> Opened:
+        """Open the store as an identity; other parts may be given instead of the world's."""
+        signer = None if who is None or changes.get("read_only") else key(who)
+        parts = self._parts(signer, **changes)
+        storage, anchor = parts.storage, parts.anchor
+        assert isinstance(storage, SimulatedStorage)
+        assert isinstance(anchor, SimulatedAnchor)
+        try:
+            opened = Opened(parts, storage, anchor)
+        except BaseException:
+            storage.close()
+            anchor.close()
+            raise
+        self._opened.append(opened)
+        return opened
+
+    def core(self, who: str, **changes: Any) -> Core:
+        """The shared parts alone, for what is done to a store from outside."""
+        return Core(self._parts(key(who), **changes))
+
+    def enrol(self, *people: Identity) -> None:
+        """Enter identities into the roster."""
+        self.people += people
+        core = Core(self._parts(None))
+        self._enter(core, roster(*self.people))
+        core.renewed_trust()
+        self._release(core)
+
+    def _enter(self, core: Core, document: RosterDocument) -> None:
+        self._chain = append_roster(core, self._chain, document, [key("root")])
+
+    def _release(self, core: Core) -> None:
+        core.storage.close()
+        core.anchor.close()
+
+    def thread_id(self, name: str, namespace: str = "default") -> bytes:
+        """The id that the anchor has for a name."""
+        position = self.position(name, namespace)
+        assert position is not None
+        return position.thread
+
+    def slot(self, name: str, namespace: str = "default") -> bytes:
+        """The anchor's slot for a name."""
+        return thread_slot(self.secret, namespace, name)
+
+    def position(self, name: str, namespace: str = "default") -> Position | None:
+        """What the anchor has for a name."""
+        core = Core(self._parts(None))
+        try:
+            return core.anchor.get(self.slot(name, namespace))
+        finally:
+            self._release(core)
+
+    # ------------------------------------------------------------------ behind everybody's back
+
+    def record(self, name: str, seq: int) -> Record:
+        """The record at a position, in memory."""
+        return self.memory._records[self.thread_id(name)][seq]
+
+    def put(self, thread: bytes, seq: int, record: Record | None) -> None:
+        """Write, replace or delete a row, in memory."""
+        rows = self.memory._records.setdefault(thread, {})
+        if record is None:
+            del rows[seq]
+        else:
+            rows[seq] = record
+        self.memory._positions[thread] = sorted(rows)
+        if not rows:
+            del self.memory._records[thread], self.memory._positions[thread]
+
+    def forget(self, name: str) -> None:
+        """Lose the anchor's slot of a name, in memory."""
+        del self.anchored._positions[self.slot(name)]
+
+    def blobs(self, name: str) -> dict[bytes, bytes]:
+        """The blobs of a thread, in memory."""
+        thread = self.thread_id(name)
+        return {
+            digest: blob for (owner, digest), blob in self.memory._blobs.items() if owner == thread
+        }
+
+    def put_blob(self, name: str, digest: bytes, blob: bytes | None) -> None:
+        """Replace or delete a blob, in memory."""
+        place = (self.thread_id(name), digest)
+        if blob is None:
+            del self.memory._blobs[place]
+        else:
+            self.memory._blobs[place] = blob
+
+    def close(self) -> None:
+        """Close whatever is still open."""
+        for opened in self._opened:
+            opened.close()
+        self.memory.close()
+        self.anchored.close()
