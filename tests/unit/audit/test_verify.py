@@ -13,7 +13,7 @@ import pytest
 
 from sealpoint.audit import Finding, Progress, Report
 from sealpoint.audit import _verify as verify_module
-from sealpoint.errors import RolledBack
+from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import Signer
 from sealpoint.storage import Record
@@ -178,11 +178,13 @@ def test_a_payload_beside_an_entry_is_checked(world: World) -> None:
 
 def test_a_missing_body_is_found(world: World) -> None:
     """This version records no erasure, so a body that is gone was taken away."""
-    _set(world, 4, body=None)
+    _set(world, 9, body=None)
     report = world.open().verify()
+    with pytest.raises(SealpointError) as caught:
+        world.open().thread("bad").load()
 
     assert not report.ok
-    assert _only(report, world).thread == world.thread_id("bad").hex()
+    assert _only(report, world).code == caught.value.code == "missing"
 
 
 def test_a_planted_copy_is_found(world: World) -> None:

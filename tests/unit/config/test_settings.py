@@ -161,7 +161,7 @@ def test_an_identity_that_cannot_be_one_is_refused(tmp_path: Path, name: str) ->
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("shop = 'memory:'", "expected only identity, namespace, store, found 'stroe'"),
+        ("shop = 'memory:'", "expected only identity, namespace, store, found 'shop'"),
         ("config_dir = '/a'", "found 'config_dir'"),
         ("[store]\nurl = 'memory:'", "expected text as store, found dict"),
         ("store = 1", "expected text as store, found int"),

@@ -9,6 +9,7 @@ import pytest
 
 from sealpoint.errors import (
     AnchorUnavailable,
+    Edited,
     Forked,
     HeadMoved,
     SealpointError,
@@ -257,6 +258,17 @@ def test_an_interrupted_first_save_of_an_id_is_repeated(
 
     assert ref.seq == 2
     assert _states(world) == [1]
+
+
+def test_a_position_that_is_taken_by_nothing_is_damage(world: World) -> None:
+    """A storage that refuses an append and shows nothing there is not asked for ever."""
+    store = world.open()
+    store.thread("t").save(0)
+    store.storage.fail(HeadMoved("entry 3: expected no record, found another one"), after=False)
+
+    with pytest.raises(Edited, match="expected the entry that is in the way"):
+        store.thread("t").save(1)
+    assert store.thread("t").load().state == 0
 
 
 def test_a_storage_that_cannot_be_read_is_an_error(world: World) -> None:

@@ -132,11 +132,8 @@ def test_a_name_that_was_given_meanwhile_is_taken_up(world: World) -> None:
     assert [each.seq for each in one.thread("t").history()] == [4, 2]
 
 
-def test_overtaken_between_append_and_anchor(world: World) -> None:
-    """A save that stands, then a later session before the anchor follows: the next one is refused.
-
-    The anchor already knows the later session when this handle comes to it.
-    """
+def test_being_overtaken_between_append_and_anchor_is_noticed(world: World) -> None:
+    """A later session begins before the anchor follows: the save stands, the next is refused."""
     one, two = world.open(), world.open()
     one.thread("t").save(1)
     one.anchor.advancing.before = lambda: (two.thread("t").load(), two.thread("t").save(3))
