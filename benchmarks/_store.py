@@ -19,7 +19,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 import sealpoint
 from benchmarks._graphs import Step, chat_turns, long_steps, small_steps
 from benchmarks._measure import Result
-from benchmarks._states import ChatMessage, Plan, agent_state, registry
+from benchmarks._states import ChatMessage, Plan, agent_state, messages, registry
 from benchmarks._states import Step as PlanStep
 from sealpoint.signing import Signer
 
@@ -139,11 +139,15 @@ def experiments() -> Iterator[Result]:
     with _pair() as pair:
         yield _result("save a small state", _replayed(pair, small_steps(_SMALL_STEPS), 50), 1.0)
         yield _result("load a small state, warm, verified", _loaded(pair, 1000, 50), 2.0)
+    texts = messages(_LONG_HISTORY, 1024)
     framework = [
-        (AIMessage if number % 2 else HumanMessage)(message.content, id=message.id)
-        for number, message in enumerate(_history())
+        (AIMessage if number % 2 else HumanMessage)(text["content"], id=f"message-{number}")
+        for number, text in enumerate(texts)
     ]
-    for what, history in (("pydantic messages", _history()), ("LangChain messages", framework)):
+    for what, history in (
+        ("pydantic messages", _history()),
+        ("LangChain messages of 1 KB", framework),
+    ):
         with _pair() as pair:
             steps = long_steps(_LONG_STEPS, history)
             name = f"a state of {_LONG_HISTORY} {what}"

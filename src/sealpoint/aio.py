@@ -91,7 +91,11 @@ class AsyncThread:
                 future.set_result(result)
 
         self._calls.append(run)
-        _submit(self._pool, self._next)
+        try:
+            _submit(self._pool, self._next)
+        except UsageError:
+            if future.cancel():  # else a worker has taken it already, and its outcome counts
+                raise
         return await asyncio.wrap_future(future)
 
     def _next(self) -> None:

@@ -86,6 +86,46 @@ class _Unbounded(MemoryStorage):
         return super().blob(thread, digest, 2**40)
 
 
+class _UnboundedTogether(MemoryStorage):
+    """Breaks the bound of several blobs: the large ones come along."""
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Ignore the bound."""
+        del size_bytes_max
+        return super().blobs(thread, digests, 2**40)
+
+
+class _MixedUp(MemoryStorage):
+    """Breaks the naming of several blobs: each comes under the digest of its neighbour."""
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Shift the bytes by one place."""
+        found = super().blobs(thread, digests, size_bytes_max)
+        data = list(found.values())
+        return dict(zip(found, data[1:] + data[:1], strict=True))
+
+
+class _ForgetfulOfPayloads(MemoryStorage):
+    """Breaks the record: what lies beside an entry is not kept."""
+
+    def append(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        *,
+        blobs: Mapping[bytes, bytes],
+        label: bytes | None = None,
+    ) -> None:
+        """Leave the payloads out."""
+        bare = [Record(record.header, record.seals, record.body) for record in records]
+        super().append(thread, seq, bare, blobs=blobs, label=label)
+
+
 class _NeverClosed(MemoryStorage):
     """Breaks closing: it goes on after it."""
 
@@ -124,6 +164,10 @@ def _failed_tests(broken: type[MemoryStorage], place: Path) -> set[str]:
         (_BlobsFirst, "test_refused_append_replaces_no_blob"),
         (_KeepingBlobs, "test_given_blob_replaces_a_stored_one_that_differs"),
         (_Unbounded, "test_blob_beyond_the_bound_is_refused"),
+        (_UnboundedTogether, "test_blobs_together_leave_large_ones_out"),
+        (_MixedUp, "test_blobs_together_are_what_each_would_be_alone"),
+        (_ForgetfulOfPayloads, "test_entry_is_read_back_as_it_was_written"),
+        (_ForgetfulOfPayloads, "test_other_bytes_move_nothing"),
         (_NeverClosed, "test_closed_storage_is_not_used"),
     ],
 )

@@ -4,7 +4,8 @@
 The rules for a page that is tested, which `_PAGES` lists:
 
 - a `python` block is a whole program: it runs by itself, in a directory of its own, with a
-  configuration and a state directory of its own beside it;
+  configuration and a state directory of its own beside it; if it opens a store on disk and makes
+  none, it finds the one that the first `sealpoint init` of the page makes;
 - a `text` block right after it is what it prints on standard output, in which `...` stands for
   anything; on standard error there may be log lines of refusals and nothing else;
 - a `python` block whose first line is a comment with a file name, such as `# app.py`, is also that
@@ -14,10 +15,13 @@ The rules for a page that is tested, which `_PAGES` lists:
   `# exits 3` at the end of a command is the expected exit status;
 - a `console` block goes on where the one before it on the page ended, in the same directories,
   unless its first command is `sealpoint init`: that one begins a session of its own;
-- `sealpoint`, `python` and `cp` commands run, `sqlite3 FILE STATEMENT` is done by Python, and
+- `sealpoint`, `python`, `cp` and `mv` commands run, `sqlite3 FILE STATEMENT` is done by Python, and
   `export NAME=VALUE` holds for the rest of the session; `> FILE` at the end of a command writes a
-  file; of `make` and `pip install` the targets and extras must exist; `git clone` and `cd` are
-  taken as they are; any other command is refused.
+  file; of `make` and `pip install` the targets and extras must exist; `git clone`, `cd`, and the
+  making and activating of a virtual environment are taken as they are; any other command is
+  refused.
+
+The programs of `_FIRST_PAGES`, which a newcomer runs more than once, run twice.
 """
 
 import os
@@ -56,11 +60,12 @@ _PAGES = (
     "docs/reference/settings.md",
     "docs/security/threat-model.md",
 )
+_FIRST_PAGES = ("README.md", "docs/quickstart.md")
 _README_LINES_MAX = 149
 _SECONDS_MAX = 60
 _EXITS = re.compile(r"\s+# exits (?P<status>\d+)$")
 _FILE_NAME = re.compile(r"^# (?P<name>\w+\.py)$")
-_RUN = frozenset({"cp", "python", "sealpoint", "sqlite3"})
+_RUN = frozenset({"cp", "mv", "python", "sealpoint", "sqlite3"})
 _SQLITE3 = """
 import contextlib, sqlite3, sys
 with contextlib.closing(sqlite3.connect(sys.argv[1])) as database, database:
@@ -184,6 +189,8 @@ def _check_words(words: list[str]) -> None:
                 assert not unknown, unknown
         case ["git", "clone", *_] | ["cd", _]:
             pass
+        case ["python3", "-m", "venv", ".venv"] | [".", ".venv/bin/activate"]:
+            pass
         case _:
             pytest.fail(f"a page shows a command that no test checks: {shlex.join(words)}")
 
@@ -223,6 +230,18 @@ def _printed(page: str, block: Block) -> str | None:
     return after[0].text if after and after[0].language == "text" else None
 
 
+def _prepare(page: str, block: Block, directory: Path, environment: dict[str, str]) -> None:
+    """Make the store of the page, if the block opens one and makes none."""
+    opens = "open_store(" in block.text and "sqlite:///" in block.text
+    if not opens or "init(" in block.text:
+        return
+    for command in (each for other in blocks(_page(page)) for each in _commands(other)):
+        if command.line.startswith("sealpoint init"):
+            words = shlex.split(command.line, comments=True)
+            assert _run(words, directory, environment).returncode == 0
+            return
+
+
 @pytest.mark.parametrize(
     ("page", "block"),
     [
@@ -233,13 +252,19 @@ def _printed(page: str, block: Block) -> str | None:
 def test_python_block_runs(page: str, block: Block, tmp_path: Path) -> None:
     """A Python block runs by itself, exits with status 0, and prints what the page shows."""
     directory = _directory(tmp_path, page)
+    environment = _environment(tmp_path)
     program = directory / "block.py"
     program.write_text(block.text, encoding="utf-8")
     printed = _printed(page, block)
+    _prepare(page, block, directory, environment)
 
-    result = _run([sys.executable, program.name], directory, _environment(tmp_path), apart=True)
+    result = _run([sys.executable, program.name], directory, environment, apart=True)
+    again = result
+    if page in _FIRST_PAGES:
+        again = _run([sys.executable, program.name], directory, environment, apart=True)
 
     assert result.returncode == 0, result.stderr
+    assert again.returncode == 0, again.stderr
     # Without a handler, Python itself shows the warnings of a logger.
     assert all(line.startswith("refused code=") for line in result.stderr.splitlines())
     assert printed is None or _matches(printed, result.stdout), result.stdout

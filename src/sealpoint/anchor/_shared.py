@@ -105,7 +105,7 @@ class SharedFile:
     def make(self) -> None:
         """Make an empty file unless there is one, and open it."""
         make_directory(self._directory)
-        temporary = f"anchor.{os.getpid()}.{threading.get_ident()}.new"
+        temporary = f"anchor.{os.urandom(8).hex()}.new"
         try:
             with opened_directory(self._directory) as within:
                 write_table(within, temporary, self._seal)

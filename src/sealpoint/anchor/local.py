@@ -35,7 +35,7 @@ from sealpoint.anchor._bounds import require_position, require_slot
 from sealpoint.anchor._contract import Position
 from sealpoint.anchor._directory import sync_data
 from sealpoint.anchor._shared import SharedFile
-from sealpoint.anchor._slots import KEY_BYTES, SUPERSEDED_AT, Seal, body_at, body_of, position_of
+from sealpoint.anchor._slots import KEY_BYTES, SUPERSEDED_AT, Seal, body_of, position_of
 from sealpoint.anchor._table import Table
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable, UsageError
 
@@ -81,7 +81,7 @@ class LocalAnchor:
             raise UsageError("local anchor: expected create or read_only, found both")
         self._directory = directory
         self._read_only = read_only
-        self._known: dict[bytes, tuple[bytes, Position]] = {}
+        self._known: dict[bytes, tuple[bytes, int, Position]] = {}
         self._file = SharedFile(directory, Seal(key, store), read_only=read_only)
         try:
             if self._file.current() is None and create:
@@ -107,19 +107,19 @@ class LocalAnchor:
             known = self._known.get(slot)
             if known is not None and known[0] == raw:
                 # The very bytes that were verified before.
-                return known[1]
+                return known[2]
             start = table.seal.newest_if_clear(slot, raw)
             if start:
-                return self._verified(slot, raw, position_of(raw, start))
+                return self._remembered(slot, raw, start, position_of(raw, start))
         elif table.is_absent(slot):
             return None
         return self._settled(slot)
 
-    def _verified(self, slot: bytes, raw: bytes, position: Position) -> Position:
-        """Remember the bytes of a slot, so that they need not be verified twice."""
+    def _remembered(self, slot: bytes, raw: bytes, start: int, position: Position) -> Position:
+        """Keep the bytes of a slot that were verified, so that they need not be verified twice."""
         if len(self._known) >= _KNOWN_MAX:
             self._known = {}
-        self._known[slot] = raw, position
+        self._known[slot] = raw, start, position
         return position
 
     def create(self, slot: bytes, position: Position) -> Position:
@@ -162,7 +162,6 @@ class LocalAnchor:
             AnchorUnavailable: It cannot be written, or the slot is absent.
         """
         require_slot(slot)
-        require_position(expected)
         require_position(position)
         with self._file.mutex:
             try:
@@ -173,13 +172,17 @@ class LocalAnchor:
                         f"anchor in {self._directory}: expected a slot to advance, found none"
                     )
                 raw = table.raw(offset)
-                start = table.seal.newest_if_clear(slot, raw)
-                if not start:
+                known = self._known.get(slot)
+                if known is not None and known[0] == raw:
+                    _, start, found = known
+                else:
                     raw, start = table.newest(slot, offset)
-                if body_at(raw, start) != body_of(expected):
-                    return position_of(raw, start)
-                table.overwrite(slot, offset, raw, start, body_of(position))
-                return position
+                    found = position_of(raw, start)
+                if found != expected:
+                    require_position(expected)
+                    return self._remembered(slot, raw, start, found)
+                start = table.overwrite(slot, offset, raw, start, body_of(position))
+                return self._remembered(slot, table.raw(offset), start, position)
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc
             finally:

@@ -7,7 +7,7 @@ from sealpoint.api._init import init
 from sealpoint.api._keys import KeyInfo, add_identity, list_keys, new_key
 from sealpoint.api._open import open_store
 from sealpoint.api._store import Store
-from sealpoint.api._trust import export_pin, import_pin
+from sealpoint.api._trust import export_pin, import_pin, move_store
 
 __all__ = [
     "Adopted",
@@ -22,6 +22,7 @@ __all__ = [
     "import_pin",
     "init",
     "list_keys",
+    "move_store",
     "new_key",
     "open_store",
 ]

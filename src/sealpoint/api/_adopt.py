@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sealpoint.api._init import OPERATOR
 from sealpoint.api._place import StorePlace
 from sealpoint.audit import verify_thread
-from sealpoint.errors import UnknownThread
+from sealpoint.errors import Forked, UnknownThread
 from sealpoint.store import (
     Core,
     adopt_store_chain,
@@ -70,7 +70,14 @@ def adopt(
         new_store = not core.is_anchored()
         if not dry_run:
             adopt_store_chain(core, reason)
-        found = dict(unanchored_threads(core))
+        listed = unanchored_threads(core)
+        found = dict(listed)
+        for name, thread in listed:
+            if found[name] != thread:
+                raise Forked(
+                    f"thread {name!r}: expected one thread of that name, found "
+                    f"{thread.hex()[:12]} and {found[name].hex()[:12]}"
+                )
         for name in threads or ():
             if name not in found:
                 raise UnknownThread(f"thread {name!r}: expected one that the anchor does not know")

@@ -8,7 +8,7 @@ roster in the store, then the anchor. What is there already is used, never repla
 import os
 
 from sealpoint.api._place import StorePlace, identity_of
-from sealpoint.errors import RolledBack, StoreExists
+from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.ids import StoreId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
 from sealpoint.signing import Role, Root, RosterDocument, Signer, TrustPin
@@ -50,6 +50,11 @@ def init(
         UrlInvalid: The URL names no store on disk.
     """
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if not place.path.parent.is_dir():
+        raise StorageUnavailable(
+            f"store {place.url}: expected a directory {place.path.parent}, found none",
+            hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
+        )
     if place.path.exists() and not place.files.has_pin():
         raise StoreExists(
             f"store {place.url}: expected nothing there, found a file",

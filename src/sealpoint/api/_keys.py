@@ -12,7 +12,7 @@ from sealpoint.api._place import StorePlace
 from sealpoint.config import check_identity_name
 from sealpoint.errors import UsageError
 from sealpoint.signing import Identity, PublicKey, Role, RosterDocument, RosterKey, Signer
-from sealpoint.store import Core, append_roster
+from sealpoint.store import Core, append_roster, check_name
 
 __all__ = ["KeyInfo", "add_identity", "list_keys", "new_key"]
 
@@ -140,9 +140,9 @@ def add_identity(
     key = place.files.signer(name).public if public is None else PublicKey.parse(public)
     added = Identity(
         name=name,
-        person=person,
+        person=check_name(person, "person"),
         roles=tuple(_role(role) for role in sorted(set(roles))),
-        namespaces=tuple(sorted(set(namespaces))),
+        namespaces=tuple(sorted({check_name(each, "namespace") for each in namespaces})),
         keys=(RosterKey(scheme="ed25519", public=str(key)),),
     )
     parts = place.parts(pin=pin, signer=None, namespace="default")
@@ -174,11 +174,16 @@ def _with(document: RosterDocument, added: Identity) -> RosterDocument:
             merged.append(identity)
             continue
         found = True
+        if identity.person != added.person:
+            raise UsageError(
+                f"identity {added.name!r}: expected its person {identity.person!r} as before, "
+                f"found {added.person!r}",
+                hint="A person counts once, so keys do not change hands: take another name.",
+            )
         keys = identity.keys + tuple(key for key in added.keys if key not in identity.keys)
         merged.append(
             msgspec.structs.replace(
                 identity,
-                person=added.person,
                 roles=tuple(sorted({*identity.roles, *added.roles})),
                 namespaces=tuple(sorted({*identity.namespaces, *added.namespaces})),
                 keys=keys,

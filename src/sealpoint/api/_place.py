@@ -10,8 +10,8 @@ from pathlib import Path
 
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.codec import Registry
-from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
-from sealpoint.errors import KeyMissing, NotTrusted, RolledBack, UrlInvalid
+from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings, read_pin_file
+from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid
 from sealpoint.signing import Identity, Role, RosterKey, Signer, TrustPin
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Event, Parts, store_slot
@@ -89,8 +89,12 @@ class StorePlace:
             read_only=read_only,
         )
         try:
-            if create and not self.path.exists() and anchor.get(store_slot(secret)) is not None:
-                raise RolledBack(f"store {self.url}: expected the store that was here, found none")
+            if not self.path.exists() and anchor.get(store_slot(secret)) is not None:
+                raise RolledBack(
+                    f"store {self.url}: expected the store that was here, found no file",
+                    hint="Bring the newest copy back; or, to give the store up for good, move "
+                    f"{self.files.directory} away and run sealpoint init.",
+                )
             storage = SqliteStorage(self.path, create=create, read_only=read_only)
         except BaseException:
             anchor.close()
@@ -142,13 +146,9 @@ def read_pin(trust: TrustPin | str | os.PathLike[str]) -> TrustPin:
     """A pin that the caller brings along: itself, or the path of its file.
 
     Raises:
-        NotTrusted: The file cannot be read or is no pin.
+        NotTrusted: The file is missing or no pin.
+        KeyFileUnsafe: Others can change it.
     """
     if isinstance(trust, TrustPin):
         return trust
-    path = Path(trust)
-    try:
-        data = path.read_bytes()
-    except OSError as exc:
-        raise NotTrusted(f"pin {path}: expected a readable file, found {exc.strerror}") from exc
-    return TrustPin.parse(data)
+    return read_pin_file(Path(trust))

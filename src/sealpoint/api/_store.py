@@ -28,6 +28,9 @@ class Store:
         """The namespace that the threads are in."""
         return self._checkpoints.core.namespace
 
+    def __repr__(self) -> str:
+        return f"<Store {self.id} namespace {self.namespace!r}>"
+
     def thread(self, name: str) -> Thread:
         """The thread of a name; it need not exist yet. The same name gives the same handle."""
         return self._checkpoints.thread(name)

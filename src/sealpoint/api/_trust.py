@@ -4,10 +4,11 @@
 import os
 
 from sealpoint.api._place import StorePlace
+from sealpoint.errors import StoreExists
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
 
-__all__ = ["export_pin", "import_pin"]
+__all__ = ["export_pin", "import_pin", "move_store"]
 
 
 def export_pin(
@@ -55,6 +56,33 @@ def import_pin(
     """
     pin = TrustPin.parse(data)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if not place.files.has_pin() and place.files.anchor_directory(pin.store).exists():
+        raise StoreExists(
+            f"store {place.url}: expected one that is new to this machine, found its anchor here",
+            hint="It is known here under another URL: sealpoint trust move OLD-URL. Known: "
+            + ", ".join(place.files.known_urls()),
+        )
     place.make_secret()
     place.files.write_pin(pin, replace=replace)
     return pin
+
+
+def move_store(
+    old_url: str,
+    url: str,
+    *,
+    config_dir: str | os.PathLike[str] | None = None,
+    state_dir: str | os.PathLike[str] | None = None,
+) -> TrustPin:
+    """Go on with a store whose file was moved: pin, keys and secret now belong to the new URL.
+
+    The store itself is moved by whoever runs this; nothing in it is read or written.
+
+    Raises:
+        NotTrusted: Nothing is known here about the old URL.
+        StoreExists: There is a pin for the new one already.
+    """
+    old = StorePlace.find(old_url, config_dir=config_dir, state_dir=state_dir)
+    new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    new.files.move_from(old.files)
+    return new.files.pin()

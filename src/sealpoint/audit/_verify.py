@@ -18,9 +18,9 @@ from itertools import islice
 from sealpoint.anchor import Position
 from sealpoint.audit._report import Finding, Progress, Report
 from sealpoint.errors import (
-    Edited,
     Forked,
     Missing,
+    NotTrusted,
     RolledBack,
     SealpointError,
     Unanchored,
@@ -148,7 +148,7 @@ class _ThreadCheck:
         if not passed:
             raise RolledBack(
                 f"thread {self.name!r}: expected entry {anchored.seq}, which the anchor has seen, "
-                f"found {self.entries} entries"
+                f"found entry {self.entries - 1} to be the last"
             )
 
     def entries_verified(self) -> Iterator[Entry]:
@@ -183,20 +183,24 @@ class _ThreadCheck:
             yield seq, record
 
     def _signed(self, batch: list[tuple[int, Record]]) -> _Verified:
-        return [
-            (
-                verify_entry(
-                    record.header, record.seals, place=self._place, seq=seq, chain=self._chain
-                ),
-                record,
+        return [(self._entry(record, seq), record) for seq, record in batch]
+
+    def _entry(self, record: Record, seq: int) -> Entry:
+        try:
+            return verify_entry(
+                record.header, record.seals, place=self._place, seq=seq, chain=self._chain
             )
-            for seq, record in batch
-        ]
+        except NotTrusted:
+            # It may have been written under a roster that came while this runs.
+            self._chain = self._core.renewed_trust()
+            return verify_entry(
+                record.header, record.seals, place=self._place, seq=seq, chain=self._chain
+            )
 
     def _follow(self, entry: Entry, record: Record) -> None:
         header = entry.header
         if record.body is None:
-            raise Edited(f"entry {entry.seq}: expected its body, found none")
+            raise Missing(f"entry {entry.seq}: expected its body, found none")
         if self._tip is None:
             tip = begin(entry, record.body, self._chain)
         else:

@@ -35,6 +35,7 @@ _WORDS = {
     Standing.ERASED: Styled("erased on purpose", "quiet"),
     Standing.UNREADABLE: Styled("UNREADABLE in the store", "bad"),
 }
+_REFUSED = frozenset({Standing.STORE_BEHIND, Standing.FORKED, Standing.MISSING})
 
 
 @click.group()
@@ -127,6 +128,8 @@ def adopt_(
     nothing = not planned.store_chain and not planned.threads
     if not as_json:
         _print_plan(planned)
+        if nothing:
+            _print_refused(where)
     if not (dry_run or nothing):
         if not yes and not _agreed(as_json=as_json):
             print_note("Nothing was adopted.")
@@ -149,6 +152,18 @@ def _print_plan(planned: Adopted) -> None:
     lines = ["  the store chain"] if planned.store_chain else []
     print_lines([*lines, *(f"  thread {name}" for name in planned.threads)])
     print_line("")
+
+
+def _print_refused(where: Where) -> None:
+    """Say that adoption is no way out for what the anchor knows and the store has not."""
+    found = anchor_positions(where.url, namespace=where.settings.namespace, **where.directories)
+    count = sum(each.standing in _REFUSED for each in found)
+    if count:
+        are = "1 thread is" if count == 1 else f"{count} threads are"
+        print_line(
+            f"{are} behind the anchor, beside it or missing, which adoption does not mend: "
+            "sealpoint anchor show"
+        )
 
 
 def _agreed(*, as_json: bool) -> bool:

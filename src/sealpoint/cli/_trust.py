@@ -5,7 +5,7 @@ import json
 
 import click
 
-from sealpoint.api import export_pin, import_pin
+from sealpoint.api import export_pin, import_pin, move_store
 from sealpoint.cli._json import read_document, write_document
 from sealpoint.cli._options import json_option
 from sealpoint.cli._store import Where, store_options
@@ -84,3 +84,20 @@ def import_(file: str, *, replace: bool, where: Where, as_json: bool) -> None:
             "  sealpoint anchor adopt --reason '...'",
         ]
     )
+
+
+@trust.command("move")
+@click.argument("old_url", metavar="OLD-URL")
+@store_options()
+@json_option
+def move(old_url: str, *, where: Where, as_json: bool) -> None:
+    """Go on with a store whose file was moved from OLD-URL to --store.
+
+    Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.
+    """
+    pin = move_store(old_url, where.url, **where.directories)
+    url = str(where.files.url)
+    if as_json:
+        print_json({"store": str(pin.store), "url": url, "fingerprint": str(pin.fingerprint())})
+    else:
+        print_fields([("trusted", url), ("store", str(pin.store))])

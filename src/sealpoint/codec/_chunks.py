@@ -71,21 +71,19 @@ def cut_members(parts: Sequence[bytes], seed: int) -> Iterator[bytes]:
     target = _target(sum(map(len, parts)), _MEMBERS_TARGET)
     smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
     scale = _CRC_RANGE // target
-    held: list[bytes] = []
+    crc32 = zlib.crc32
+    first = 0
     held_bytes = 0
-    for part in parts:
-        if len(part) >= target and not held:
-            yield part
-            continue
-        held.append(part)
-        held_bytes += len(part)
+    for place, part in enumerate(parts, start=1):
+        size = len(part)
+        held_bytes += size
         if held_bytes >= smallest and (
-            held_bytes >= largest or zlib.crc32(part, seed) < len(part) * scale
+            size >= target or held_bytes >= largest or crc32(part, seed) < size * scale
         ):
-            yield b"".join(held)
-            held, held_bytes = [], 0
-    if held:
-        yield b"".join(held)
+            yield part if place - first == 1 else b"".join(parts[first:place])
+            first, held_bytes = place, 0
+    if first < len(parts):
+        yield b"".join(parts[first:])
 
 
 def cut_ids(ids: Sequence[bytes]) -> Iterator[bytes]:

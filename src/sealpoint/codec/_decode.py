@@ -134,19 +134,24 @@ class Decoding:
         try:
             parts: list[Any] = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
         except ormsgpack.MsgpackDecodeError as exc:
-            if self._error is not None:
-                raise self._error from self._error.__cause__
-            if "Recursion limit" in str(exc):
-                raise DecodeLimitExceeded(
-                    f"value: expected at most {DECODE_DEPTH_MAX} lists and dicts in one another "
-                    "(DECODE_DEPTH_MAX), found more"
-                ) from None
-            raise BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})") from None
+            failure = self._refused(exc)
+            raise failure from failure.__cause__
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: expected its end, found more bytes")
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
         return parts
+
+    def _refused(self, exc: ormsgpack.MsgpackDecodeError) -> BaseException:
+        """What the engine's refusal means: mostly the failure that a hook kept aside."""
+        if self._error is not None:
+            return self._error
+        if "Recursion limit" in str(exc):
+            return DecodeLimitExceeded(
+                f"value: expected at most {DECODE_DEPTH_MAX} lists and dicts in one another "
+                "(DECODE_DEPTH_MAX), found more"
+            )
+        return BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})")
 
     def costly(self) -> None:
         """Count a value that costs much more than its bytes."""
@@ -245,10 +250,25 @@ class Decoding:
         try:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
-            body = self._parts(rule.marked + payload[size + 1 :] + _MARK_ENCODED)
+            marked = rule.marked + payload[size + 1 :] + _MARK_ENCODED
+            if self._depth < self._depth_max and len(marked) <= UNCHECKED_BYTES_MAX:
+                # `_parts` for what is short, without a call: there are many of these.
+                self._depth += 1
+                body = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
+                mark = body.pop()
+                if type(mark) is not int or mark != _MARK:
+                    raise BytesMalformed("value: expected its end, found more bytes")
+                self._depth -= 1
+            else:
+                body = self._parts(marked)
             if self._walks_depth:
                 self._check_depth(body, 0)
             return rule.build(body)
+        except ormsgpack.MsgpackDecodeError as exc:
+            failure = self._refused(exc)
+            if isinstance(failure, DecodeError):
+                failure.within.append(rule.name)
+            raise failure from failure.__cause__
         except DecodeError as exc:
             exc.within.append(rule.name)
             raise

@@ -118,45 +118,48 @@ class Encoding:
         return None
 
     def run_members(
-        self, members: Iterable[Any], passed: set[str], depth: int, bytes_max: int
+        self, members: Iterable[Any], passed: set[type], depth: int, bytes_max: int
     ) -> list[bytes | None]:
         """What `run_short` gives for each member of a list, in one loop.
 
         The hot path of a chat history. What is long, and what the engine does not take as it is,
-        is left to the caller as None; so are members of a type that was long too often (their
-        names join `passed`), so that little is encoded in vain.
+        is left to the caller as None; so are members of a type that was long too often (those
+        join `passed`), so that little is encoded in vain.
         """
         hook, rule_of = self._hook, self._rules.get
         found: list[bytes | None] = []
-        self._depth = depth + 1
-        too_deep = self._depth > self.limits.extension_depth_max
+        keep = found.append
+        too_deep = depth >= self.limits.extension_depth_max
         long = 0
         for value in members:
             kind = type(value)
             rule = rule_of(kind)
-            if kind.__qualname__ in passed or (too_deep and rule is not None):
-                found.append(None)
+            if kind in passed or (too_deep and rule is not None):
+                keep(None)
                 continue
-            counts = self._costly, self._fraction_keys
+            costly, fraction_keys = self._costly, self._fraction_keys
             try:
                 if rule is None:
                     self._depth = depth
                     data = packb(value, hook, OPTIONS)
-                    self._depth = depth + 1
                 else:
-                    payload = rule.label + packb(rule.kind.take(value), hook, OPTIONS)
-                    data = extension_header(Tag.TYPED, len(payload)) + payload
+                    self._depth = depth + 1
+                    data = rule.label + packb(rule.kind.take(value), hook, OPTIONS)
             except (ormsgpack.MsgpackEncodeError, EncodeError):
                 if self.error is not None:
                     raise self.error from self.error.__cause__
-                data = None
-            if data is not None and len(data) > bytes_max:
-                self._costly, self._fraction_keys = counts
-                data = None
+                self._costly, self._fraction_keys = costly, fraction_keys
+                keep(None)
+                continue
+            size = len(data)
+            if size > bytes_max:
+                self._costly, self._fraction_keys = costly, fraction_keys
+                keep(None)
                 long += 1
                 if long > _LONG_MEMBERS:
-                    passed.add(kind.__qualname__)
-            found.append(data)
+                    passed.add(kind)
+            else:
+                keep(data if rule is None else extension_header(Tag.TYPED, size) + data)
         return found
 
     def counts(self) -> tuple[int, int]:
@@ -271,6 +274,8 @@ class Encoding:
     def _hook(self, value: Any) -> Ext | Fragment:
         """Encode one object that is not plain; called by the engine."""
         try:
+            if type(value) is datetime and is_timestamp(value):
+                return Fragment(encode_timestamp(value))
             return self._extension(value)
         except BaseException as exc:
             if self.error is None:
@@ -281,8 +286,6 @@ class Encoding:
 
     def _extension(self, value: Any) -> Ext | Fragment:
         kind = type(value)
-        if kind is datetime and is_timestamp(value):
-            return Fragment(encode_timestamp(value))
         rule = self._rules.get(kind)
         if rule is not None:
             return Ext(Tag.TYPED, rule.label + self.pack_body(rule.kind.take(value)))

@@ -46,8 +46,7 @@ class PydanticKind:
         self._key_safe = validate or generated_hash(cls, self._names)
         self._all_given = (1 << len(self._names)) - 1
         self._all_names = set(self._names)
-        # Messages of a chat give the same few fields again and again.
-        self._masks: dict[frozenset[str], int] = {}
+        self._last_given: tuple[frozenset[str], int] = (frozenset(), 0)
         self._given: dict[int, set[str]] = {}
         self.build = self._builder()
         self.shape = shape_of(
@@ -66,11 +65,11 @@ class PydanticKind:
         elif extra:
             mask = _mask((*self._names, *extra), given)
         else:
-            mask = self._masks.get(key := frozenset(given), -1)
-            if mask < 0:
+            # Messages of a chat give the same few fields again and again.
+            last, mask = self._last_given
+            if given != last:
                 mask = _mask(self._names, given)
-                if len(self._masks) < _REMEMBERED:
-                    self._masks[key] = mask
+                self._last_given = frozenset(given), mask
         private = value.__pydantic_private__
         if private is not None:
             private = {name: private[name] for name in self._private if name in private}

@@ -13,11 +13,11 @@ from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain
-from sealpoint.codec._reference import BlobId, Get, GetMany, Put
+from sealpoint.codec._reference import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._time import known_zones
 from sealpoint.codec._tree_decode import TreeDecoding
-from sealpoint.codec._tree_encode import TreeEncoding
+from sealpoint.codec._tree_encode import TreeEncoding, encode_short
 from sealpoint.codec._walk import find_path
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
 from sealpoint.limits import Limits
@@ -211,9 +211,15 @@ class Registry:
         Raises:
             EncodeError: As for `encode`.
         """
-        encoding = TreeEncoding(self._tables.by_type, self._limits, put, seed)
+        encoding = Encoding(self._tables.by_type, self._limits)
         try:
-            return encoding.run_tree(value)
+            data = encode_short(value, encoding)
+            if data is not None and isinstance(seed, bytes):
+                root = put(data)
+                id_bytes(root, "put")
+                return root
+            encoding = tree = TreeEncoding(self._tables.by_type, self._limits, put, seed)
+            return tree.run_tree(value)
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__
 

@@ -6,7 +6,7 @@ usual. Every blob is proven to be the one that was asked for, unless the caller'
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sealpoint.codec._decode import Decoding, RuleTables
@@ -33,7 +33,7 @@ from sealpoint.limits import Limits
 __all__ = ["TreeDecoding"]
 
 _CHUNK_BYTES_MIN = 64
-_BATCH_IDS = 32
+_BATCH_IDS = 128
 _STREAMS = {int(stream): stream for stream in Stream}
 
 
@@ -159,26 +159,28 @@ class TreeDecoding(Decoding):
         ids_max = 1 + total // _CHUNK_BYTES_MIN
         for _ in range(levels):
             below: list[bytes] = []
-            for blob in self._blobs(ids):
-                below.extend(_split_ids(blob))
-                if len(below) > ids_max:
-                    raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
+            for blobs in self._batches(ids):
+                for blob in blobs:
+                    below.extend(_split_ids(blob))
+                    if len(below) > ids_max:
+                        raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
             ids = below
-        chunks = []
+        chunks: list[bytes] = []
         found = 0
-        for chunk in self._blobs(ids):
-            found += len(chunk)
-            if found > total or not chunk:
+        for blobs in self._batches(ids):
+            found += sum(map(len, blobs))
+            if found > total or not all(blobs):
                 raise BytesMalformed(f"reference: expected {total} bytes in full chunks")
-            chunks.append(chunk)
+            chunks.extend(blobs)
         if found != total:
             raise BytesMalformed(f"reference: expected {total} bytes in its chunks")
         return b"".join(chunks)
 
-    def _blobs(self, ids: list[bytes]) -> Iterator[bytes]:
-        """The blobs of these ids, fetched a batch at a time where the store can do that."""
+    def _batches(self, ids: list[bytes]) -> Iterator[Sequence[bytes]]:
+        """The blobs of these ids, several at a time where the store can fetch them so."""
         if self._get_many is None or len(ids) == 1:
-            yield from map(self._blob, ids)
+            for name in ids:
+                yield (self._blob(name),)
             return
         for start in range(0, len(ids), _BATCH_IDS):
             batch = ids[start : start + _BATCH_IDS]
@@ -187,7 +189,7 @@ class TreeDecoding(Decoding):
             except Exception as exc:
                 self._foreign = exc
                 raise
-            yield from map(self._checked, batch, blobs)
+            yield list(map(self._checked, batch, blobs))
 
     def _blob(self, name: bytes) -> bytes:
         """Fetch one blob and prove that it is the one that was asked for."""

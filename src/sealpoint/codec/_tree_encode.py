@@ -22,7 +22,7 @@ from sealpoint.codec._wire import Tag, array_header, map_header
 from sealpoint.errors import EncodeLimitExceeded, UsageError, ValueNotAllowed
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
-__all__ = ["TreeEncoding"]
+__all__ = ["TreeEncoding", "encode_short"]
 
 _INLINE_IDS = 8
 _SPLIT_MEMBERS_BYTES = 8 * 1024
@@ -50,7 +50,7 @@ class TreeEncoding(Encoding):
         self._level = 0
         self._expanded_bytes = 0
         self._short = Encoding(rules, limits)
-        self._long: set[str] = set()
+        self._long: set[type] = set()
 
     def run_tree(self, value: Any) -> BlobId:
         """Put the value's blobs, children first.
@@ -105,12 +105,12 @@ class TreeEncoding(Encoding):
         if kind is list or kind is dict:
             return self._container(value)
         rule = self._rules.get(kind)
-        if rule is not None and kind.__qualname__ not in self._long:
+        if rule is not None and kind not in self._long:
             data = self._at_full_speed(value, rule)
             if data is not None:
                 return data
             # Others of its type are likely as long: they are not tried in vain.
-            self._long.add(kind.__qualname__)
+            self._long.add(kind)
         if kind in (bytes, bytearray, memoryview):
             return self._byte_string(value)
         if kind is str and len(value) > _SPLIT_BYTES_BYTES // 4:
@@ -241,6 +241,15 @@ class TreeEncoding(Encoding):
     def _put_blob(self, blob: bytes | memoryview) -> bytes:
         name = self._put(bytes(blob))
         return name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
+
+
+def encode_short(value: Any, encoding: Encoding) -> bytes | None:
+    """The root blob of a value that seems short and is: then there is no tree to build."""
+    if (type(value) is not dict and type(value) is not list) or not _seems_short(value):
+        return None
+    limits = encoding.limits
+    bytes_max = min(_SPLIT_MEMBERS_BYTES, limits.value_bytes_max, limits.value_nodes_max)
+    return encoding.run_short(value, None, 0, bytes_max)
 
 
 @lru_cache(maxsize=1024)

@@ -106,12 +106,12 @@ def bytes_header(size_bytes: int) -> bytes:
 
 def extension_header(tag: Tag, size_bytes: int) -> bytes:
     """The header of an extension payload."""
+    if 1 << 8 <= size_bytes < 1 << 16:
+        return _EXTENSION_16.pack(0xC8, size_bytes, tag)
     if size_bytes in _FIXED_FIRST:
         return bytes((_FIXED_FIRST[size_bytes], tag))
     if size_bytes < 1 << 8:
         return _EXTENSION_8.pack(0xC7, size_bytes, tag)
-    if size_bytes < 1 << 16:
-        return _EXTENSION_16.pack(0xC8, size_bytes, tag)
     return _EXTENSION_32.pack(0xC9, size_bytes, tag)
 
 

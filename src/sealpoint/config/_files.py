@@ -14,6 +14,7 @@ Every directory from CONFIG_DIR down is checked from the top before a file in it
 file that others could have read or changed is refused, never repaired.
 """
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from sealpoint.config._names import check_identity_name
 from sealpoint.config._settings import Settings
 from sealpoint.config._url import StoreUrl
 from sealpoint.errors import (
+    ConfigError,
     DirectoryUnusable,
     KeyFileUnsafe,
     KeyMissing,
@@ -43,13 +45,15 @@ from sealpoint.errors import (
 from sealpoint.ids import StoreId
 from sealpoint.signing import Signer, TrustPin, decode_key_file, encode_key_file
 
-__all__ = ["StoreFiles"]
+__all__ = ["StoreFiles", "read_pin_file"]
 
 _NAME_BYTES = 16
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128
 _KEY_FILE_BYTES_MAX = 16 * 1024
 _PIN_BYTES_MAX = 64 * 1024
+_NOTE_BYTES_MAX = 64 * 1024
+_KNOWN_SHOWN = 4
 _KEY_SUFFIX = ".key"
 
 
@@ -76,8 +80,50 @@ class StoreFiles:
         """
         data = self._read(self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False)
         if data is None:
-            raise NotTrusted(f"store {self.url}: expected a pin at {self._pin_path}, found none")
+            raise NotTrusted(
+                f"store {self.url}: expected a pin at {self._pin_path}, found none",
+                hint=self._ways_on(),
+            )
         return TrustPin.parse(data)
+
+    def known_urls(self) -> list[str]:
+        """The URLs of the stores that this machine has files for, as their notes say."""
+        stores = self._settings.config_dir / "stores"
+        found = []
+        with contextlib.suppress(OSError, ConfigError, msgspec.MsgspecError, TypeError, KeyError):
+            for directory in sorted(stores.iterdir()):
+                note = read_file(directory / "store.json", bytes_max=_NOTE_BYTES_MAX, secret=False)
+                if note is not None:
+                    found.append(str(msgspec.json.decode(note)["url"]))
+        return found
+
+    def _ways_on(self) -> str:
+        known = self.known_urls()
+        shown = ", ".join(known[:_KNOWN_SHOWN]) or "none"
+        more = " and more" if len(known) > _KNOWN_SHOWN else ""
+        return (
+            "New: sealpoint init. From elsewhere: sealpoint trust import PIN. Moved: sealpoint "
+            f"trust move OLD-URL. Stores known here: {shown}{more}."
+        )
+
+    def move_from(self, old: "StoreFiles") -> None:
+        """Take over the files of a store that has another URL now.
+
+        Raises:
+            NotTrusted: There are none under the old URL.
+            StoreExists: There are some under the new one.
+        """
+        pin = old.pin()
+        if self.has_pin():
+            raise StoreExists(f"store {self.url}: expected no pin yet, found {self._pin_path}")
+        try:
+            old.directory.rename(self.directory)
+        except OSError as exc:
+            raise DirectoryUnusable(
+                f"{old.directory}: expected to become {self.directory}, found {exc.strerror}"
+            ) from exc
+        replace_file(self.directory / "store.json", self._note())
+        self.write_pin(pin)
 
     def has_pin(self) -> bool:
         """Whether there is a pin; one that is unsafe or malformed is one.
@@ -251,8 +297,23 @@ class StoreFiles:
         make_directory(self._settings.config_dir, follow=True, parents=True)
         for path in self._below(directory):
             make_directory(path)
-        note = msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"
-        write_new_file(self.directory / "store.json", note)
+        write_new_file(self.directory / "store.json", self._note())
+
+    def _note(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"
+
+
+def read_pin_file(path: Path) -> TrustPin:
+    """A pin that lies anywhere.
+
+    Raises:
+        NotTrusted: There is no file, or it is no pin.
+        KeyFileUnsafe: Others can change it, or it cannot be read.
+    """
+    data = read_file(path, bytes_max=_PIN_BYTES_MAX, secret=False, follow=True)
+    if data is None:
+        raise NotTrusted(f"pin {path}: expected a file, found none")
+    return TrustPin.parse(data)
 
 
 def _format_secret(secret: bytes) -> bytes:

@@ -50,6 +50,9 @@ class StoreUrl:
         Raises:
             UrlInvalid: It is not one of the forms above.
         """
+        found: object = text
+        if not isinstance(found, str):
+            raise UrlInvalid(f"store URL: expected text, found {type(found).__name__}")
         if len(text) > _URL_CHARS_MAX:
             raise UrlInvalid(
                 f"store URL: expected at most {_URL_CHARS_MAX} characters, found {len(text)}"
@@ -101,6 +104,11 @@ def _decoded(text: str) -> str:
         raise UrlInvalid(f"store URL: expected UTF-8, found others in {_shown(text)}") from exc
     if "\0" in decoded:
         raise UrlInvalid(f"store URL: expected a path, found a zero byte in {_shown(text)}")
+    if decoded.startswith("~"):
+        raise UrlInvalid(
+            f"store URL: expected a path from the root or from here, found {_shown(text)}",
+            hint="Write the home directory out: sqlite:////home/...",
+        )
     if decoded.rpartition("/")[2] in {"", ".", ".."}:
         raise UrlInvalid(f"store URL: expected the path of a file, found {_shown(text)}")
     return decoded

@@ -160,3 +160,6 @@ __all__ = [
     "ValueNotAllowed",
     "VersionUnknown",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # the address that users import

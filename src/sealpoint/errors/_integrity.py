@@ -86,7 +86,7 @@ class AnchorUnavailable(SealpointError):
 
     code = "anchor-unavailable"
     exit_status = 38
-    hint = "Make the state directory readable and writable again, then load; nothing was lost."
+    hint = "Make the anchor work again, then load: whatever was saved is there."
 
     def __init__(self, message: str, *, hint: str | None = None, ref: object = None) -> None:
         super().__init__(message, hint=hint)

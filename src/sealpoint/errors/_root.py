@@ -23,6 +23,8 @@ class SealpointError(Exception):
         self.message = message
         if hint is not None:
             self.hint = hint
+        # So that an error which nobody catches says what to do as well.
+        self.add_note(f"hint: {self.hint}")
 
     def as_dict(self) -> dict[str, str | int]:
         """The one JSON shape of an error: what `--json` prints."""

@@ -15,7 +15,7 @@ from sealpoint.ledger._bodies import RosterBody, parse_body
 from sealpoint.ledger._header import Header, parse_header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._links import link_hash, skip_seq
-from sealpoint.signing import ENTRY_TYPE, Roster, TrustPin, pae, parse_seals
+from sealpoint.signing import ANY_NAMESPACE, ENTRY_TYPE, Roster, TrustPin, pae, parse_seals
 
 __all__ = ["STORE_CHAIN", "StoreChain"]
 
@@ -105,8 +105,10 @@ class StoreChain:
             self.pin.root.verify(message, found)
             return
         holder = self.roster.holder(found[0].key)
-        if holder is None or rule.role is None or not holder[0].may(rule.role, ""):
+        if holder is None or rule.role is None or not holder[0].may(rule.role, ANY_NAMESPACE):
             raise NotTrusted(f"{where}: expected {rule.role} of all namespaces")
+        if len(found) != 1:
+            raise Forged(f"{where}: expected one signature, found {len(found)}")
         holder[1].verify(found[0].signature, message)
 
     def _roster(self, body: RosterBody, seq: int) -> Roster:

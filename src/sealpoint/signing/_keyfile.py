@@ -58,7 +58,7 @@ def decode_key_file(data: bytes, *, name: str) -> Signer:
     if document.name != name:
         raise KeyFileUnsafe(f"key {name!r}: expected the key of that name, found another's")
     signer = Signer(name, secret)
-    if str(signer.public) != document.public:
+    if encode_key_file(signer) != data:
         raise KeyFileUnsafe(f"key {name!r}: expected its public half, found another key's")
     return signer
 

@@ -113,6 +113,9 @@ class Roster:
     def _add(self, identity: Identity) -> None:
         if identity.name in self._by_name:
             raise NotTrusted(f"roster {self.seq}: expected identity {identity.name!r} once")
+        if "" in identity.namespaces:
+            # The store chain has no namespace: nobody is given it by an empty name.
+            raise NotTrusted(f"roster {self.seq}: expected namespaces with names")
         self._by_name[identity.name] = identity
         for key in identity.keys:
             if key.scheme != _SCHEME:
@@ -137,6 +140,7 @@ class Roster:
             now = self._by_name.get(before.name)
             if now is None or not (
                 set(before.roles) <= set(now.roles)
+                and before.break_glass <= now.break_glass
                 and {key.public for key in before.keys} <= {key.public for key in now.keys}
                 and all(map(now.covers, before.namespaces))
             ):

@@ -185,10 +185,12 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, writing: bool) -> No
         connection.execute(setting)
     _require_version(path, connection)
     _require_schema(path, connection)
+    # A file that somebody turned back to a rollback journal would let a planted journal be played
+    # back, which deletes whatever file that journal names.
+    if (mode := _pragma(connection, "PRAGMA journal_mode")) != "wal":
+        raise Edited(f"store {path}: expected a write-ahead log, found mode {mode}")
     if not writing:
         connection.execute("PRAGMA query_only = ON")
-    elif (mode := _pragma(connection, "PRAGMA journal_mode = WAL")) != "wal":
-        raise StorageUnavailable(f"store {path}: expected a write-ahead log, found mode {mode}")
     connection.set_authorizer(_authorize)
 
 

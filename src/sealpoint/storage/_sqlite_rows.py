@@ -50,7 +50,7 @@ DIGEST_BYTES = 32
 SEQ_MAX = 2**63 - 1
 SCAN_ROWS = 32
 LABELLED_MAX = 4096
-BLOBS_ROWS = 32
+BLOBS_ROWS = 128
 # SQLite itself takes 1,000,000,000 bytes for a whole row.
 _BLOB_BYTES_MAX = 999_000_000
 

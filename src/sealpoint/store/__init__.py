@@ -6,7 +6,7 @@ from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
 from sealpoint.store._core import Core, Parts
-from sealpoint.store._names import store_slot
+from sealpoint.store._names import check_name, store_slot
 from sealpoint.store._refs import CheckpointRef, Event, Loaded, ThreadNames
 from sealpoint.store._roster import append_roster
 from sealpoint.store._thread import Thread
@@ -25,6 +25,7 @@ __all__ = [
     "adopt_store_chain",
     "adopt_thread",
     "append_roster",
+    "check_name",
     "fresh_digests",
     "store_slot",
     "unanchored_threads",

@@ -109,7 +109,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
         raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
     head = chain.verified_head()
     body = AdoptBody(salt=core.parts.random_bytes(_SALT_BYTES).hex(), reason=text)
-    entry = append(chain, [Draft(Kind.ADOPT, body)], blobs={})
+    entry = append(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:
         raise Forked(f"thread {name!r}: expected entry {head.seq} to be taken in, found another")

@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sealpoint.anchor import RESERVED_SEQ, Position
-from sealpoint.errors import NotOwner, NotTrusted, SealpointError, StorageUnavailable
+from sealpoint.errors import (
+    NotOwner,
+    NotTrusted,
+    SealpointError,
+    StorageUnavailable,
+    UsageError,
+)
 from sealpoint.ledger import (
     KINDS,
     Body,
@@ -77,7 +83,7 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
     if rule.role is None or not holder[0].may(rule.role, chain.core.namespace):
         raise NotTrusted(
             f"identity {holder[0].name!r}: expected {rule.role} of namespace "
-            f"{chain.core.namespace!r}, found other roles",
+            f"{chain.core.namespace!r}, found other rights",
             hint="The roster decides: sealpoint keys list shows who may do what.",
         )
     if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
@@ -93,8 +99,9 @@ def append(
     *,
     blobs: Mapping[bytes, bytes],
     label: bytes | None = None,
+    follow: bool = True,
 ) -> Entry:
-    """Append entries after the verified tip and let the anchor follow.
+    """Append entries after the verified tip and let the anchor follow, unless adoption does that.
 
     Returns:
         The last of them.
@@ -112,13 +119,14 @@ def append(
         tip, record = _sealed(chain, trust, tip, draft)
         records.append(record)
     if tip is None:
-        raise StorageUnavailable("append: expected at least one entry")
+        raise UsageError("append: expected at least one entry, found none")
     try:
         chain.core.storage.append(chain.thread, first, records, blobs=blobs, label=label)
     except StorageUnavailable as exc:
         _resolve(chain, first, records, exc)
     chain.set_tip(tip, records[-1])
-    chain.advance_anchor()
+    if follow:
+        chain.advance_anchor()
     return tip.entry
 
 

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Sequence
 from sealpoint.errors import Edited, Missing, UsageError
 from sealpoint.storage import Storage
 
-__all__ = ["BlobReader", "BlobWriter", "blob_digest", "fresh_digests"]
+__all__ = ["BlobReader", "BlobWriter", "blob_digest", "fresh_digests", "within_bound"]
 
 _FRESH_INLINE_MAX = 64
 _PENDING_BYTES_MAX = 64 * 1024 * 1024
-_TOGETHER_BYTES_MAX = 256 * 1024
+_TOGETHER_BYTES_MAX = 64 * 1024
 _ROOT_BYTES_MAX = 2048
-_SEEN_BYTES_MAX = 2 * 1024 * 1024
-_LOOK_AHEAD = 2
+_SEEN_BYTES_MAX = 1024 * 1024
 _DIGEST_BYTES = 32
 _LISTED_BYTES_MAX = 64 * 1024 * 1024
 
@@ -79,7 +78,20 @@ class BlobWriter:
 
     def put(self, blob: bytes) -> bytes:
         """Take a blob; the codec's `put`."""
-        name = self._digest(blob)
+        before, at = self._before, self._at
+        if at < len(before) and before[at][0] == blob:
+            # The same bytes as at this place before: their digest is known.
+            pair = before[at]
+            self._at = at + 1
+        elif at + 1 < len(before) and before[at + 1][0] == blob:
+            pair = before[at + 1]
+            self._at = at + 2
+        else:
+            pair = (blob, hashlib.sha256(blob).digest())
+        self._seen_bytes += len(blob)
+        if self._seen_bytes <= _SEEN_BYTES_MAX:
+            self.seen.append(pair)
+        name = pair[1]
         if name not in self.reached:
             self.reached.add(name)
             if name not in self._known:
@@ -88,21 +100,6 @@ class BlobWriter:
                 self._pending_bytes += len(blob)
                 if self._pending_bytes > _PENDING_BYTES_MAX:
                     self._spill()
-        return name
-
-    def _digest(self, blob: bytes) -> bytes:
-        """The digest of a blob: known if the same bytes were put at the same place before."""
-        before, at = self._before, self._at
-        name = b""
-        for place in range(at, min(at + _LOOK_AHEAD, len(before))):
-            if before[place][0] == blob:
-                name = before[place][1]
-                self._at = place + 1
-                break
-        name = name or blob_digest(blob)
-        self._seen_bytes += len(blob)
-        if self._seen_bytes <= _SEEN_BYTES_MAX:
-            self.seen.append((blob, name))
         return name
 
     def _spill(self) -> None:
@@ -135,9 +132,29 @@ class BlobWriter:
 
 
 class BlobReader:
-    """Fetches blobs of one thread and proves each of them."""
+    """Fetches blobs of one thread and proves each of them.
 
-    __slots__ = ("_bytes_max", "_payload", "_root", "_storage", "_thread", "_where", "reached")
+    Args:
+        storage: Where they lie.
+        thread: Whose they are.
+        bytes_max: The most bytes that one may have.
+        where: The checkpoint they belong to, for messages.
+        beside: The root's digest, and the root itself if it lies beside the entry.
+        seen: Blobs of the state before, with their digests: hashed once by this process and kept
+            in its memory, they need not be fetched again. A digest has no other content.
+    """
+
+    __slots__ = (
+        "_bytes_max",
+        "_payload",
+        "_root",
+        "_seen",
+        "_storage",
+        "_thread",
+        "_where",
+        "fetched",
+        "reached",
+    )
 
     def __init__(
         self,
@@ -146,27 +163,32 @@ class BlobReader:
         bytes_max: int,
         where: str,
         beside: tuple[bytes, bytes | None],
+        *,
+        seen: Sequence[tuple[bytes, bytes]] = (),
     ) -> None:
         self._storage = storage
         self._thread = thread
         self._bytes_max = bytes_max
         self._where = where
         self._root, self._payload = beside
+        self._seen = {name: blob for blob, name in seen}
         self.reached: set[bytes] = set()
         """What was found among the blobs, and not beside the entry."""
+        self.fetched: list[tuple[bytes, bytes]] = []
+        """Blobs that came from the storage together, with their digests."""
 
     def get_many(self, names: Sequence[bytes]) -> list[bytes]:
         """Several blobs against their digests; the codec's `get_many`."""
-        found = self._storage.blobs(self._thread, names, _TOGETHER_BYTES_MAX)
-        sha256 = hashlib.sha256
-        blobs = []
-        for name in names:
+        seen, sha256 = self._seen, hashlib.sha256
+        asked = [name for name in names if name not in seen]
+        found = self._storage.blobs(self._thread, asked, _TOGETHER_BYTES_MAX) if asked else {}
+        for name in asked:
             blob = found.get(name)
             if blob is None or sha256(blob).digest() != name:
-                blob = self.get(name)  # it is long, or this says what is wrong
-            blobs.append(blob)
+                blob = found[name] = self.get(name)  # it is long, or this says what is wrong
+            self.fetched.append((blob, name))
         self.reached.update(names)
-        return blobs
+        return [seen[name] if name in seen else found[name] for name in names]
 
     def get(self, name: bytes | str, bytes_max: int | None = None) -> bytes:
         """(7) A blob against its digest; the codec's `get`.
@@ -191,6 +213,17 @@ class BlobReader:
         if hashlib.sha256(blob).digest() != name:
             raise Edited(f"{self._where}: expected blob {name.hex()[:12]}, found other bytes")
         return blob
+
+
+def within_bound(seen: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """As many of the blobs as a handle may keep in memory."""
+    kept, size_bytes = [], 0
+    for pair in seen:
+        size_bytes += len(pair[0])
+        if size_bytes > _SEEN_BYTES_MAX:
+            break
+        kept.append(pair)
+    return kept
 
 
 def fresh_digests(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
+    AnchorUnavailable,
     Edited,
     Erased,
     Forged,
@@ -145,7 +146,13 @@ class Chain:
                 return Unanchored(
                     f"{self._shown()}: expected the anchor to know it, found it in the store only"
                 )
-        return UnknownThread(f"thread {self.name!r}: expected a saved thread, found none")
+        return self._never_saved()
+
+    def _never_saved(self) -> UnknownThread:
+        return UnknownThread(
+            f"thread {self.name!r} in namespace {self.core.namespace!r}: expected a saved thread, "
+            "found none"
+        )
 
     def genesis(self) -> GenesisBody:
         """The body of the first entry, which is verified on its own."""
@@ -166,7 +173,7 @@ class Chain:
 
     def _nothing_at(self, first: int, anchored: Position) -> SealpointError:
         if anchored.reserved and self.head is None:
-            return UnknownThread(f"thread {self.name!r}: expected a saved thread, found none")
+            return self._never_saved()
         return RolledBack(
             f"{self._shown()}: expected entry {first}, which the anchor has seen, found the store "
             "to end before it"
@@ -294,11 +301,15 @@ class Chain:
         head = self.verified_head()
         position = Position(self.thread, head.header.epoch, head.header.gen, head.seq, head.hash)
         expected = self.anchored
-        while expected is not None:
+        if expected is None:
+            raise AnchorUnavailable(f"{self._shown()}: expected to know what the anchor holds")
+        while True:
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
                 self.anchored = position
                 return
+            if found.erased:
+                raise Erased(f"{self._shown()}: it was erased at entry {found.seq}")
             if found.seq > head.seq:
                 # A descendant, if the store can show it: then there is nothing left to do.
                 self.refresh()

@@ -101,13 +101,22 @@ class Core:
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s thread=%s seq=%d entry=%s", code, thread, seq, entry.hex())
         if self.parts.on_event is not None:
-            self.parts.on_event(Event(code=code, thread=thread, seq=seq, entry=entry.hex()))
+            self._tell(Event(code=code, thread=thread, seq=seq, entry=entry.hex()))
 
     def emit_refused(self, error: SealpointError, thread: str) -> None:
         """Tell whoever listens that something was refused."""
         _LOGGER.warning("refused code=%s thread=%s", error.code, thread)
         if self.parts.on_event is not None:
-            self.parts.on_event(Event(code=error.code, thread=thread, seq=-1, entry=""))
+            self._tell(Event(code=error.code, thread=thread, seq=-1, entry=""))
+
+    def _tell(self, event: Event) -> None:
+        """A listener that fails must not make a save that stands look as if it did not."""
+        if self.parts.on_event is None:
+            return
+        try:
+            self.parts.on_event(event)
+        except Exception as exc:  # noqa: BLE001 (whatever it is, it is the listener's)
+            _LOGGER.warning("listener failed event=%s with=%s", event.code, type(exc).__name__)
 
     def writer(self, header: Header) -> str:
         """The name of the identity whose key a verified header names."""

@@ -15,6 +15,10 @@ from sealpoint.limits import JSON_DEPTH_MAX
 __all__ = ["plain_object"]
 
 
+def _refused(message: str) -> ValueNotAllowed:
+    return ValueNotAllowed(message, hint="Metadata and worlds are JSON: turn the value into that.")
+
+
 def plain_object(value: object, what: str) -> dict[str, Any]:
     """A JSON object of its own: a copy, so that later edits of the caller's do not matter.
 
@@ -22,17 +26,17 @@ def plain_object(value: object, what: str) -> dict[str, Any]:
         ValueNotAllowed: The value is not a mapping of JSON values; the message has the path.
     """
     if not isinstance(value, Mapping):
-        raise ValueNotAllowed(f"{what}: expected a mapping, found {type(value).__name__}")
+        raise _refused(f"{what}: expected a mapping, found {type(value).__name__}")
     return _object(dict(value), what, 1)
 
 
 def _object(value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
     if depth > JSON_DEPTH_MAX:
-        raise ValueNotAllowed(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
+        raise _refused(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
     made = {}
     for key, item in value.items():
         if type(key) is not str:
-            raise ValueNotAllowed(f"{path}: expected keys of type str, found {type(key).__name__}")
+            raise _refused(f"{path}: expected keys of type str, found {type(key).__name__}")
         made[_text(key, path)] = _value(item, f"{path}[{key!r}]", depth)
     return made
 
@@ -51,9 +55,9 @@ def _value(value: Any, path: str, depth: int) -> Any:
         return _object(value, path, depth + 1)
     if kind is list:
         if depth >= JSON_DEPTH_MAX:
-            raise ValueNotAllowed(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
+            raise _refused(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
         return [_value(item, f"{path}[{place}]", depth + 1) for place, item in enumerate(value)]
-    raise ValueNotAllowed(
+    raise _refused(
         f"{path}: expected a JSON value, found {kind.__name__} "
         "(text, true, false, null, finite numbers of 64 bits, lists and dicts)"
     )
@@ -63,5 +67,5 @@ def _text(text: str, path: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as exc:
-        raise ValueNotAllowed(f"{path}: expected text without lone surrogates") from exc
+        raise _refused(f"{path}: expected text without lone surrogates") from exc
     return text

@@ -24,9 +24,9 @@ def check_name(text: object, what: str) -> str:
     if not isinstance(text, str):
         raise NameInvalid(f"{what}: expected a str, found {type(text).__name__}")
     if not text or not text.isprintable() or len(text.encode()) > NAME_BYTES_MAX:
+        found = "another" if text else "none"
         raise NameInvalid(
-            f"{what}: expected 1 to {NAME_BYTES_MAX} bytes of printable text, "
-            f"found {len(text)} characters that are not"
+            f"{what}: expected 1 to {NAME_BYTES_MAX} bytes of printable text, found {found}"
         )
     return str(text)
 

@@ -21,6 +21,8 @@ class CheckpointRef:
     writer: str
     """The identity that signed it."""
     metadata: dict[str, Any] = field(hash=False)
+    entry: str = ""
+    """The hash of its entry, which no other checkpoint of any thread has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,4 +60,4 @@ class Event:
     """The thread's id in hexadecimal."""
     seq: int
     entry: str
-    """The hash of the entry in hexadecimal."""
+    """The hash of the entry in hexadecimal; empty where no single entry is meant."""

@@ -9,7 +9,7 @@ loads again. Calls from several OS threads are taken one after the other.
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -32,6 +32,7 @@ from sealpoint.ledger import (
     Kind,
     ResumeBody,
     encode_body,
+    link_hash,
     parse_body,
 )
 from sealpoint.storage import Record
@@ -57,7 +58,7 @@ class Thread(ThreadView):
         self._session: int | None = None
         self._lost: type[SealpointError] | None = None
         self._uncertain = False
-        self._seen: list[tuple[bytes, bytes]] = []
+        self._looked = False
         self._moved = False
         """Whether somebody else has written since this handle looked."""
         self._own: frozenset[str] = frozenset()
@@ -91,8 +92,9 @@ class Thread(ThreadView):
             NotOwner: The thread belongs to another identity.
             NotTrusted: The roster does not let this identity write here.
             IdReused: The id names another checkpoint of this thread.
-            AnchorUnavailable: It is saved (`.ref`), and the anchor could not follow.
-            StorageUnavailable: Nothing was saved.
+            AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
+                stands. None: nothing was saved.
+            StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         draft = _Draft(state, id, parent, metadata, world)
@@ -120,7 +122,8 @@ class Thread(ThreadView):
                 f"thread {self._name!r}: expected it to be loaded again since another session "
                 "wrote it, found a save"
             )
-        if self._chain.head is None or self._uncertain:
+        # A look that failed halfway has a head and nothing that it was compared with.
+        if self._chain.head is None or self._chain.anchored is None or self._uncertain:
             try:
                 self._look()
             except UnknownThread:
@@ -156,16 +159,19 @@ class Thread(ThreadView):
         if new_thread and not reserve(chain, chain.thread):
             self._uncertain = True
             return None
+        entry: Entry | None = None
         try:
             entry = append(
                 chain, drafts, blobs=blobs.pending, label=chain.label if new_thread else None
             )
         except HeadMoved:
-            self._lost_swap()
-            return None
+            pass  # what became of it is said below, without this as its context
         except BaseException as exc:
             self._after_failure(exc, drafts, body, blobs)
             raise
+        if entry is None:
+            self._lost_swap()
+            return None
         return self._saved(entry, body, blobs)
 
     def _opening(self) -> list[Draft]:
@@ -212,16 +218,17 @@ class Thread(ThreadView):
         return body, payload
 
     def _saved(self, entry: Entry, body: CheckpointBody, blobs: BlobWriter) -> CheckpointRef:
-        if self._session != entry.header.fence:
-            self._session = entry.header.fence
-            self._core.emit("session-opened", entry.header.thread, self._session, b"")
+        opened = self._session != entry.header.fence
+        self._session = entry.header.fence
         # Others may have written on top of it by now.
         self._known = blobs.reached if self._chain.head is entry else set()
         self._seen = blobs.seen
         if self._ids is not None:
             self._ids[body.id] = entry.seq
+        if opened:
+            self._core.emit("session-opened", entry.header.thread, entry.header.fence, b"")
         self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
-        return make_ref(entry.header, body, entry.writer)
+        return make_ref(entry.header, body, entry.writer, entry.hash)
 
     def _after_failure(
         self, exc: BaseException, drafts: list[Draft], body: CheckpointBody, blobs: BlobWriter
@@ -254,7 +261,7 @@ class Thread(ThreadView):
                 f"thread {self._name!r}: expected the entry that is in the way, found none"
             )
 
-    def _lose(self, error: type[SealpointError]) -> None:
+    def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error
         head = self._chain.verified_head()
         raise error(
@@ -270,7 +277,7 @@ class Thread(ThreadView):
 
     def _look(self) -> None:
         """Learn what is newest. At first use that is adopted; later it may be others' entries."""
-        first = self._chain.head is None
+        first, self._looked = not self._looked, True
         try:
             super()._look()
         finally:
@@ -301,7 +308,7 @@ class Thread(ThreadView):
                 f"checkpoint {draft.id!r} of thread {self._name!r}: expected the same payload as "
                 f"entry {seq}, found another"
             )
-        return make_ref(header, body, self._core.writer(header))
+        return make_ref(header, body, self._core.writer(header), link_hash(record.header))
 
     def _same_state(self, state: Any, body: CheckpointBody, header: Header, record: Record) -> bool:
         """Compare trees; a tree that another version cut differently is built anew first."""

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from sealpoint.errors import BytesMalformed, Edited, Missing, SealpointError, UnknownCheckpoint
-from sealpoint.ledger import CheckpointBody, Entry, Header, Kind, parse_body
+from sealpoint.ledger import CheckpointBody, Entry, Header, Kind, link_hash, parse_body
 from sealpoint.storage import Record
-from sealpoint.store._blobs import BlobReader
+from sealpoint.store._blobs import BlobReader, within_bound
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
 from sealpoint.store._names import check_name
@@ -38,6 +38,9 @@ class ThreadView:
         self._chain = Chain(core, self._name, self._observe)
         self._known: set[bytes] = set()
         """Blobs of the newest checkpoint: those that a save may leave out."""
+        self._seen: list[tuple[bytes, bytes]] = []
+        """Blobs of the state that this handle saved or loaded last, up to a megabyte, with their
+        digests: what they hold is proven, so a save or load need not hash or fetch it again."""
         self._ids: dict[str, int] | None = None
         """Every checkpoint by its id, once somebody has asked for one."""
 
@@ -45,6 +48,9 @@ class ThreadView:
     def name(self) -> str:
         """What the application calls the thread."""
         return self._name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._name!r}>"
 
     def load(self, ref: "str | CheckpointRef | None" = None) -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names.
@@ -84,10 +90,13 @@ class ThreadView:
             world = _decode_world(reader.get(bytes.fromhex(body.world)))
         if ref is None:
             self._known = reader.reached
+            if reader.fetched:
+                self._seen = within_bound(reader.fetched)
         self._take_up()
-        self._core.emit("loaded", header.thread, header.seq, b"")
-        found = make_ref(header, body, self._core.writer(header))
-        return Loaded(state=state, ref=found, metadata=found.metadata, world=world)
+        entry = link_hash(record.header)
+        found = make_ref(header, body, self._core.writer(header), entry)
+        self._core.emit("loaded", header.thread, header.seq, entry)
+        return Loaded(state=state, ref=found, metadata=dict(found.metadata), world=world)
 
     def history(self) -> Iterator[CheckpointRef]:
         """The checkpoints, newest first. Every link from the head to genesis is walked.
@@ -106,7 +115,12 @@ class ThreadView:
         with self._reporting():
             for header, record in view.walk():
                 if header.kind is Kind.CHECKPOINT:
-                    yield make_ref(header, self._body(header, record), self._core.writer(header))
+                    yield make_ref(
+                        header,
+                        self._body(header, record),
+                        self._core.writer(header),
+                        link_hash(record.header),
+                    )
 
     def _take_up(self) -> None:
         """The caller is given what is newest."""
@@ -136,15 +150,16 @@ class ThreadView:
     def _named(self, ref: "str | CheckpointRef") -> tuple[Header, Record]:
         if isinstance(ref, CheckpointRef):
             seq: int | None = ref.seq
-            name = ref.id
+            name, entry = ref.id, ref.entry
         else:
-            name = check_name(ref, "checkpoint id")
+            name, entry = check_name(ref, "checkpoint id"), ""
             seq = self._find_id(name, everything=False)
         if seq is not None and 0 <= seq <= self._chain.verified_head().seq:
             # (4) it reaches the verified head; (3) its own signature
             record, header = self._chain.descend(seq)
             self._chain.verify(record, seq)
-            if header.kind is Kind.CHECKPOINT and self._body(header, record).id == name:
+            same = entry in ("", link_hash(record.header).hex())
+            if same and header.kind is Kind.CHECKPOINT and self._body(header, record).id == name:
                 return header, record
         raise UnknownCheckpoint(f"thread {self._name!r}: expected checkpoint {name!r}, found none")
 
@@ -184,6 +199,7 @@ class ThreadView:
             self._core.registry.limits.blob_bytes_max,
             f"entry {header.seq} of thread {self._name!r}",
             (root, record.payload),
+            seen=self._seen,
         )
 
     @contextmanager
@@ -205,7 +221,7 @@ def _decode_world(data: bytes) -> dict[str, Any]:
         raise BytesMalformed("world: expected a JSON object, found other bytes") from exc
 
 
-def make_ref(header: Header, body: CheckpointBody, writer: str) -> CheckpointRef:
+def make_ref(header: Header, body: CheckpointBody, writer: str, entry: bytes) -> CheckpointRef:
     """The reference to a checkpoint that was verified."""
     return CheckpointRef(
         id=body.id,
@@ -213,4 +229,5 @@ def make_ref(header: Header, body: CheckpointBody, writer: str) -> CheckpointRef
         time=header.at,
         writer=writer,
         metadata=dict(body.metadata or {}),
+        entry=entry.hex(),
     )

@@ -10,7 +10,6 @@ from sealpoint.errors import (
     Missing,
     RolledBack,
     SchemaUnknown,
-    StorageUnavailable,
 )
 from tests.attacks.ledger.crime import Incomplete, Scene, refused
 
@@ -79,7 +78,7 @@ def test_a_store_that_is_gone_is_refused(scene: Scene) -> None:
     """No file, an empty file, and a file of something else: none of them is a new store."""
     scene.require_sound()
     scene.put_back({})
-    assert set(refused(scene.read()).values()) == {StorageUnavailable}
+    assert set(refused(scene.read()).values()) == {RolledBack}
     scene.put_back({scene.path.name: b""})
     assert set(refused(scene.read()).values()) == {SchemaUnknown}
     scene.put_back({scene.path.name: b"something else entirely" * 1000})

@@ -204,3 +204,17 @@ def test_a_deleted_or_foreign_pin_is_refused(scene: Scene, tmp_path: Path) -> No
     assert set(refused(scene.read()).values()) == {NotTrusted}
     pin.write_bytes(genuine)
     assert not refused(scene.read())
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_file_turned_back_to_a_rollback_journal_is_refused(
+    scene: Scene, *, read_only: bool
+) -> None:
+    """Only a write-ahead log keeps a planted journal from being played back while it opens."""
+    scene.require_sound()
+    with scene.path.open("r+b") as file:
+        file.seek(18)
+        file.write(b"\x01\x01")
+
+    with pytest.raises(Edited, match="expected a write-ahead log"):
+        sealpoint.open_store(scene.url, read_only=read_only, **scene.places)

@@ -184,7 +184,7 @@ def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Mu
     """Values flipped, cleared, retyped, copied, swapped, restored; rows and tables removed."""
     verdicts = _cold(museum, _sampled(_all(museum), 16))
 
-    assert verdicts["refused"] > 300
+    assert verdicts["refused"] > 200
     assert verdicts["accepted"] > 10
 
 

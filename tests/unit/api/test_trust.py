@@ -9,6 +9,7 @@ import pytest
 
 from sealpoint import TrustPin, api
 from sealpoint.errors import (
+    KeyFileUnsafe,
     KeyMissing,
     NameInvalid,
     NotOwner,
@@ -119,10 +120,13 @@ def test_a_pin_may_come_as_a_file(made: Place) -> None:
 
     with pytest.raises(NotTrusted, match="expected a trust pin"):
         made.open(trust=path)
-    with pytest.raises(NotTrusted, match="expected a readable file, found No such file"):
+    with pytest.raises(NotTrusted, match="expected a file, found none"):
         made.open(trust=made.folder / "nowhere")
-    with pytest.raises(NotTrusted, match="expected a readable file"):
+    with pytest.raises(KeyFileUnsafe, match="found a directory"):
         made.open(trust=made.folder)
+    path.chmod(0o666)
+    with pytest.raises(KeyFileUnsafe, match="0666"):
+        made.open(trust=path)
 
 
 def test_a_new_key_may_do_nothing_until_it_is_added(made: Place) -> None:

@@ -139,7 +139,7 @@ def test_other_schema_version_is_refused_with_both_versions(tmp_path: Path, vers
     with closing(sqlite3.connect(path)) as other:
         other.execute(f"PRAGMA user_version = {version}")
 
-    with pytest.raises(SchemaUnknown, match=rf"expected schema version 1.*found {version}$"):
+    with pytest.raises(SchemaUnknown, match=rf"expected schema version 1.*found {version}\n"):
         SqliteStorage(path)
 
 

@@ -375,3 +375,14 @@ def test_no_edited_part_of_an_entry_is_believed(memory: World, seq: int, part: s
     assert codes or seq < 2 or part in {"seals", "payload"}
     if part in {"header", "body"} and seq in {2, 4}:
         assert codes == {"edited"}
+
+
+def test_a_ref_is_of_one_thread_even_where_position_and_id_coincide(world: World) -> None:
+    """Position and id may coincide between threads; the entry that a ref names does not."""
+    store = world.open()
+    ref = store.thread("a").save("a", id="step-1")
+    store.thread("b").save("b", id="step-1")
+
+    assert store.thread("a").load(ref).state == "a"
+    with pytest.raises(UnknownCheckpoint):
+        store.thread("b").load(ref)

@@ -2,14 +2,22 @@
 """Sessions: who may go on, who must look again, and that nobody is refused because of itself."""
 
 import threading
+from dataclasses import dataclass
 
 import pytest
 
+from sealpoint import Registry
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.errors import HeadMoved, SealpointError, Superseded
+from sealpoint.errors import HeadMoved, Missing, SealpointError, Superseded, UnknownType
 from sealpoint.ledger import Kind, parse_header
+from sealpoint.storage import Record
 from sealpoint.store import adopt_store_chain, adopt_thread
 from tests.unit.store.simulator import Opened, SimulatedAnchor, World
+
+
+@dataclass
+class _Step:
+    number: int
 
 
 def _kinds(store: Opened, name: str) -> list[str]:
@@ -122,14 +130,33 @@ def test_two_handles_race_for_a_new_name(world: World) -> None:
     assert one.threads().names == ("t",)
 
 
-def test_a_name_that_was_given_meanwhile_is_taken_up(world: World) -> None:
-    """Between looking and reserving somebody made the thread: the first use adopts that one."""
+def test_a_thread_that_was_made_meanwhile_is_not_written_over(world: World) -> None:
+    """Between looking and reserving somebody made the thread: this handle has to load it first."""
     one, two = world.open(), world.open()
     one.anchor.creating.before = lambda: two.thread("t").save("two")
-    ref = one.thread("t").save("one")
 
-    assert ref.seq == 4
-    assert [each.seq for each in one.thread("t").history()] == [4, 2]
+    with pytest.raises(HeadMoved):
+        one.thread("t").save("one")
+    assert one.thread("t").load().state == "two"
+    assert one.thread("t").save("one").seq == 4
+
+
+def test_a_save_after_a_refused_look_is_refused_too(world: World) -> None:
+    """A head whose descent nobody could compare with the anchor is never written to.
+
+    Otherwise saves would be acknowledged that the anchor has not seen.
+    """
+    world.open().thread("t").save(1)
+    store = world.open()
+    position = store.core.anchor.get(store.thread("t")._chain.slot)
+    assert position is not None
+    thread = position.thread
+    store.storage.append(thread, 50, [Record(b"junk", b"junk", b"junk")], blobs={})
+
+    for _ in range(3):
+        with pytest.raises(Missing):
+            store.thread("t").save(2)
+    assert [seq for seq, _ in store.storage.scan(thread, 0)] == [0, 1, 2, 50]
 
 
 def test_being_overtaken_between_append_and_anchor_is_noticed(world: World) -> None:
@@ -258,3 +285,21 @@ def test_a_resume_names_what_it_goes_on_from(memory: World) -> None:
 
     assert parse_header(memory.record("t", 3).header).kind is Kind.RESUME
     assert b'"basis":2' in body
+
+
+def test_a_load_that_fails_does_not_give_the_thread_back(world: World) -> None:
+    """Whoever lost the thread and was shown nothing of it may not write over what it never saw."""
+    allowing = Registry()
+    allowing.allow(_Step, name="tests.step")
+    one, two = world.open(), world.open(registry=allowing)
+    one.thread("t").save(1)
+    two.thread("t").load()
+    two.thread("t").save(_Step(2))
+    with pytest.raises(Superseded):
+        one.thread("t").save(3)
+    with pytest.raises(UnknownType):
+        one.thread("t").load()
+
+    with pytest.raises(Superseded):
+        one.thread("t").save(3)
+    assert two.thread("t").load().state == _Step(2)

@@ -90,6 +90,7 @@ class StorageHandles:
             lambda: storage.read(THREAD, 0),
             lambda: list(storage.scan(THREAD, 0)),
             lambda: storage.blob(THREAD, LABEL, 1),
+            lambda: storage.blobs(THREAD, [LABEL], 1),
             lambda: list(storage.threads()),
             lambda: storage.labelled(LABEL),
         ]

@@ -17,7 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sealpoint.errors import Edited, HeadMoved, UsageError
-from sealpoint.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, SEALS_BYTES_MAX
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
 from sealpoint.storage import Record
 from sealpoint.testing.conformance._require import require
 from sealpoint.testing.conformance._storage_handles import (
@@ -43,16 +48,20 @@ class StorageConformance(StorageHandles):
             require(storage.read(THREAD, 0) is None, "a position without entry reads as None")
             require(not list(storage.scan(THREAD, 0)), "an empty thread scans as nothing")
             require(storage.blob(THREAD, LABEL, 1) is None, "an absent blob is None")
+            require(storage.blobs(THREAD, [LABEL], 1) == {}, "an absent blob is left out")
             require(not list(storage.threads()), "a new store has no threads")
             require(storage.labelled(LABEL) == [], "an unused label has no threads")
 
     def test_entry_is_read_back_as_it_was_written(self, tmp_path: Path) -> None:
-        """Header, seals and body come back bit by bit, also empty, erased and at their bounds."""
+        """Every part comes back bit by bit, also empty, absent and at its bound."""
         records = [
             record_of("plain"),
             Record(b"", b"", b""),
             Record(b"\x00\xff", b"\x00", None),
             Record(b"h" * HEADER_BYTES_MAX, b"s" * SEALS_BYTES_MAX, b"b" * BODY_BYTES_MAX),
+            Record(b"h", b"s", b"b", b""),
+            Record(b"h", b"s", None, b"\x00\xff"),
+            Record(b"h", b"s", b"b", b"p" * PAYLOAD_BYTES_MAX),
         ]
         with self.opened(tmp_path) as storage:
             for seq, record in enumerate(records):
@@ -60,6 +69,7 @@ class StorageConformance(StorageHandles):
 
             for seq, record in enumerate(records):
                 require(storage.read(THREAD, seq) == record, f"record {seq} comes back as it was")
+            require(list(storage.scan(THREAD, 0)) == list(enumerate(records)), "and in a scan")
             require(storage.read(OTHER_THREAD, 0) is None, "another thread is not touched")
 
     def test_same_bytes_again_are_a_success(self, tmp_path: Path) -> None:
@@ -74,13 +84,15 @@ class StorageConformance(StorageHandles):
 
     def test_other_bytes_move_nothing(self, tmp_path: Path) -> None:
         """Other bytes at a taken position are HeadMoved: no entry, blob or label is changed."""
-        first = record_of("first")
+        first = Record(b"header", b"seals", b"body", b"payload")
         loser = named(b"blob of the loser")
         others = [
-            Record(b"other", first.seals, first.body),
-            Record(first.header, b"other", first.body),
-            Record(first.header, first.seals, b"other"),
-            Record(first.header, first.seals, None),
+            Record(b"other", first.seals, first.body, first.payload),
+            Record(first.header, b"other", first.body, first.payload),
+            Record(first.header, first.seals, b"other", first.payload),
+            Record(first.header, first.seals, None, first.payload),
+            Record(first.header, first.seals, first.body, b"other"),
+            Record(first.header, first.seals, first.body, None),
         ]
         with self.opened(tmp_path) as storage:
             storage.append(THREAD, 0, [first], blobs={})
@@ -192,6 +204,42 @@ class StorageConformance(StorageHandles):
             require_raises(Edited, lambda: storage.blob(THREAD, LABEL, 7))
             require_raises(Edited, lambda: storage.blob(THREAD, LABEL, 0))
 
+    def test_blobs_together_are_what_each_would_be_alone(self, tmp_path: Path) -> None:
+        """Of any number that are asked for, those that come are right; what is absent does not."""
+        stored = named(*(f"blob {number}".encode() for number in range(300)), b"")
+        absent = list(named(b"nobody stored this"))
+        given = next(iter(stored))
+        with self.opened(tmp_path) as storage:
+            storage.put_blobs(THREAD, stored)
+            storage.put_blobs(OTHER_THREAD, {given: b"of another thread"})
+
+            for count in (0, 1, 2, 127, 128, 129, len(stored)):
+                asked = [*list(stored)[:count], *absent, *list(stored)[:2]]
+                found = storage.blobs(THREAD, asked, SIZE_BYTES_MAX)
+                require(set(found) <= set(asked) - set(absent), "only what was asked for")
+                require(all(stored[digest] == found[digest] for digest in found), "the right bytes")
+            found = storage.blobs(OTHER_THREAD, list(stored), SIZE_BYTES_MAX)
+            require(set(found) <= {given}, "a blob belongs to one thread")
+
+    def test_blobs_together_leave_large_ones_out(self, tmp_path: Path) -> None:
+        """One byte more than the bound is left out and is no error: `blob` says what it is."""
+        blobs = named(b"1234567", b"12345678", b"123456789")
+        with self.opened(tmp_path) as storage:
+            storage.put_blobs(THREAD, blobs)
+
+            for bytes_max in (0, 7, 8, 9):
+                found = storage.blobs(THREAD, list(blobs), bytes_max)
+                require(all(len(blob) <= bytes_max for blob in found.values()), "within the bound")
+                require(all(blobs[digest] == found[digest] for digest in found), "the right bytes")
+
+    def test_blobs_together_follow_a_replacement(self, tmp_path: Path) -> None:
+        """A blob that was given anew comes in its new bytes, or not at all."""
+        with self.opened(tmp_path) as storage:
+            for data in (b"first", b"other"):
+                storage.put_blobs(THREAD, {LABEL: data})
+                found = storage.blobs(THREAD, [LABEL], SIZE_BYTES_MAX)
+                require(found.get(LABEL, data) == data, "the newest bytes")
+
     def test_large_blob_comes_back(self, tmp_path: Path) -> None:
         """Five megabytes are stored like five bytes."""
         data = hashlib.shake_256(b"large").digest(5 * 1024 * 1024)
@@ -282,6 +330,7 @@ class StorageConformance(StorageHandles):
                 Record(b"h" * (HEADER_BYTES_MAX + 1), b"", b""),
                 Record(b"", b"s" * (SEALS_BYTES_MAX + 1), b""),
                 Record(b"", b"", b"b" * (BODY_BYTES_MAX + 1)),
+                Record(b"", b"", b"", b"p" * (PAYLOAD_BYTES_MAX + 1)),
             ):
                 records = [*good, large]
                 calls.append(
