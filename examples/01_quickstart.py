@@ -8,10 +8,11 @@ from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import wrap
+from textwrap import TextWrapper
 
 import sealpoint
 
+fit = TextWrapper(80, subsequent_indent=" " * 11).fill
 TURNS = (("user", "Pay invoice 17."), ("agent", "250.00 EUR. Pay?"), ("user", "Yes."))
 NEWEST = "(SELECT max(number) FROM entries)"
 ATTACKS = {  # what whoever holds the database can always do
@@ -62,7 +63,7 @@ with TemporaryDirectory() as name:
         print("An agent saved its state after each turn. Its history, newest first:")
         for ref in store.thread("invoice-17").history():
             print(f"  entry {ref.seq}  {ref.id}  signed by {ref.writer}  {ref.metadata}")
-        print(f"  loaded   {store.thread('invoice-17').load().state}")
+        print(fit(f"  loaded   {store.thread('invoice-17').load().state}"))
     print("\nNow somebody who holds the database, and neither the keys nor the anchor, tries:")
     for title, statement in ATTACKS.items():
         shutil.copy(older if statement == "VACUUM" else newest, database)
@@ -71,7 +72,7 @@ with TemporaryDirectory() as name:
             with sealpoint.open_store(url, **place) as store:
                 sys.exit(f"NOT REFUSED: {title} {store.thread('invoice-17').load()}")
         except sealpoint.SealpointError as error:
-            print(f"\n{title}\n  refused  " + f"\n{'':11}".join(wrap(f"{error.code}: {error}", 85)))
+            print(f"\n{title}\n" + fit(f"  refused  {error.code}: {error}"))
     shutil.copy(newest, database)
     with sealpoint.open_store(url, **place) as store:
         print(f"\nWith the newest copy back, {store.verify().entries} entries verify again.")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from http import HTTPStatus
-from textwrap import wrap
+from textwrap import fill
 from zoneinfo import ZoneInfo
 
 from ormsgpack import Ext, packb
@@ -71,8 +71,8 @@ for title, attack, *arguments in (
         attack(*arguments)
         sys.exit(f"\nNOT REFUSED: {title}")
     except SealpointError as error:
-        message = "\n           ".join(wrap(f"{error.code}: {error}", 85))
-        print(f"\n{title}\n  refused  {message}\n  hint     {error.hint}")
+        lines = (f"  refused  {error.code}: {error}", f"  hint     {error.hint}")
+        print("", title, *(fill(line, 80, subsequent_indent=" " * 11) for line in lines), sep="\n")
 
 registry.encode_tree([*history, Message("user", "Thanks.", now)], put)
 written = sum(map(len, blobs.values())) - stored

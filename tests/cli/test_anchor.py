@@ -11,6 +11,8 @@ from sealpoint.errors import NotTrusted, UnknownThread
 from sealpoint.ledger import STORE_CHAIN
 from tests.cli.machine import Machine
 
+_NOTHING = "Nothing to adopt: the anchor knows everything in this namespace."
+
 
 @pytest.fixture
 def saved(machine: Machine) -> Machine:
@@ -134,6 +136,26 @@ def test_adoption_teaches_a_new_anchor(newcomer: Machine) -> None:
     assert newcomer.json("load", "b") == 1
     assert "Nothing to adopt" in newcomer.done("anchor", "adopt", "--reason", "again", "--yes")
     assert newcomer.json("verify")["ok"] is True
+
+
+def test_adoption_says_what_it_does_not_mend(saved: Machine) -> None:
+    """Threads that are behind or missing are none of its business; a line says where to look."""
+    adopt = ("anchor", "adopt", "--reason", "x", "--yes")
+    assert saved.done(*adopt).splitlines() == [_NOTHING]
+    saved.sql("DELETE FROM entries WHERE seq = 2 AND thread != ?", [STORE_CHAIN])
+    behind = saved.done(*adopt).splitlines()
+    saved.sql(
+        "DELETE FROM entries WHERE thread = (SELECT min(thread) FROM entries WHERE thread != ?)",
+        [STORE_CHAIN],
+    )
+
+    assert behind[0] == _NOTHING
+    assert behind[1].startswith("2 threads are behind the anchor, beside it or missing")
+    assert behind[1].endswith("sealpoint anchor show")
+    standings = [each["standing"] for each in saved.json("anchor", "show")]
+    assert sorted(standings) == ["in-step", "missing", "store-behind"]
+    assert saved.done(*adopt).splitlines() == behind
+    assert saved.json(*adopt)["adopted"] is False
 
 
 def test_adoption_without_a_terminal_needs_yes(newcomer: Machine) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.cli.machine import Machine
 
-_ADD = ("keys", "add", "alice", "--person", "Alice", "--role", "writer", "--namespace", "billing")
+_PERSON = "Alice"
+_ADD = ("keys", "add", "alice", "--person", _PERSON, "--role", "writer", "--namespace", "billing")
 
 
 def test_a_new_store_has_two_identities_and_a_root(machine: Machine) -> None:
@@ -81,6 +82,19 @@ def test_what_cannot_be_added_is_refused(machine: Machine) -> None:
     (root,) = machine.home.rglob("root.key")
     root.unlink()
     assert machine.refused(*_ADD)[1] in {"key-missing", "not-trusted"}
+
+
+def test_the_person_of_an_identity_does_not_change(machine: Machine) -> None:
+    """Another person for a name that is there is refused; the same one may get more."""
+    machine.done("keys", "new", "alice")
+    machine.done(*_ADD)
+    others = ["mallory" if word == _PERSON else word for word in _ADD]
+
+    assert others != list(_ADD)
+    assert machine.refused(*others) == (2, "usage")
+    assert machine.json(*_ADD, "--role", "auditor")["person"] == _PERSON
+    people = {each["person"] for each in machine.json("keys", "list") if each["name"] == "alice"}
+    assert people == {_PERSON}
 
 
 def test_saving_needs_the_private_key(machine: Machine) -> None:

@@ -22,6 +22,7 @@ _READING = [
 _VERBS = [
     *_READING,
     *(("init",), ("save", "t"), ("trust", "import", "-"), ("keys", "new", "alice")),
+    ("trust", "move", "sqlite:///old.db"),
     ("anchor", "adopt", "--reason", "x", "--yes"),
     ("keys", "add", "alice", "--person", "a", "--role", "writer", "--namespace", "*"),
 ]

@@ -66,6 +66,48 @@ def test_what_is_no_pin_is_refused(machine: Machine, other: Machine, tmp_path: P
     assert other.refused("threads") == (39, "not-trusted")
 
 
+def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
+    """Before `trust move` nothing is believed at the new place, after it nothing at the old one."""
+    machine.done("save", "t", stdin="1")
+    fingerprint = machine.json("trust", "export")["fingerprint"]
+    moved = Machine(tmp_path / "moved.db", machine.home)
+    machine.path.rename(moved.path)
+    result = moved.run("load", "t")
+
+    assert result.exit_code == 39
+    assert f"sealpoint trust move OLD-URL. Stores known here: {machine.url}." in result.stderr
+    document = moved.json("trust", "move", machine.url)
+    assert (document["url"], document["fingerprint"]) == (moved.url, fingerprint)
+    assert document["store"].startswith("store:")
+    assert moved.json("load", "t") == 1
+    moved.done("save", "t", stdin="2")
+    assert moved.json("verify")["ok"] is True
+    assert machine.refused("load", "t") == (39, "not-trusted")
+    assert machine.refused("trust", "move", machine.url) == (39, "not-trusted")
+    assert moved.refused("trust", "move", moved.url) == (65, "store-exists")
+    moved.path.rename(machine.path)
+    assert machine.done("trust", "move", moved.url).splitlines() == [
+        f"trusted  {machine.url}",
+        f"store    {document['store']}",
+    ]
+    assert machine.json("load", "t") == 2
+
+
+def test_a_pin_of_a_store_that_is_known_here_is_not_imported(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """Under another URL it would get a secret that does not open the anchor which is here."""
+    pin = machine.run("trust", "export").stdout_bytes
+    moved = Machine(tmp_path / "moved.db", machine.home)
+    machine.path.rename(moved.path)
+
+    assert moved.refused("trust", "import", "-", stdin=pin) == (65, "store-exists")
+    assert machine.url in moved.run("trust", "import", "-", stdin=pin).stderr
+    assert moved.refused("threads") == (39, "not-trusted")
+    moved.done("trust", "move", machine.url)
+    moved.done("threads")
+
+
 def test_a_file_that_cannot_be_written_is_a_usage_error(machine: Machine, tmp_path: Path) -> None:
     """The message names the option and the file."""
     assert machine.refused("trust", "export", "--output", str(tmp_path / "no" / "pin")) == (

@@ -11,6 +11,7 @@ from tests.repo._tree import ROOT, shown
 
 _EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 _EXAMPLE_LINES_MAX = 79
+_COLUMNS_MAX = 80
 _SECONDS_MAX = 120
 
 _every_example = pytest.mark.parametrize("path", _EXAMPLES, ids=shown)
@@ -29,7 +30,7 @@ def test_example_is_short(path: Path) -> None:
 
 @_every_example
 def test_example_runs(path: Path, tmp_path: Path) -> None:
-    """An example exits with status 0, says something, and warns about nothing."""
+    """An example exits with status 0, says something in 80 columns, and warns about nothing."""
     result = subprocess.run(
         [sys.executable, "-W", "error", str(path)],
         cwd=tmp_path,
@@ -42,3 +43,4 @@ def test_example_runs(path: Path, tmp_path: Path) -> None:
 
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
+    assert not [line for line in result.stdout.splitlines() if len(line) > _COLUMNS_MAX]

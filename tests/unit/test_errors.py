@@ -3,6 +3,7 @@
 
 import json
 import re
+import traceback
 
 import pytest
 
@@ -95,6 +96,17 @@ def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) 
     assert json.loads(json.dumps(error.as_dict())) == error.as_dict()
     assert hinted.hint == "Do this."
     assert cls.hint != "Do this."
+
+
+@_every_class
+def test_a_traceback_shows_the_hint(cls: type[SealpointError]) -> None:
+    """The hint is a note, once, and the class is named by the address that users import."""
+    for error in (cls("thing"), cls("thing", hint="Do this.")):
+        shown = "".join(traceback.format_exception(error))
+
+        assert error.__notes__ == [f"hint: {error.hint}"]
+        assert shown == f"sealpoint.errors.{cls.__name__}: thing\nhint: {error.hint}\n"
+        assert error.hint not in str(error)
 
 
 def test_a_decode_error_names_the_types_around_the_fault() -> None:

@@ -92,8 +92,8 @@ class StorePlace:
             if not self.path.exists() and anchor.get(store_slot(secret)) is not None:
                 raise RolledBack(
                     f"store {self.url}: expected the store that was here, found no file",
-                    hint="Bring the newest copy back; or, to give the store up for good, move "
-                    f"{self.files.directory} away and run sealpoint init.",
+                    hint="Bring the newest copy back, or name the new place with sealpoint trust "
+                    f"move. To give the store up for good, move {self.files.directory} away.",
                 )
             storage = SqliteStorage(self.path, create=create, read_only=read_only)
         except BaseException:

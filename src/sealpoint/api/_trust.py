@@ -4,7 +4,7 @@
 import os
 
 from sealpoint.api._place import StorePlace
-from sealpoint.errors import StoreExists
+from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
 
@@ -56,11 +56,14 @@ def import_pin(
     """
     pin = TrustPin.parse(data)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    if not place.files.has_pin() and place.files.anchor_directory(pin.store).exists():
+    anchor = place.files.anchor_directory(pin.store)
+    if not place.files.has_pin() and anchor.exists():
+        known = ", ".join(place.files.known_urls())
         raise StoreExists(
             f"store {place.url}: expected one that is new to this machine, found its anchor here",
-            hint="It is known here under another URL: sealpoint trust move OLD-URL. Known: "
-            + ", ".join(place.files.known_urls()),
+            hint=f"If it was moved: sealpoint trust move OLD-URL, one of {known}."
+            if known
+            else f"Its secret is lost, so nobody can read that anchor: move {anchor} away first.",
         )
     place.make_secret()
     place.files.write_pin(pin, replace=replace)
@@ -81,8 +84,15 @@ def move_store(
     Raises:
         NotTrusted: Nothing is known here about the old URL.
         StoreExists: There is a pin for the new one already.
+        StorageUnavailable: There is no file at the new URL.
     """
     old = StorePlace.find(old_url, config_dir=config_dir, state_dir=state_dir)
     new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    old.files.pin()
+    if not new.path.exists():
+        raise StorageUnavailable(
+            f"store {new.url}: expected the moved file, found none",
+            hint="Move the file first, then say where it lies now.",
+        )
     new.files.move_from(old.files)
     return new.files.pin()

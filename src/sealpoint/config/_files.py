@@ -90,12 +90,13 @@ class StoreFiles:
         """The URLs of the stores that this machine has files for, as their notes say."""
         stores = self._settings.config_dir / "stores"
         found = []
-        with contextlib.suppress(OSError, ConfigError, msgspec.MsgspecError, TypeError, KeyError):
-            for directory in sorted(stores.iterdir()):
-                note = read_file(directory / "store.json", bytes_max=_NOTE_BYTES_MAX, secret=False)
+        for path in sorted(stores.glob("*/store.json")):
+            # A note that cannot be read says nothing; it is only for people.
+            with contextlib.suppress(OSError, ConfigError, msgspec.MsgspecError):
+                note = read_file(path, bytes_max=_NOTE_BYTES_MAX, secret=False)
                 if note is not None:
-                    found.append(str(msgspec.json.decode(note)["url"]))
-        return found
+                    found.append(msgspec.json.decode(note, type=dict[str, str]).get("url", ""))
+        return [url for url in found if url]
 
     def _ways_on(self) -> str:
         known = self.known_urls()

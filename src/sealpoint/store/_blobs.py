@@ -146,6 +146,7 @@ class BlobReader:
 
     __slots__ = (
         "_bytes_max",
+        "_fetched_bytes",
         "_payload",
         "_root",
         "_seen",
@@ -174,8 +175,9 @@ class BlobReader:
         self._seen = {name: blob for blob, name in seen}
         self.reached: set[bytes] = set()
         """What was found among the blobs, and not beside the entry."""
+        self._fetched_bytes = 0
         self.fetched: list[tuple[bytes, bytes]] = []
-        """Blobs that came from the storage together, with their digests."""
+        """Blobs that came from the storage and were proven, with their digests, up to a bound."""
 
     def get_many(self, names: Sequence[bytes]) -> list[bytes]:
         """Several blobs against their digests; the codec's `get_many`."""
@@ -185,8 +187,9 @@ class BlobReader:
         for name in asked:
             blob = found.get(name)
             if blob is None or sha256(blob).digest() != name:
-                blob = found[name] = self.get(name)  # it is long, or this says what is wrong
-            self.fetched.append((blob, name))
+                found[name] = self.get(name)  # it is long, or this says what is wrong
+            else:
+                self._keep(blob, name)
         self.reached.update(names)
         return [seen[name] if name in seen else found[name] for name in names]
 
@@ -206,13 +209,23 @@ class BlobReader:
         if name == self._root and self._payload is not None:
             blob: bytes | None = self._payload
         else:
-            blob = self._storage.blob(self._thread, name, bytes_max or self._bytes_max)
             self.reached.add(name)
+            if name in self._seen:
+                return self._seen[name]
+            blob = self._storage.blob(self._thread, name, bytes_max or self._bytes_max)
         if blob is None:
             raise Missing(f"{self._where}: expected blob {name.hex()[:12]}, found none")
         if hashlib.sha256(blob).digest() != name:
             raise Edited(f"{self._where}: expected blob {name.hex()[:12]}, found other bytes")
+        if blob is not self._payload:
+            self._keep(blob, name)
         return blob
+
+    def _keep(self, blob: bytes, name: bytes) -> None:
+        """Remember a proven blob, as long as there are few: a state may be larger than memory."""
+        self._fetched_bytes += len(blob)
+        if self._fetched_bytes <= _SEEN_BYTES_MAX:
+            self.fetched.append((blob, name))
 
 
 def within_bound(seen: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -91,7 +91,8 @@ class ThreadView:
         if ref is None:
             self._known = reader.reached
             if reader.fetched:
-                self._seen = within_bound(reader.fetched)
+                kept = [pair for pair in self._seen if pair[1] in reader.reached]
+                self._seen = within_bound([*kept, *reader.fetched])
         self._take_up()
         entry = link_hash(record.header)
         found = make_ref(header, body, self._core.writer(header), entry)

@@ -17,6 +17,7 @@ import pytest
 from tests.attacks.codec.hostile import HOSTILE, SIZE_BYTES_MAX
 
 _ROOT = Path(__file__).resolve().parents[3]
+_CHANCES = 4
 _SECONDS_MAX = 1.0
 _MEBIBYTES_MAX = 128
 
@@ -54,9 +55,12 @@ def test_the_inputs_are_many_and_different() -> None:
 def test_hostile_input_ends_within_a_second_and_128_mebibytes(group: str) -> None:
     """Decoding a hostile input gives a value or an error within both bounds."""
     found = _measure(group)
-    suspects = [each["name"] for each in found if _exceeds(each)]
-    # A busy machine slows processors down too, so what came out too slow has a second chance.
-    beyond = [each for each in _measure(*suspects) if _exceeds(each)] if suspects else []
+    beyond = [each for each in found if _exceeds(each)]
+    # A busy machine slows processors down too, so what came out too slow has further chances.
+    for _ in range(_CHANCES):
+        if beyond:
+            names = [each["name"] for each in beyond]
+            beyond = [each for each in _measure(*names) if _exceeds(each)]
 
     assert [each["name"] for each in found] == list(HOSTILE[group])
     assert all(each["bytes"] <= SIZE_BYTES_MAX + 1000 for each in found)

@@ -19,6 +19,7 @@ from sealpoint.errors import (
     NameInvalid,
     NotTrusted,
     ReadOnly,
+    RolledBack,
     SchemaUnknown,
     SealpointError,
     StorageUnavailable,
@@ -59,7 +60,8 @@ def _readable_for_all(pattern: str) -> Callable[[Place], object]:
 
 _KEY = "config/stores/*/keys/worker.key"
 _WRONG: dict[str, tuple[Callable[[Place], object], dict[str, Any], type[SealpointError]]] = {
-    "no store": (_remove("agents.db*"), {}, StorageUnavailable),
+    "no store": (_remove("agents.db*"), {}, RolledBack),
+    "neither store nor anchor": (_remove("[as][gt]*"), {}, StorageUnavailable),
     "no sqlite file": (_overwrite("agents.db", b"x" * 5000), {}, SchemaUnknown),
     "an empty file": (_overwrite("agents.db", b""), {}, SchemaUnknown),
     "no pin": (_remove("config/stores/*/pin.json"), {}, NotTrusted),

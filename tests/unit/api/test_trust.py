@@ -191,6 +191,16 @@ def test_an_identity_is_given_more_rights(made: Place) -> None:
     }
 
 
+def test_the_person_of_an_identity_does_not_change(made: Place) -> None:
+    """Keys do not change hands under one name: a person counts once, so nobody becomes another."""
+    _add(made, "far", public=_FAR, person="alice")
+
+    with pytest.raises(UsageError, match="expected its person 'alice' as before, found 'bob'"):
+        _add(made, "far", public=_FAR, person="bob", roles=["operator"])
+    assert api.export_pin(made.url, **made.directories).roster_seq_min == 1
+    assert _add(made, "far", public=_FAR, person="alice", roles=["auditor"]) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

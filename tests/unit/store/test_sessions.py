@@ -142,10 +142,7 @@ def test_a_thread_that_was_made_meanwhile_is_not_written_over(world: World) -> N
 
 
 def test_a_save_after_a_refused_look_is_refused_too(world: World) -> None:
-    """A head whose descent nobody could compare with the anchor is never written to.
-
-    Otherwise saves would be acknowledged that the anchor has not seen.
-    """
+    """Nothing is acknowledged after a head whose descent was not compared with the anchor."""
     world.open().thread("t").save(1)
     store = world.open()
     position = store.core.anchor.get(store.thread("t")._chain.slot)
