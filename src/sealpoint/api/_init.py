@@ -50,22 +50,7 @@ def init(
         UrlInvalid: The URL names no store on disk.
     """
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    if not place.path.parent.is_dir():
-        raise StorageUnavailable(
-            f"store {place.url}: expected a directory {place.path.parent}, found none",
-            hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
-        )
-    if place.path.exists() and not place.files.has_pin():
-        raise StoreExists(
-            f"store {place.url}: expected nothing there, found a file",
-            hint="To trust an existing store, run: sealpoint trust import PIN",
-        )
-    if place.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(place.files.key_names()):
-        # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
-        raise StoreExists(
-            f"store {place.url}: expected none, found a pin for it without the keys of a new store",
-            hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
-        )
+    _require_new(place)
     root, worker, operator = (_key(place, name) for name in (ROOT, WORKER, OPERATOR))
     if not place.files.has_pin():
         place.make_secret()
@@ -83,14 +68,39 @@ def init(
             if core.is_anchored():
                 raise RolledBack(f"store {place.url}: expected the store that was here, found none")
             document = first_roster(worker, operator)
-            append_roster(core, StoreChain(pin), document, [root], reason="init")
+            chain = append_roster(core, StoreChain(pin), document, [root], reason="init")
+            core.anchor_store_chain(chain)
         elif core.is_anchored() or not _is_new(parts.storage):
             raise StoreExists(f"store {place.url}: expected none, found it initialised already")
-        core.anchor_store_chain()
+        else:
+            core.anchor_store_chain()
+        place.files.mark_initialised()
     finally:
         parts.storage.close()
         parts.anchor.close()
     return pin
+
+
+def _require_new(place: StorePlace) -> None:
+    """Refuse to make a store where there is one, before anything is written."""
+    if not place.path.parent.is_dir():
+        raise StorageUnavailable(
+            f"store {place.url}: expected a directory {place.path.parent}, found none",
+            hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
+        )
+    if os.path.lexists(place.path) and not place.files.has_pin():
+        raise StoreExists(
+            f"store {place.url}: expected nothing there, found a file",
+            hint="To trust an existing store, run: sealpoint trust import PIN",
+        )
+    if place.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(place.files.key_names()):
+        # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
+        raise StoreExists(
+            f"store {place.url}: expected none, found a pin for it without the keys of a new store",
+            hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
+        )
+    if place.files.is_initialised() and os.path.lexists(place.path):
+        raise StoreExists(f"store {place.url}: expected none, found it initialised already")
 
 
 def _is_new(storage: Storage) -> bool:

@@ -150,8 +150,9 @@ def add_identity(
         core = Core(parts)
         chain = core.renewed_trust()
         document = _with(chain.roster.document, added)
-        append_roster(core, chain, document, place.root_signers(pin), reason=reason)
-        return core.renewed_trust().roster.seq
+        added_to = append_roster(core, chain, document, place.root_signers(pin), reason=reason)
+        core.written(added_to)
+        return added_to.roster.seq
     finally:
         parts.storage.close()
         parts.anchor.close()

@@ -104,6 +104,6 @@ def _memory(
         on_event=on_event,
     )
     core = Core(parts)
-    append_roster(core, StoreChain(parts.pin), first_roster(worker, operator), [root])
-    core.anchor_store_chain()
+    chain = append_roster(core, StoreChain(parts.pin), first_roster(worker, operator), [root])
+    core.anchor_store_chain(chain)
     return _opened(parts)

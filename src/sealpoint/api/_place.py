@@ -89,7 +89,8 @@ class StorePlace:
             read_only=read_only,
         )
         try:
-            if not self.path.exists() and anchor.get(store_slot(secret)) is not None:
+            gone = not os.path.lexists(self.path)
+            if gone and (self.files.is_initialised() or anchor.get(store_slot(secret)) is not None):
                 raise RolledBack(
                     f"store {self.url}: expected the store that was here, found no file",
                     hint="Bring the newest copy back, or name the new place with sealpoint trust "

@@ -89,7 +89,7 @@ def move_store(
     old = StorePlace.find(old_url, config_dir=config_dir, state_dir=state_dir)
     new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
     old.files.pin()
-    if not new.path.exists():
+    if not os.path.lexists(new.path):
         raise StorageUnavailable(
             f"store {new.url}: expected the moved file, found none",
             hint="Move the file first, then say where it lies now.",

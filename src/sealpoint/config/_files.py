@@ -6,6 +6,7 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
     store.json          the URL, for people
     pin.json            which root and roster to believe
     slots.key           the secret under which anchor slots are keyed
+    initialised         `init` came to its end here
     keys/<identity>.key
 STATE_DIR/anchors/<store id>/
 ```
@@ -55,6 +56,7 @@ _PIN_BYTES_MAX = 64 * 1024
 _NOTE_BYTES_MAX = 64 * 1024
 _KNOWN_SHOWN = 4
 _KEY_SUFFIX = ".key"
+_MARK = "initialised"
 
 
 class StoreFiles:
@@ -159,6 +161,14 @@ class StoreFiles:
                 f"store {self.url}: expected no pin yet, found another at {self._pin_path}",
                 hint="Compare the two pins; replace the old one only if its owner says so.",
             )
+
+    def is_initialised(self) -> bool:
+        """Whether `init` once came to its end here: it then never begins anew by itself."""
+        return self._is_safe(self.directory) and os.path.lexists(self.directory / _MARK)
+
+    def mark_initialised(self) -> None:
+        """Note that `init` came to its end."""
+        write_new_file(self.directory / _MARK, b"\n")
 
     def secret(self) -> bytes:
         """The secret under which anchor slots are keyed.

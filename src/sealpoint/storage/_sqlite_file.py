@@ -23,16 +23,20 @@ three blobs of 1 KB in each commit), so differences below a tenth decided nothin
 
 import contextlib
 import os
+import shutil
 import sqlite3
+import stat
 import sys
 import tempfile
 from pathlib import Path
 
 from sealpoint.errors import Edited, SchemaUnknown, SealpointError, StorageUnavailable
 
-__all__ = ["FAILURES", "connect", "create_file", "failure", "recover"]
+__all__ = ["FAILURES", "connect", "create_file", "failure", "file_identity", "recover"]
 
 APPLICATION_ID = 0x5EA190B7
+_SCHEMA_BYTES_MAX = 64 * 1024
+_VALUE_BYTES_MAX = 1_000_000_000
 SCHEMA_VERSION = 1
 
 # A hostile name in a message of SQLite need not be UTF-8.
@@ -125,23 +129,50 @@ def recover(connection: sqlite3.Connection) -> None:
         connection.execute("SELECT name FROM sqlite_master LIMIT 0").fetchall()
 
 
+def file_identity(path: Path) -> tuple[int, int]:
+    """Which file lies under a name: two connections must not be on two files.
+
+    Raises:
+        StorageUnavailable: There is none, or it is a link, a pipe, a device or a directory.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError as exc:
+        raise StorageUnavailable(f"store {path}: expected a file, found none") from exc
+    except OSError as exc:
+        raise StorageUnavailable(f"store {path}: expected a file, found {exc.strerror}") from exc
+    if not stat.S_ISREG(found.st_mode):
+        raise StorageUnavailable(
+            f"store {path}: expected a file, found a link or something else",
+            hint="Name the file itself in the URL.",
+        )
+    return found.st_dev, found.st_ino
+
+
 def connect(
-    path: Path, *, writing: bool, read_only: bool, wait_seconds_max: float
+    path: Path,
+    *,
+    identity: tuple[int, int],
+    writing: bool,
+    read_only: bool,
+    wait_seconds_max: float,
 ) -> sqlite3.Connection:
     """Open the file of a store and check it.
 
     Args:
         path: The file, absolute.
+        identity: Which file it has to be, as `file_identity` said.
         writing: Whether this connection writes.
         read_only: Whether the file may not be changed at all.
         wait_seconds_max: How long a statement waits for another process.
 
     Raises:
         SchemaUnknown: The file is no store, or one of another schema version.
-        Edited: The file is damaged, or the store holds more or other tables than its schema.
+        Edited: The file is damaged or was exchanged, or the store holds more or other tables than
+            its schema, or something lies beside it that no store has.
         StorageUnavailable: The file does not exist or cannot be opened.
     """
-    _refuse_journal(path)
+    _refuse_beside(path)
     uri = f"{path.as_uri()}?mode={'ro' if read_only else 'rw'}"
     connection: sqlite3.Connection | None = None
     try:
@@ -152,31 +183,43 @@ def connect(
             isolation_level=None,
             check_same_thread=False,
         )
+        # The file is open and nothing has been read from it, so nobody was waited for: whoever
+        # wants two connections on two files has no time to exchange the name.
+        if file_identity(path) != identity:
+            raise Edited(f"store {path}: expected one file, found it exchanged while opening")
         _prepare(path, connection, writing=writing)
     except BaseException as exc:
         if connection is not None:
             connection.close()
         if not isinstance(exc, FAILURES):
             raise
-        if not path.exists():
-            raise StorageUnavailable(f"store {path}: expected a file, found none") from exc
+        file_identity(path)
         raise failure(path, exc, opening=True) from exc
     return connection
 
 
-def _refuse_journal(path: Path) -> None:
-    """Refuse a rollback journal beside the store, before SQLite sees it.
+def _refuse_beside(path: Path) -> None:
+    """Refuse what SQLite would use beside the store although no store has it.
 
-    A store with a write-ahead log never has one. SQLite would play a planted one back, and then
-    delete whatever file it names as its super-journal: the anchor, say.
+    A store with a write-ahead log never has a rollback journal. SQLite would play a planted one
+    back, and then delete whatever file it names as its super-journal: the anchor, say. A log or
+    its index that has another name elsewhere would be overwritten there.
     """
     journal = path.with_name(f"{path.name}-journal")
     if os.path.lexists(journal):
         raise Edited(f"store {path}: expected no rollback journal beside it, found {journal.name}")
+    for suffix in ("-wal", "-shm"):
+        beside = path.with_name(path.name + suffix)
+        with contextlib.suppress(OSError):
+            found = beside.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                raise Edited(f"store {path}: expected a file of its own, found {beside.name}")
 
 
 def _prepare(path: Path, connection: sqlite3.Connection, *, writing: bool) -> None:
     """Settings, then checks, then the first write: a foreign file stays as it was."""
+    # A schema is short: whatever claims otherwise is not brought into memory.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SCHEMA_BYTES_MAX)
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)  # noqa: FBT003 # positional only
@@ -189,6 +232,7 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, writing: bool) -> No
     # back, which deletes whatever file that journal names.
     if (mode := _pragma(connection, "PRAGMA journal_mode")) != "wal":
         raise Edited(f"store {path}: expected a write-ahead log, found mode {mode}")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
     if not writing:
         connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(_authorize)
@@ -254,19 +298,20 @@ def create_file(path: Path) -> None:
     Raises:
         StorageUnavailable: The directory does not exist or cannot be written.
     """
-    if path.exists():
+    if os.path.lexists(path):
         return
     try:
-        # Mode 0600 and a fresh name are what mkstemp promises.
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=path.parent)
+        # In a directory that nobody else can write, so that nobody exchanges the file meanwhile.
+        made = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
     except OSError as exc:
         raise StorageUnavailable(
             f"store {path}: expected a directory {path.parent} that can be written, "
             f"found {exc.strerror}"
         ) from exc
-    os.close(descriptor)
+    name = made / "store.db"
     try:
-        _write_schema(name)
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _write_schema(str(name))
         os.link(name, path)
         _sync_directory(path.parent)
     except FileExistsError:
@@ -278,7 +323,7 @@ def create_file(path: Path) -> None:
     except FAILURES as exc:
         raise failure(path, exc) from exc
     finally:
-        Path(name).unlink()
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _write_schema(name: str) -> None:

@@ -15,7 +15,7 @@ import threading
 import weakref
 from pathlib import Path
 
-from sealpoint.storage._sqlite_file import connect
+from sealpoint.storage._sqlite_file import connect, file_identity
 
 __all__ = ["Handles", "fork_lock"]
 
@@ -24,7 +24,7 @@ class Handles:
     """The connections of one storage in one process, each with the lock that guards it."""
 
     __slots__ = (
-        *("__weakref__", "_path", "_read_only", "_wait_seconds_max"),
+        *("__weakref__", "_identity", "_path", "_read_only", "_wait_seconds_max"),
         *("pid", "read_lock", "reader", "rows", "write_lock", "writer"),
     )
 
@@ -35,6 +35,7 @@ class Handles:
         self.pid = os.getpid()
         self.read_lock = threading.Lock()
         self.write_lock = threading.Lock()
+        self._identity = (0, 0)
         self.writer: sqlite3.Connection | None = None
         self.reader: sqlite3.Connection | None = None
         # One cursor for all reads: making one each time costs a tenth of a small read.
@@ -42,7 +43,8 @@ class Handles:
         with fork_lock():
             try:
                 # The reader first: it cannot play back a journal that appears in this moment, and
-                # the lock it holds from now on keeps the writer from it (see `_refuse_journal`).
+                # the lock it holds from now on keeps the writer from it (see `_refuse_beside`);
+                # so both must be on the same file.
                 self.open_reader()
                 if not read_only:
                     self.open_writer()
@@ -54,8 +56,13 @@ class Handles:
     def open_reader(self) -> sqlite3.Cursor:
         """Open the connection that reads, if it is not open; the caller holds its lock."""
         if self.reader is None or self.rows is None:
+            self._identity = file_identity(self._path)
             self.reader = connect(
-                self._path, writing=False, read_only=True, wait_seconds_max=self._wait_seconds_max
+                self._path,
+                identity=self._identity,
+                writing=False,
+                read_only=True,
+                wait_seconds_max=self._wait_seconds_max,
             )
             self.rows = self.reader.cursor()
         return self.rows
@@ -63,7 +70,11 @@ class Handles:
     def open_writer(self) -> sqlite3.Connection:
         """Open the connection that writes; the caller holds its lock, and the reader is open."""
         self.writer = connect(
-            self._path, writing=True, read_only=False, wait_seconds_max=self._wait_seconds_max
+            self._path,
+            identity=self._identity,
+            writing=True,
+            read_only=False,
+            wait_seconds_max=self._wait_seconds_max,
         )
         return self.writer
 

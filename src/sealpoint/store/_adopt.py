@@ -51,8 +51,7 @@ def adopt_store_chain(core: Core, reason: str) -> bool:
         core.renewed_trust()
         return False
     chain = core.verified_store_chain()
-    append_store_adoption(core, chain, text)
-    core.anchor_store_chain()
+    core.anchor_store_chain(append_store_adoption(core, chain, text))
     return True
 
 

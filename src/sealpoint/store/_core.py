@@ -208,13 +208,35 @@ class Core:
         self._check_minimum(chain)
         return chain
 
-    def anchor_store_chain(self) -> StoreChain:
-        """Enter a store chain that the anchor does not know: at `init` and by adoption alone.
+    def written(self, chain: StoreChain) -> StoreChain:
+        """The store chain, which must show what was just appended to it.
 
         Raises:
+            RolledBack: It does not: what was written is gone again.
+        """
+        found = self.renewed_trust()
+        self._check_shows(found, chain)
+        return found
+
+    def _check_shows(self, found: StoreChain, chain: StoreChain) -> None:
+        if found.hashes[: len(chain.hashes)] != chain.hashes:
+            raise RolledBack(
+                f"store chain: expected entry {chain.seq}, which was just written, found it gone"
+            )
+
+    def anchor_store_chain(self, written: StoreChain | None = None) -> StoreChain:
+        """Enter a store chain that the anchor does not know: at `init` and by adoption alone.
+
+        Args:
+            written: The chain as it was just written, which the store must show.
+
+        Raises:
+            RolledBack: What was written is gone again.
             AnchorUnavailable: Somebody else entered another one meanwhile.
         """
         chain = self.verified_store_chain()
+        if written is not None:
+            self._check_shows(chain, written)
         position = _position(chain)
         if self.anchor.create(self._slot, position) != position:
             raise AnchorUnavailable("store chain: expected an empty slot, found it taken")

@@ -189,3 +189,15 @@ def test_an_imported_pin_is_needed_elsewhere(made: Place, tmp_path: Path) -> Non
 
     with pytest.raises(NotTrusted, match="expected a pin"):
         api.open_store(made.url, **other)
+
+
+def test_a_store_that_was_cut_back_is_not_initialised_again(made: Place) -> None:
+    """Without the anchor and with only the first roster left, it looks new and is not."""
+    with made.open() as store:
+        store.thread("t").save(1)
+    shutil.rmtree(made.folder / "state")
+    with made.rows() as rows:
+        rows.execute("DELETE FROM entries WHERE seq > 0 OR thread != zeroblob(16)")
+
+    with pytest.raises(StoreExists, match="initialised already"):
+        made.init()

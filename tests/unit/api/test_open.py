@@ -22,7 +22,6 @@ from sealpoint.errors import (
     RolledBack,
     SchemaUnknown,
     SealpointError,
-    StorageUnavailable,
     Unanchored,
     UrlInvalid,
     UsageError,
@@ -61,7 +60,7 @@ def _readable_for_all(pattern: str) -> Callable[[Place], object]:
 _KEY = "config/stores/*/keys/worker.key"
 _WRONG: dict[str, tuple[Callable[[Place], object], dict[str, Any], type[SealpointError]]] = {
     "no store": (_remove("agents.db*"), {}, RolledBack),
-    "neither store nor anchor": (_remove("[as][gt]*"), {}, StorageUnavailable),
+    "neither store nor anchor": (_remove("[as][gt]*"), {}, RolledBack),
     "no sqlite file": (_overwrite("agents.db", b"x" * 5000), {}, SchemaUnknown),
     "an empty file": (_overwrite("agents.db", b""), {}, SchemaUnknown),
     "no pin": (_remove("config/stores/*/pin.json"), {}, NotTrusted),
