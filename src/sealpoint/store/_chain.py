@@ -128,7 +128,11 @@ class Chain:
     def _anchored_position(self) -> Position:
         anchored = self.core.anchor.get(self.slot)
         if anchored is None:
-            raise self._unknown()
+            unknown = self._unknown()
+            # Somebody may have made the thread meanwhile: its slot came before its genesis.
+            anchored = self.core.anchor.get(self.slot)
+            if anchored is None:
+                raise unknown
         if anchored.erased:
             raise Erased(f"{self._shown()}: it was erased at entry {anchored.seq}")
         if anchored.thread != self.thread:

@@ -64,6 +64,7 @@ class SimulatedStorage:
         self.appending = _Hooks()
         self.reading = _Hooks()
         self.listing = _Hooks()
+        self.labelling = _Hooks()
         self.offered: list[tuple[bytes, int, bytes]] = []
         """Thread, position and header of everything that was signed and offered."""
         self.groups: list[int] = []
@@ -137,6 +138,7 @@ class SimulatedStorage:
 
     def labelled(self, label: bytes) -> list[bytes]:
         """Look a label up."""
+        self.labelling.run_before()
         return self.inner.labelled(label)
 
     def close(self) -> None:

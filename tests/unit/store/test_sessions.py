@@ -300,3 +300,11 @@ def test_a_load_that_fails_does_not_give_the_thread_back(world: World) -> None:
     with pytest.raises(Superseded):
         one.thread("t").save(3)
     assert two.thread("t").load().state == _Step(2)
+
+
+def test_a_thread_made_between_two_looks_is_no_stranger(world: World) -> None:
+    """The anchor is asked again before a thread counts as one that it does not know."""
+    one, two = world.open(), world.open()
+    one.storage.labelling.before = lambda: two.thread("t").save("two")
+
+    assert one.thread("t").load().state == "two"
