@@ -212,13 +212,17 @@ class TreeEncoding(Encoding):
     def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
         total = 0
         ids: list[bytes] = []
-        size, put_blob = self.limits.blob_bytes_max, self._put_blob
+        size, put, keep = self.limits.blob_bytes_max, self._put, ids.append
         for chunk in chunks:
-            total += len(chunk)
-            if len(chunk) <= size:
-                ids.append(put_blob(chunk))
+            length = len(chunk)
+            total += length
+            if length <= size:
+                name = put(chunk if type(chunk) is bytes else bytes(chunk))
+                keep(
+                    name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
+                )
             else:
-                pieces = (chunk[start : start + size] for start in range(0, len(chunk), size))
+                pieces = (chunk[start : start + size] for start in range(0, length, size))
                 ids.extend(map(self._put_blob, pieces))
         self._expanded_bytes += total
         if self._expanded_bytes > self.limits.value_bytes_max:

@@ -19,6 +19,7 @@ _PENDING_BYTES_MAX = 64 * 1024 * 1024
 _TOGETHER_BYTES_MAX = 64 * 1024
 _ROOT_BYTES_MAX = 2048
 _SEEN_BYTES_MAX = 1024 * 1024
+_LOOK_AHEAD = 2
 _DIGEST_BYTES = 32
 _LISTED_BYTES_MAX = 64 * 1024 * 1024
 
@@ -78,14 +79,13 @@ class BlobWriter:
 
     def put(self, blob: bytes) -> bytes:
         """Take a blob; the codec's `put`."""
-        before, at = self._before, self._at
-        if at < len(before) and before[at][0] == blob:
-            # The same bytes as at this place before: their digest is known.
-            pair = before[at]
-            self._at = at + 1
-        elif at + 1 < len(before) and before[at + 1][0] == blob:
-            pair = before[at + 1]
-            self._at = at + 2
+        at = self._at
+        # The same bytes as at this place before, or at the next: their digest is known.
+        for pair in self._before[at : at + _LOOK_AHEAD]:
+            at += 1
+            if pair[0] == blob:
+                self._at = at
+                break
         else:
             pair = (blob, hashlib.sha256(blob).digest())
         self._seen_bytes += len(blob)
