@@ -6,6 +6,7 @@
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._explain import Explanation, TypeUse
+from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._registry import Registry
 from sealpoint.codec._rules import TypeRule
 
@@ -15,6 +16,7 @@ __all__ = [
     "BuiltinType",
     "Explanation",
     "Registry",
+    "TreeMemo",
     "TypeRule",
     "TypeUse",
 ]

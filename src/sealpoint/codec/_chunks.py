@@ -10,8 +10,9 @@ content from learning where a store cuts; sizes are bounded whatever the content
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
-__all__ = ["cut_bytes", "cut_ids", "cut_members"]
+__all__ = ["cut_bytes", "cut_ids", "member_ends", "members_target"]
 
 # A cut in bytes lies behind one of these pairs. They are dense in text, numbers and random data
 # alike (about 1 in 128), which lets the regular expression engine do nearly all of the work.
@@ -62,28 +63,39 @@ def cut_bytes(data: bytes | memoryview, seed: int) -> Iterator[memoryview]:
         yield view[start:]
 
 
-def cut_members(parts: Sequence[bytes], seed: int) -> Iterator[bytes]:
-    """Join encoded members into chunks, cutting behind members whose content says so.
+def members_target(size_bytes: int) -> int:
+    """The size of chunks to aim at for members of so many bytes together."""
+    return _target(size_bytes, _MEMBERS_TARGET)
+
+
+def member_ends(parts: Sequence[bytes], seed: int, target: int, first: int = 0) -> Iterator[int]:
+    """Where chunks of encoded members end, cutting behind members whose content says so.
 
     A member ends a chunk with odds in proportion to its length, and surely if it is as long as
     the chunk to aim at.
+
+    Args:
+        parts: The members.
+        seed: Moves the boundaries.
+        target: The size of chunks to aim at.
+        first: Where a chunk begins; what lies before it is left out.
     """
-    target = _target(sum(map(len, parts)), _MEMBERS_TARGET)
     smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
     scale = _CRC_RANGE // target
     crc32 = zlib.crc32
-    first = 0
     held_bytes = 0
-    for place, part in enumerate(parts, start=1):
+    place = first
+    for part in islice(parts, first, None):
+        place += 1
         size = len(part)
         held_bytes += size
         if held_bytes >= smallest and (
             size >= target or held_bytes >= largest or crc32(part, seed) < size * scale
         ):
-            yield part if place - first == 1 else b"".join(parts[first:place])
-            first, held_bytes = place, 0
-    if first < len(parts):
-        yield b"".join(parts[first:])
+            yield place
+            held_bytes = 0
+    if held_bytes:
+        yield place
 
 
 def cut_ids(ids: Sequence[bytes]) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain
+from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._reference import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._time import known_zones
@@ -196,7 +197,9 @@ class Registry:
             raise DecodeError("value: expected a memoryview that is not released") from exc
         return Decoding(self._tables, self._limits).run(copied)
 
-    def encode_tree(self, value: Any, put: Put, *, seed: bytes = b"") -> BlobId:
+    def encode_tree(
+        self, value: Any, put: Put, *, seed: bytes = b"", memo: TreeMemo | None = None
+    ) -> BlobId:
         """Encode a value into blobs, so that a change writes little more than what changed.
 
         Args:
@@ -204,6 +207,8 @@ class Registry:
             put: Stores a blob and returns its SHA-256 (32 bytes, or 64 hexadecimal digits). Called
                 for every blob of the value, children first, also for those that are stored already.
             seed: Moves the boundaries between chunks; the same seed gives the same blobs.
+            memo: What the encoding before this one found: blobs that its `again` vouches for are
+                then not put. The root is the same with it and without.
 
         Returns:
             The root: what `put` returned for the last blob.
@@ -218,7 +223,7 @@ class Registry:
                 root = put(data)
                 id_bytes(root, "put")
                 return root
-            encoding = tree = TreeEncoding(self._tables.by_type, self._limits, put, seed)
+            encoding = tree = TreeEncoding(self._tables.by_type, self._limits, put, seed, memo)
             return tree.run_tree(value)
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__

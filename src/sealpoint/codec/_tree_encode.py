@@ -7,15 +7,16 @@ engine's full speed, as in the flat encoding: nothing in it is long enough to re
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ormsgpack import Ext, packb
 
-from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
+from sealpoint.codec._chunks import cut_bytes, cut_ids, member_ends, members_target
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._keys import is_plain_key
+from sealpoint.codec._memo import CutList, TreeMemo
 from sealpoint.codec._reference import ID_BYTES, REFERENCE, BlobId, Put, Stream, id_bytes
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import Tag, array_header, map_header
@@ -37,10 +38,15 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 class TreeEncoding(Encoding):
     """One value on its way into blobs."""
 
-    __slots__ = ("_expanded_bytes", "_level", "_long", "_put", "_seed", "_short")
+    __slots__ = ("_expanded_bytes", "_level", "_long", "_memo", "_put", "_seed", "_short")
 
     def __init__(
-        self, rules: Mapping[type, TypeRule], limits: Limits, put: Put, seed: bytes
+        self,
+        rules: Mapping[type, TypeRule],
+        limits: Limits,
+        put: Put,
+        seed: bytes,
+        memo: TreeMemo | None = None,
     ) -> None:
         super().__init__(rules, limits)
         if not isinstance(seed, bytes):
@@ -51,6 +57,7 @@ class TreeEncoding(Encoding):
         self._expanded_bytes = 0
         self._short = Encoding(rules, limits)
         self._long: set[type] = set()
+        self._memo = memo
 
     def run_tree(self, value: Any) -> BlobId:
         """Put the value's blobs, children first.
@@ -59,6 +66,8 @@ class TreeEncoding(Encoding):
             What `put` returned for the root blob.
         """
         self._check_whole(value)
+        if self._memo is not None:
+            self._memo.begin()
         data = self._node(value)
         self._charge([data])
         self._add_counts(*self._short.counts())
@@ -66,6 +75,8 @@ class TreeEncoding(Encoding):
             data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
         root = self._put(data)
         id_bytes(root, "put")
+        if self._memo is not None:
+            self._memo.end()
         return root
 
     def pack(self, value: Any) -> bytes:
@@ -178,10 +189,37 @@ class TreeEncoding(Encoding):
 
     def _joined(self, stream: Stream, header: bytes, parts: Sequence[bytes]) -> bytes:
         """A container of encoded members, as a reference if it is long."""
-        if sum(map(len, parts)) <= _SPLIT_MEMBERS_BYTES:
+        total = sum(map(len, parts))
+        if total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
         self._charge(parts)
-        return self._reference(stream, len(parts), cut_members(parts, self._seed))
+        return self._members_reference(stream, list(parts), total)
+
+    def _members_reference(self, stream: Stream, parts: list[bytes], total: int) -> bytes:
+        """Put members in chunks, except those that the encoding before has put already."""
+        target, memo = members_target(total), self._memo
+        before = None if memo is None else memo.before(target, self._seed)
+        kept = 0 if before is None else before.chunks_kept(parts)
+        if memo is None or before is None or not kept or not memo.again(before.ids[:kept]):
+            ends, ids = [], []
+        else:
+            ends, ids = before.ends[:kept], before.ids[:kept]
+        first = ends[-1] if ends else 0
+        put, whole = self._put_blob, True
+        for end in member_ends(parts, self._seed, target, first):
+            chunk = parts[first] if end - first == 1 else b"".join(parts[first:end])
+            if len(chunk) <= self.limits.blob_bytes_max:
+                ids.append(put(chunk))
+            else:
+                ids.extend(map(put, self._pieces(chunk)))
+                whole = False
+            ends.append(end)
+            first = end
+        if memo is not None:
+            # A chunk in pieces has more ids than ends; it is rare and not remembered.
+            cut = CutList(parts, ends, ids, target, self._seed) if whole else None
+            memo.remember(cut, total)
+        return self._refer(stream, len(parts), total, ids)
 
     def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
         """A container that is encoded whole, as a reference if it is long."""
@@ -212,18 +250,18 @@ class TreeEncoding(Encoding):
     def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
         total = 0
         ids: list[bytes] = []
-        size, put, keep = self.limits.blob_bytes_max, self._put, ids.append
         for chunk in chunks:
-            length = len(chunk)
-            total += length
-            if length <= size:
-                name = put(chunk if type(chunk) is bytes else bytes(chunk))
-                keep(
-                    name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
-                )
-            else:
-                pieces = (chunk[start : start + size] for start in range(0, length, size))
-                ids.extend(map(self._put_blob, pieces))
+            total += len(chunk)
+            ids.extend(map(self._put_blob, self._pieces(chunk)))
+        return self._refer(stream, count, total, ids)
+
+    def _pieces(self, chunk: bytes | memoryview) -> Iterator[bytes | memoryview]:
+        """A chunk in parts that are not longer than a blob may be; mostly it is its only part."""
+        size = self.limits.blob_bytes_max
+        return (chunk[start : start + size] for start in range(0, len(chunk), size))
+
+    def _refer(self, stream: Stream, count: int, total: int, ids: list[bytes]) -> bytes:
+        """The reference to chunks that were put, below as many index levels as it takes."""
         self._expanded_bytes += total
         if self._expanded_bytes > self.limits.value_bytes_max:
             raise EncodeLimitExceeded(

@@ -102,6 +102,22 @@ class BlobWriter:
                     self._spill()
         return name
 
+    def again(self, names: Sequence[bytes]) -> bool:
+        """Take blobs of the save before as they are, if they may be left out; the codec's memo."""
+        if not self._known.issuperset(names):
+            return False
+        self.reached.update(names)
+        places = {pair[1]: place for place, pair in enumerate(self._before)}
+        for name in names:
+            place = places.get(name)
+            if place is not None:
+                pair = self._before[place]
+                self._at = place + 1
+                self._seen_bytes += len(pair[0])
+                if self._seen_bytes <= _SEEN_BYTES_MAX:
+                    self.seen.append(pair)
+        return True
+
     def _spill(self) -> None:
         """Store early what would take too much memory; orphans are legal."""
         self._storage.put_blobs(self._thread, self.pending)

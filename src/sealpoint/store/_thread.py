@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from sealpoint.codec import TreeMemo
 from sealpoint.errors import (
     Edited,
     HeadMoved,
@@ -58,6 +59,7 @@ class Thread(ThreadView):
         self._session: int | None = None
         self._lost: type[SealpointError] | None = None
         self._uncertain = False
+        self._memo = TreeMemo(lambda _names: False)
         self._looked = False
         self._moved = False
         """Whether somebody else has written since this handle looked."""
@@ -196,7 +198,10 @@ class Thread(ThreadView):
         self, draft: "_Draft", blobs: BlobWriter
     ) -> tuple[CheckpointBody, bytes | None]:
         """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
-        root = self._core.registry.encode_tree(draft.state, blobs.put, seed=self._chain.thread)
+        self._memo.again = blobs.again
+        root = self._core.registry.encode_tree(
+            draft.state, blobs.put, seed=self._chain.thread, memo=self._memo
+        )
         if not isinstance(root, bytes):
             raise UsageError("root: expected what `put` returned")
         world = None if draft.world is None else blobs.put(draft.world).hex()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._chunks import cut_bytes, cut_ids, cut_members
+from sealpoint.codec._chunks import cut_bytes, cut_ids, member_ends, members_target
 
 _SOURCE = random.Random(5)  # noqa: S311 # test data
 _DATA = {
@@ -17,6 +17,11 @@ _DATA = {
     "text": b"the quick brown fox jumps over the lazy dog. " * 7000,
     "counter": b"".join(number.to_bytes(4, "big") for number in range(75_000)),
 }
+
+
+def _cut_members(parts: list[bytes], seed: int) -> list[bytes]:
+    ends = list(member_ends(parts, seed, members_target(sum(map(len, parts)))))
+    return [b"".join(parts[first:end]) for first, end in zip([0, *ends], ends, strict=False)]
 
 
 @pytest.mark.parametrize("name", _DATA)
@@ -51,7 +56,7 @@ def test_an_insertion_moves_few_boundaries(name: str) -> None:
 @settings(max_examples=100)
 def test_members_are_never_cut_in_two(parts: list[bytes], seed: int) -> None:
     """Chunks of members join to all members, and each chunk ends where a member does."""
-    chunks = list(cut_members(parts, seed))
+    chunks = list(_cut_members(parts, seed))
     ends = {0}
     for part in parts:
         ends.add(max(ends) + len(part))
@@ -65,7 +70,7 @@ def test_members_are_never_cut_in_two(parts: list[bytes], seed: int) -> None:
 
 def test_members_that_are_all_alike_are_still_cut() -> None:
     """Equal members, which give no place to cut at, are cut by size."""
-    chunks = list(cut_members([b"x" * 10] * 100_000, 0))
+    chunks = list(_cut_members([b"x" * 10] * 100_000, 0))
 
     assert max(map(len, chunks)) <= 8 * 4096
     assert len(chunks) > 20
