@@ -34,7 +34,7 @@ from fuzz._application import FIELDS, make_registry
 from fuzz._refused import refused_values
 from fuzz._watch import Watch
 from sealpoint import Registry
-from sealpoint.codec import BUILTINS, PLAIN_REASONS
+from sealpoint.codec import BUILTINS, PLAIN_REASONS, TreeMemo
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, SealpointError
 from sealpoint.limits import Limits
 
@@ -295,8 +295,11 @@ class Target:
     def _check_tree(self, value: Any, registry: Any, encoded: bytes, selector: int) -> None:
         """(5), as a tree, its blobs named by bytes or by text."""
         blobs: dict[Any, bytes] = {}
+        as_text = bool(selector & IS_VERIFIED)
+        put, memo = _putter(blobs, as_text=as_text), TreeMemo(lambda _ids: True)
         try:
-            root = registry.encode_tree(value, _putter(blobs, as_text=bool(selector & IS_VERIFIED)))
+            root = registry.encode_tree(value, put, memo=memo)
+            again = registry.encode_tree(value, put, memo=memo)
         except EncodeLimitExceeded as exc:
             if selector & IS_TREE and registry.limits is _NARROW:
                 return  # the tree that came in was bound by what it expands to, part by part
@@ -304,8 +307,11 @@ class Target:
         except Exception as exc:
             kind = f"encode_tree of a decoded value raised {_kind(exc)}"
             raise Escape(kind, _shown(exc)) from exc
+        if again != root:
+            raise Escape("encode_tree gave another root with its memo", repr(root))
         try:
-            back = registry.decode_tree(root, blobs.__getitem__)
+            many = None if as_text else lambda ids: [blobs[name] for name in ids]
+            back = registry.decode_tree(root, blobs.__getitem__, get_many=many)
         except Exception as exc:
             kind = f"decode_tree of encode_tree raised {_kind(exc)}"
             raise Escape(kind, _shown(exc)) from exc

@@ -7,6 +7,7 @@ thread. Requests are lines of JSON: a job is answered with the process id of its
 of a child is answered with its exit status, negative for a signal, once it has ended.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -73,9 +74,15 @@ class Notes:
             with self.path.open("rb") as file:
                 file.seek(self._bytes_read)
                 for line in file:
-                    found = json.loads(line)
-                    self._read.setdefault(found[0], []).append(found[1:])
-                self._bytes_read = file.tell()
+                    if not line.endswith(b"\n"):
+                        break
+                    self._bytes_read += len(line)
+                    # Whoever was killed in the middle of a note leaves a torn one, and the next
+                    # writes behind it: what follows is whole.
+                    whole = line[line.rfind(b'["') :]
+                    with contextlib.suppress(ValueError):
+                        found = json.loads(whole)
+                        self._read.setdefault(found[0], []).append(found[1:])
         return self._read.get(word, [])
 
     def acknowledged(self, name: str) -> dict[tuple[int, ...], int]:
