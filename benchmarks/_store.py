@@ -175,7 +175,7 @@ def _chat() -> Iterator[Result]:
     """A chat of 200 turns, saved as often as LangGraph saves: three checkpoints a turn."""
     turns = chat_turns(_TURNS, 1024)
     ours = []
-    peer = []
+    peer: list[float] = []
     written = []
     with _pair() as pair:
         thread = pair.store.thread("bench")
