@@ -299,6 +299,8 @@ class Target:
         put, memo = _putter(blobs, as_text=as_text), TreeMemo(lambda _ids: True)
         try:
             root = registry.encode_tree(value, put, memo=memo)
+            if type(value) is list and len(value) > 1:
+                registry.encode_tree([*value[:-1], None], put, memo=memo)
             again = registry.encode_tree(value, put, memo=memo)
         except EncodeLimitExceeded as exc:
             if selector & IS_TREE and registry.limits is _NARROW:

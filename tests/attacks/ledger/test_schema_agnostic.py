@@ -182,9 +182,9 @@ def _warm(museum: Museum, every: Iterable[Damage]) -> Counter[str]:
 
 def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Museum) -> None:
     """Values flipped, cleared, retyped, copied, swapped, restored; rows and tables removed."""
-    verdicts = _cold(museum, _sampled(_all(museum), 16))
+    verdicts = _cold(museum, _sampled(_all(museum), 13))
 
-    assert verdicts["refused"] > 200
+    assert verdicts["refused"] > 300
     assert verdicts["accepted"] > 10
 
 
