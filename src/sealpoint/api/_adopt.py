@@ -88,5 +88,4 @@ def adopt(
                 adopt_thread(core, name, found[name], reason)
         return Adopted(store_chain=new_store, threads=names)
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()

@@ -87,8 +87,7 @@ def anchor_positions(
     try:
         return _Look(Core(parts)).positions(threads)
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
 
 
 class _Look:

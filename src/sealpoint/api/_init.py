@@ -76,8 +76,7 @@ def init(
             core.anchor_store_chain()
         place.files.mark_initialised()
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
     return pin
 
 

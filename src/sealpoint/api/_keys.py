@@ -64,8 +64,7 @@ def list_keys(
     try:
         roster = Core(parts).renewed_trust().roster
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
     listed = []
     for identity in roster.identities:
         for key in identity.keys:
@@ -154,8 +153,7 @@ def add_identity(
         core.written(added_to)
         return added_to.roster.seq
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
 
 
 def _role(text: str) -> Role:

@@ -76,8 +76,7 @@ def _opened(parts: Parts) -> Store:
     try:
         return Store(parts)
     except BaseException:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
         raise
 
 

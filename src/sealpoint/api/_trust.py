@@ -29,8 +29,7 @@ def export_pin(
     try:
         return pin.with_roster(Core(parts).renewed_trust().roster.seq)
     finally:
-        parts.storage.close()
-        parts.anchor.close()
+        parts.close()
 
 
 def import_pin(

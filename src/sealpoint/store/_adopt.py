@@ -27,8 +27,6 @@ from sealpoint.store._roster import append_store_adoption
 
 __all__ = ["adopt_store_chain", "adopt_thread", "unanchored_threads"]
 
-_SALT_BYTES = 32
-
 
 def _reason(reason: str) -> str:
     if not reason.strip():
@@ -107,7 +105,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     if chain.genesis().name != name:
         raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
     head = chain.verified_head()
-    body = AdoptBody(salt=core.parts.random_bytes(_SALT_BYTES).hex(), reason=text)
+    body = AdoptBody(salt=core.salt(), reason=text)
     entry = append(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:

@@ -114,5 +114,4 @@ class CheckpointStore:
         with self._lock:
             self._closed = True
             self._recent.clear()
-        self.core.storage.close()
-        self.core.anchor.close()
+        self.core.parts.close()

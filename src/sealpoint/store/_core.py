@@ -27,6 +27,7 @@ from sealpoint.store._refs import Event
 
 __all__ = ["Core", "Parts"]
 
+_SALT_BYTES = 32
 _LOGGER = logging.getLogger("sealpoint")
 _LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
 
@@ -48,6 +49,13 @@ class Parts:
     """The clock, in UTC."""
     random_bytes: Callable[[int], bytes]
     on_event: Callable[[Event], object] | None
+
+    def close(self) -> None:
+        """Release storage and anchor, the one even if the other fails."""
+        try:
+            self.storage.close()
+        finally:
+            self.anchor.close()
 
 
 class Core:
@@ -83,6 +91,10 @@ class Core:
         if self._holder is None or self._holder[0] is not trust:
             self._holder = (trust, trust.roster.holder(self.signer().public.id))
         return self._holder[1]
+
+    def salt(self) -> str:
+        """The random bytes that a body of its own begins with."""
+        return self.random_hex(_SALT_BYTES)
 
     def random_hex(self, size_bytes: int) -> str:
         """Fresh random bytes, as digits."""

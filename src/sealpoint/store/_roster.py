@@ -23,8 +23,6 @@ from sealpoint.store._core import Core
 
 __all__ = ["append_roster", "append_store_adoption"]
 
-_SALT_BYTES = 32
-
 
 def append_roster(
     core: Core,
@@ -48,14 +46,13 @@ def append_roster(
             f"root: expected {root.threshold} of its keys here, found {len(signers)}",
             hint="Run this where the root keys are.",
         )
-    salt = core.parts.random_bytes(_SALT_BYTES).hex()
-    body = RosterBody(salt=salt, roster=document, reason=reason)
+    body = RosterBody(salt=core.salt(), roster=document, reason=reason)
     return _append(core, chain, Kind.ROSTER, body, signers)
 
 
 def append_store_adoption(core: Core, chain: StoreChain, reason: str) -> StoreChain:
     """Record that an operator takes the store chain into an anchor that does not know it."""
-    body = AdoptBody(salt=core.parts.random_bytes(_SALT_BYTES).hex(), reason=reason)
+    body = AdoptBody(salt=core.salt(), reason=reason)
     return _append(core, chain, Kind.ADOPT, body, [core.signer()])
 
 

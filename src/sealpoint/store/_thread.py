@@ -47,7 +47,6 @@ from sealpoint.store._view import ThreadView, make_ref
 
 __all__ = ["Thread"]
 
-_SALT_BYTES = 32
 _encode_json = msgspec.json.Encoder().encode
 
 
@@ -186,12 +185,14 @@ class Thread(ThreadView):
         if chain.head is None:
             owner, basis = check_rights(chain, trust, Kind.GENESIS, None).name, 0
             drafts.append(
-                Draft(Kind.GENESIS, GenesisBody(salt=self._salt(), name=self._name, owner=owner))
+                Draft(
+                    Kind.GENESIS, GenesisBody(salt=self._core.salt(), name=self._name, owner=owner)
+                )
             )
         else:
             owner, basis = chain.tip().fence.owner, chain.head.seq
             check_rights(chain, trust, Kind.RESUME, owner)
-        resume = ResumeBody(salt=self._salt(), owner=owner, basis=basis)
+        resume = ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
         return [*drafts, Draft(Kind.RESUME, resume)]
 
     def _checkpoint(
@@ -211,7 +212,7 @@ class Thread(ThreadView):
         if name is None:
             name = f"{CheckpointId.prefix}:{self._core.random_hex(CheckpointId.size_bytes)}"
         body = CheckpointBody(
-            salt=self._salt(),
+            salt=self._core.salt(),
             id=name,
             root=root.hex(),
             fresh=fresh,
@@ -324,9 +325,6 @@ class Thread(ThreadView):
         reader = self._reader(header, record, root)
         stored = registry.decode_tree(root, reader.get, verified=True, get_many=reader.get_many)
         return registry.encode_tree(stored, blob_digest, seed=seed) == mine
-
-    def _salt(self) -> str:
-        return self._core.random_hex(_SALT_BYTES)
 
 
 class _Draft:
