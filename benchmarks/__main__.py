@@ -19,6 +19,7 @@ _PEERS = (
     "langgraph-checkpoint",
     "langgraph-checkpoint-sqlite",
     "cryptography",
+    "pynacl",
     "ormsgpack",
     "pydantic",
     "numpy",

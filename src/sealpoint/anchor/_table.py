@@ -144,16 +144,18 @@ class Table:
         self._write(slot, offset)
         self.count(USED.unpack_from(self.map, USED_AT)[0] + 1)
 
-    def overwrite(self, slot: bytes, offset: int, raw: bytes, start: int, body: bytes) -> int:
+    def overwrite(
+        self, slot: bytes, offset: int, raw: bytes, start: int, body: bytes
+    ) -> tuple[bytes, int]:
         """Write the copy of a slot that is not the newest, and make it the newest.
 
         Returns:
-            Where that copy begins.
+            The slot's bytes from now on, and where that copy begins.
         """
         copy = self.seal.copy(slot, counter_of(raw, start) + 1, body)
         other = _COPY_B if start == _COPY_A else _COPY_A
         self._write(copy, offset + other)
-        return other
+        return raw[:other] + copy + raw[other + len(copy) :], other
 
     def count(self, used: int) -> None:
         """Write the hint how many slots are taken."""

@@ -31,6 +31,8 @@ A file that somebody shortens while it is open ends the process, as with every m
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from sealpoint.anchor._bounds import require_position, require_slot
 from sealpoint.anchor._contract import Position
 from sealpoint.anchor._directory import sync_data
@@ -44,6 +46,14 @@ __all__ = ["LocalAnchor"]
 _KEY_BYTES = 32
 _STORE_BYTES = 16
 _KNOWN_MAX = 1024
+
+
+class _Verified(msgspec.Struct, frozen=True):
+    """The bytes of a slot that were verified, and what they say."""
+
+    raw: bytes
+    start: int
+    position: Position
 
 
 class LocalAnchor:
@@ -81,7 +91,7 @@ class LocalAnchor:
             raise UsageError("local anchor: expected create or read_only, found both")
         self._directory = directory
         self._read_only = read_only
-        self._known: dict[bytes, tuple[bytes, int, Position]] = {}
+        self._known: dict[bytes, _Verified] = {}
         self._file = SharedFile(directory, Seal(key, store), read_only=read_only)
         try:
             if self._file.current() is None and create:
@@ -105,9 +115,9 @@ class LocalAnchor:
         if offset:
             raw = table.raw(offset)
             known = self._known.get(slot)
-            if known is not None and known[0] == raw:
+            if known is not None and known.raw == raw:
                 # The very bytes that were verified before.
-                return known[2]
+                return known.position
             start = table.seal.newest_if_clear(slot, raw)
             if start:
                 return self._remembered(slot, raw, start, position_of(raw, start))
@@ -119,7 +129,7 @@ class LocalAnchor:
         """Keep the bytes of a slot that were verified, so that they need not be verified twice."""
         if len(self._known) >= _KNOWN_MAX:
             self._known = {}
-        self._known[slot] = raw, start, position
+        self._known[slot] = _Verified(raw, start, position)
         return position
 
     def create(self, slot: bytes, position: Position) -> Position:
@@ -173,16 +183,16 @@ class LocalAnchor:
                     )
                 raw = table.raw(offset)
                 known = self._known.get(slot)
-                if known is not None and known[0] == raw:
-                    _, start, found = known
+                if known is not None and known.raw == raw:
+                    start, found = known.start, known.position
                 else:
                     raw, start = table.newest(slot, offset)
                     found = position_of(raw, start)
                 if found != expected:
                     require_position(expected)
                     return self._remembered(slot, raw, start, found)
-                start = table.overwrite(slot, offset, raw, start, body_of(position))
-                return self._remembered(slot, table.raw(offset), start, position)
+                raw, start = table.overwrite(slot, offset, raw, start, body_of(position))
+                return self._remembered(slot, raw, start, position)
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc
             finally:

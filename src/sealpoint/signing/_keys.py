@@ -3,15 +3,15 @@
 
 A public key is refused when it is made if it is one of the few points of small order or another
 spelling of a point: with those, one signature fits many messages or many keys. Signatures are
-checked by `cryptography` (OpenSSL), which refuses a non-canonical scalar; they are never used as
-an identity, so that a second valid signature would change nothing.
+made and checked by libsodium, which refuses a non-canonical scalar; they are never used as an
+identity, so that a second valid signature would change nothing. ADR 0007 says why libsodium.
 """
 
 from collections.abc import Callable
-from typing import Self
+from typing import NoReturn, Self
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
+from nacl.exceptions import BadSignatureError
 
 from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
 from sealpoint.ids import KeyId
@@ -19,6 +19,7 @@ from sealpoint.ids import KeyId
 __all__ = ["PublicKey", "Signer"]
 
 _KEY_BYTES = 32
+_SIGNATURE_BYTES = 64
 _FIELD_PRIME = 2**255 - 19
 _ORDER_8 = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
@@ -30,7 +31,7 @@ _SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _ORDER_8, _FIELD_PRIME - _ORDE
 class PublicKey:
     """A public key that may be believed to be one."""
 
-    __slots__ = ("_key", "id", "raw")
+    __slots__ = ("id", "raw")
 
     def __init__(self, raw: bytes) -> None:
         y = int.from_bytes(raw, "little") & ~(1 << 255)
@@ -38,7 +39,6 @@ class PublicKey:
             raise NotTrusted("public key: expected an Ed25519 point of large order, found another")
         self.raw = raw
         self.id = KeyId.of(raw)
-        self._key = Ed25519PublicKey.from_public_bytes(raw)
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -57,10 +57,15 @@ class PublicKey:
         Raises:
             Forged: This key did not sign this message.
         """
-        try:
-            self._key.verify(signature, message)
-        except InvalidSignature as exc:
-            raise Forged(f"signature by key {self.id.short()}: expected a valid one") from exc
+        # The engine takes both in one piece, so the length decides where the message begins.
+        if len(signature) == _SIGNATURE_BYTES:
+            try:
+                crypto_sign_open(signature + message, self.raw)
+            except BadSignatureError:
+                pass
+            else:
+                return
+        raise Forged(f"signature by key {self.id.short()}: expected a valid one")
 
     def __str__(self) -> str:
         return self.raw.hex()
@@ -82,8 +87,8 @@ class Signer:
             raise KeyFileUnsafe(f"key {name!r}: expected {_KEY_BYTES} secret bytes, found others")
         self.name = name
         self._secret = secret
-        self._key = Ed25519PrivateKey.from_private_bytes(secret)
-        self.public = PublicKey(self._key.public_key().public_bytes_raw())
+        public, self._key = crypto_sign_seed_keypair(secret)
+        self.public = PublicKey(public)
         self.key = self.public.id.raw.hex()
         """How entries name the key: the digits of its id."""
 
@@ -94,11 +99,16 @@ class Signer:
 
     def sign(self, message: bytes) -> bytes:
         """Sign a message that `pae` framed."""
-        return self._key.sign(message)
+        signed: bytes = crypto_sign(message, self._key)
+        return signed[:_SIGNATURE_BYTES]
 
     def secret_bytes(self) -> bytes:
         """The secret, for the key file alone."""
         return self._secret
+
+    def __reduce__(self) -> NoReturn:
+        # What the protocol expects of an object that is not to be pickled or copied.
+        raise TypeError("a signer holds a secret: it is neither pickled nor copied")
 
     def __repr__(self) -> str:
         return f"Signer({self.name!r}, key {self.public.id.short()})"

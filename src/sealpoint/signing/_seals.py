@@ -29,7 +29,7 @@ class Seal(NamedTuple):
 
 def encode_seals(seals: Sequence[Seal]) -> bytes:
     """The stored form."""
-    return _encode([(seal.key.raw.hex(), seal.signature.hex()) for seal in seals])
+    return _encode([(key.raw.hex(), signature.hex()) for key, signature in seals])
 
 
 def parse_seals(data: bytes) -> tuple[Seal, ...]:

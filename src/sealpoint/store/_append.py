@@ -8,7 +8,8 @@ is unknown is resolved by reading its position before anything else is signed fo
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
@@ -39,8 +40,7 @@ from sealpoint.store._chain import Chain
 __all__ = ["Draft", "append", "check_rights", "reserve"]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(msgspec.Struct, frozen=True):
     """An entry that is still to be given its place."""
 
     kind: Kind
