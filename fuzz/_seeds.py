@@ -146,6 +146,7 @@ def _hand_made_trees(registry: Registry) -> Iterator[tuple[_Blob, ...]]:
         (_reference(1, 0, 0, 1 << 40, raw[0]), [raw]),
         (b"\x01", []),
         (b"\0" * 66_000, []),
+        *_cut_within(list_ref + b"\xc5\0\4data" + list_ref, [numbers]),
     ]
     for root, children in roots:
         yield (_blob(root), *children)
@@ -156,6 +157,14 @@ def _hand_made_trees(registry: Registry) -> Iterator[tuple[_Blob, ...]]:
         blobs.insert(0, level)
         inner = _reference(1, 0, 1, len(level[1]), level[0])
     yield (_blob(inner), *blobs)
+
+
+def _cut_within(members: bytes, children: list[_Blob]) -> Iterator[tuple[bytes, list[_Blob]]]:
+    """A list of three, cut in a header, in a reference, and in the length of what follows it."""
+    for place in (1, 20, len(members) // 2, len(members) // 2 - 3):
+        chunks = [_blob(members[:place]), _blob(members[place:])]
+        root = _reference(1, 0, 3, len(members), *(name for name, _ in chunks))
+        yield root, [*chunks, *children]
 
 
 def _long_values() -> Iterator[Any]:

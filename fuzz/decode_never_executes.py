@@ -10,7 +10,8 @@ For one case this is, in order:
    array that is larger than what came in;
 5. that value can be encoded again, and from there on bytes and value no longer change: flat, and
    for some cases as a tree too;
-6. with an object in it that is not allowed, the same value is refused, with a path, and explained.
+6. with an object in it that is not allowed, the same value is refused, with a path, and explained;
+7. for a tree, `tree_blobs` lists the blobs that were fetched, and (1) to (3) hold for it as well.
 
 A case is one byte that selects limits and form, then either one flat encoding, or blobs, each
 with its id and its length in front. Whatever the bytes are, they are some case.
@@ -34,7 +35,7 @@ from fuzz._application import FIELDS, make_registry
 from fuzz._refused import refused_values
 from fuzz._watch import Watch
 from sealpoint import Registry
-from sealpoint.codec import BUILTINS, PLAIN_REASONS, TreeMemo
+from sealpoint.codec import BUILTINS, PLAIN_REASONS, Reached, TreeMemo, tree_blobs
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, SealpointError
 from sealpoint.limits import Limits
 
@@ -188,7 +189,11 @@ class Target:
         registry = self._registries[which]
         if case.selector & IS_TREE:
             came_in = sum(len(blob) for _, blob in case.blobs) * 1000
-            value = self._decoded(lambda: self._from_tree(registry, case), outcome, case.selector)
+            asked: set[Any] = set()
+            value = self._decoded(
+                lambda: self._from_tree(registry, case, asked), outcome, case.selector
+            )
+            self._check_listed(registry.limits, case, asked, outcome)
         else:
             came_in = len(case.data)
             value = self._decoded(lambda: registry.decode(case.data), outcome, case.selector)
@@ -206,11 +211,37 @@ class Target:
             self._check_planted(value, registry, zlib.crc32(encoded), outcome)
         return outcome
 
-    def _from_tree(self, registry: Any, case: Case) -> Any:
+    def _from_tree(self, registry: Any, case: Case, asked: set[Any]) -> Any:
         blobs = dict(reversed(case.blobs))
         root = case.blobs[0][0] if case.blobs else b""
         verified = bool(case.selector & IS_VERIFIED)
-        return registry.decode_tree(root, blobs.__getitem__, verified=verified)
+
+        def get(name: Any) -> bytes:
+            asked.add(name)
+            return blobs[name]
+
+        return registry.decode_tree(root, get, verified=verified)
+
+    def _check_listed(
+        self, limits: Limits, case: Case, fetched: set[Any], outcome: Outcome
+    ) -> None:
+        """(7): which blobs are said to be reached, twice with the same memory."""
+        blobs: dict[Any, bytes] = dict(reversed(case.blobs))
+        root = case.blobs[0][0] if case.blobs else b""
+        reached, whole = Reached(), bool(case.selector & IS_VERIFIED)
+
+        def listed() -> list[bytes]:
+            get = blobs.__getitem__
+            set(tree_blobs(root, get, limits=limits, reached=reached))
+            return list(tree_blobs(root, get, limits=limits, reached=reached, fetch_all=whole))
+
+        walked = Outcome()
+        again = self._decoded(listed, walked, case.selector)
+        outcome.features.update((64, feature) for feature in walked.features)
+        if outcome.accepted and not walked.accepted:
+            raise Escape("tree_blobs refused what decode_tree took", str(walked.features))
+        if again or (outcome.accepted and reached.blobs != fetched):
+            raise Escape("tree_blobs listed other blobs than decode_tree fetched")
 
     def _decoded(self, decode: Callable[[], Any], outcome: Outcome, selector: int) -> Any:
         """(1) to (3): what decoding does and how it ends."""
@@ -317,6 +348,8 @@ class Target:
         except Exception as exc:
             kind = f"decode_tree of encode_tree raised {_kind(exc)}"
             raise Escape(kind, _shown(exc)) from exc
+        if not as_text and not set(tree_blobs(root, blobs.__getitem__)) <= set(blobs):
+            raise Escape("tree_blobs listed what encode_tree did not put")
         if self._registries[0].encode(back) != encoded:
             raise Escape("a tree gives back another value than the flat encoding")
 

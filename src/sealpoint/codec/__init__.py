@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values to bytes and back: strict, lossless, and unable to run code.
 
-`Registry` is the whole face. The bytes are specified in `docs/formats/values.md`.
+`Registry` is the whole face; `tree_blobs` walks what it wrote without one. The bytes are specified
+in `docs/formats/values.md`.
 """
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._explain import Explanation, TypeUse
 from sealpoint.codec._memo import TreeMemo
+from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
 from sealpoint.codec._rules import TypeRule
 
@@ -15,8 +17,10 @@ __all__ = [
     "PLAIN_REASONS",
     "BuiltinType",
     "Explanation",
+    "Reached",
     "Registry",
     "TreeMemo",
     "TypeRule",
     "TypeUse",
+    "tree_blobs",
 ]

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which blobs a tree reaches, told without decoding it and without the application's types.
+
+Guarantees: of a tree that a reader accepts, exactly the blobs that it fetches are listed, whatever
+its rules are. Refuses: references that break the rules of the format, and whatever exceeds a limit.
+Leaves to others: whether a blob is the one that was asked for (`get` proves that), and whether what
+lies between references is a value (`_scan` only steps over it).
+
+A blob can play several parts: the bytes of a file may be those of a list's chunk, and then the
+references in it mean nothing in one place and all in the other. Or a chunk begins in the middle of
+an object, and its bytes mean another thing than between objects. So what was walked is remembered
+together with its part, never by its id alone: a pruned store must not lose what only looked known.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from sealpoint.codec._reference import ID_BYTES, REFERENCE, Get, Stream, id_bytes
+from sealpoint.codec._scan import ReferenceScan, ScanState
+from sealpoint.codec._wire import Tag, leading_extension
+from sealpoint.errors import BlobMismatch, BytesMalformed, DecodeLimitExceeded, UsageError
+from sealpoint.limits import Limits
+
+__all__ = ["Reached", "tree_blobs"]
+
+_DEFAULTS = Limits()
+_CHUNK_BYTES_MIN = 64
+_STREAMS = {int(stream): stream for stream in Stream}
+
+# Parts that are no states of a scan: a chunk of text or bytes, and at no level at all a root.
+_LEAF = -1
+_ROOT_LEVEL = -1
+
+# A blob can be walked from as many states as it has bytes: those of little use are not remembered.
+_REMEMBERED_BYTES_MIN = 1024
+
+_Frame: TypeAlias = Iterator["bytes | _Frame"]
+_Passed: TypeAlias = dict[tuple[int, bytes, ScanState], tuple[ScanState, int]]
+
+
+class Reached:
+    """What walks have reached so far: given to `tree_blobs` again, it goes only where none was.
+
+    Versions of one state share most of their blobs, and what they share is walked once. A walk
+    that failed, or that nobody went on with, leaves nothing behind that is not so.
+
+    Attributes:
+        blobs: Every id that was yielded.
+    """
+
+    __slots__ = ("_passed", "blobs")
+
+    def __init__(self) -> None:
+        self.blobs: set[bytes] = set()
+        self._passed: tuple[_Passed, _Passed] = ({}, {})
+
+    def passed(self, *, fetch_all: bool) -> _Passed:
+        """A level, an id and the state before it: the state behind it, and the bytes between."""
+        return self._passed[fetch_all]
+
+
+def tree_blobs(
+    root: bytes,
+    get: Get,
+    *,
+    limits: Limits = _DEFAULTS,
+    reached: Reached | None = None,
+    fetch_all: bool = False,
+) -> Iterator[bytes]:
+    """List the root and every blob that is reached from it, each id once, before it is fetched.
+
+    Memory follows the number of ids and the longest blob, not the size of the tree.
+
+    Args:
+        root: The root that `Registry.encode_tree` returned, as bytes.
+        get: Returns a blob by its id, and has proved that it is the one; `KeyError` if missing.
+        limits: The bounds of the registry that wrote the tree.
+        reached: What walks before this one reached: it is not yielded, and hardly fetched.
+        fetch_all: Fetch chunks of text and bytes too. They name no others, so only who wants to
+            know that they are there and whole needs more of them than their ids.
+
+    Raises:
+        BlobMismatch: A blob is missing.
+        DecodeError: The blobs are no tree that a reader accepts.
+    """
+    if not isinstance(root, bytes):
+        raise UsageError(f"root: expected bytes, found {type(root).__name__}")
+    known = Reached() if reached is None else reached
+    return _Walk(get, limits, known, fetch_all=fetch_all).run(id_bytes(root, "root"))
+
+
+class _Chunks:
+    """The chunks of one stream, as far as they were walked.
+
+    Args:
+        total_bytes: The bytes of all of them.
+        depth: How many references the stream is inside of.
+        scan: Finds the references in them; None for text and bytes, which have none.
+        is_fetched: Whether they are fetched at all.
+    """
+
+    __slots__ = ("_id_counts", "_scan", "_total_bytes", "depth", "is_fetched", "walked_bytes")
+
+    def __init__(
+        self, total_bytes: int, depth: int, scan: ReferenceScan | None, *, is_fetched: bool = True
+    ) -> None:
+        self.depth = depth
+        self.is_fetched = is_fetched
+        self.walked_bytes = 0
+        self._scan = scan
+        self._total_bytes = total_bytes
+        self._id_counts: dict[int, int] = {}
+
+    def state(self) -> ScanState | None:
+        """What the chunks so far leave to the next; None if that is too long to remember."""
+        return _LEAF if self._scan is None else self._scan.state()
+
+    def go_past(self, state: ScanState, size_bytes: int) -> None:
+        """What comes next was walked before, and left this state behind."""
+        self._add(size_bytes)
+        if self._scan is not None:
+            self._scan.go_on_from(state)
+
+    def enter(self, level: int, count: int) -> None:
+        """An index blob of this level has so many ids."""
+        self._id_counts[level] = found = self._id_counts.get(level, 0) + count
+        count_max = 1 + self._total_bytes // _CHUNK_BYTES_MIN
+        if found > count_max:
+            raise BytesMalformed(f"reference: expected at most {count_max} chunks")
+
+    def feed(self, chunk: bytes) -> Sequence[bytes]:
+        """The references that end in the next chunk."""
+        if not chunk:
+            raise BytesMalformed("blob: expected bytes, found none")
+        self._add(len(chunk))
+        return () if self._scan is None else self._scan.feed(chunk)
+
+    def end(self) -> None:
+        """There are no more chunks."""
+        if self.is_fetched and self.walked_bytes != self._total_bytes:
+            raise BytesMalformed(f"reference: expected {self._total_bytes} bytes in its chunks")
+        if self._scan is not None and not self._scan.is_between_objects():
+            raise BytesMalformed("value: expected all of its bytes, found fewer")
+
+    def _add(self, size_bytes: int) -> None:
+        self.walked_bytes += size_bytes
+        if self.walked_bytes > self._total_bytes:
+            raise BytesMalformed(f"reference: expected {self._total_bytes} bytes in its chunks")
+
+
+class _Walk:
+    """One walk through a tree. Frames give ids, and other frames that have to end first."""
+
+    __slots__ = ("_blobs", "_expanded_bytes", "_fetch_all", "_get", "_limits", "_passed")
+
+    def __init__(self, get: Get, limits: Limits, reached: Reached, *, fetch_all: bool) -> None:
+        self._get = get
+        self._limits = limits
+        self._fetch_all = fetch_all
+        self._blobs = reached.blobs
+        self._passed = reached.passed(fetch_all=fetch_all)
+        self._expanded_bytes = 0
+
+    def run(self, root: bytes) -> Iterator[bytes]:
+        """The ids. Frames have a stack of their own, so that no data can exhaust Python's."""
+        frames = [self._tree(root)]
+        while frames:
+            for found in frames[-1]:
+                if not isinstance(found, bytes):
+                    frames.append(found)
+                    break
+                yield found
+            else:
+                frames.pop()
+
+    def _tree(self, root: bytes) -> _Frame:
+        """A root and all below it."""
+        key = (_ROOT_LEVEL, root, 0)
+        if key in self._passed:
+            return
+        if root not in self._blobs:
+            self._blobs.add(root)
+            yield root
+        data = self._fetch(root)
+        scan = ReferenceScan(self._limits.blob_bytes_max)
+        start = _value_reference(data)
+        if start is None:
+            chunks = _Chunks(len(data), 0, scan)
+            for payload in chunks.feed(data):
+                yield self._reference(payload, 1)
+        else:
+            _, levels, _, total, ids = self._parsed(data[start:])
+            chunks = _Chunks(total, 0, scan)
+            yield self._stream(chunks, levels, ids)
+        chunks.end()
+        self._passed[key] = 0, chunks.walked_bytes
+
+    def _reference(self, payload: bytes, depth: int) -> _Frame:
+        """All that a reference names."""
+        stream, levels, count, total, ids = self._parsed(payload)
+        if stream is Stream.VALUE:
+            raise BytesMalformed("reference: expected a container or byte string")
+        if depth > self._limits.reference_depth_max + 1:
+            raise DecodeLimitExceeded(
+                f"reference: expected at most {self._limits.reference_depth_max} in one another "
+                "(reference_depth_max), found more"
+            )
+        if stream in (Stream.LIST, Stream.MAP):
+            chunks = _Chunks(total, depth, ReferenceScan(self._limits.blob_bytes_max))
+        elif count:
+            raise BytesMalformed("reference: expected no members in a byte string")
+        else:
+            chunks = _Chunks(total, depth, None, is_fetched=self._fetch_all)
+        yield self._stream(chunks, levels, ids)
+        chunks.end()
+
+    def _stream(self, chunks: _Chunks, level: int, ids: list[bytes]) -> _Frame:
+        """The chunks of these ids, or with a level above 0 those below these index blobs."""
+        passed, blobs = self._passed, self._blobs
+        for name in ids:
+            before, bytes_before = chunks.state(), chunks.walked_bytes
+            if before is not None and (behind := passed.get((level, name, before))) is not None:
+                chunks.go_past(*behind)
+                continue
+            if name not in blobs:
+                blobs.add(name)
+                yield name
+            if level:
+                below = _split_ids(self._fetch(name))
+                chunks.enter(level, len(below))
+                yield self._stream(chunks, level - 1, below)
+            elif chunks.is_fetched:
+                for payload in chunks.feed(self._fetch(name)):
+                    yield self._reference(payload, chunks.depth + 1)
+            else:
+                continue  # its id is all that was asked for
+            # Only now: what failed on the way was not walked.
+            after, size_bytes = chunks.state(), chunks.walked_bytes - bytes_before
+            is_of_use = before in (0, _LEAF) or size_bytes >= _REMEMBERED_BYTES_MIN
+            if is_of_use and before is not None and after is not None:
+                passed[level, name, before] = after, size_bytes
+
+    def _parsed(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
+        """A reference within its bounds."""
+        if len(payload) < REFERENCE.size or payload[0] not in _STREAMS:
+            raise BytesMalformed("reference: expected a stream, levels, a count and a length")
+        code, levels, count, total = REFERENCE.unpack_from(payload)
+        ids = _split_ids(payload[REFERENCE.size :])
+        if not levels and len(ids) > total:
+            raise BytesMalformed(f"reference: expected at most {total} chunks")
+        if levels > self._limits.tree_levels_max:
+            raise DecodeLimitExceeded(
+                f"reference: expected at most {self._limits.tree_levels_max} index levels "
+                f"(tree_levels_max), found {levels}"
+            )
+        # Naming one blob again and again must not cost more than a value may have bytes.
+        self._expanded_bytes += total
+        if self._expanded_bytes > self._limits.value_bytes_max:
+            raise DecodeLimitExceeded(
+                f"value: expected at most {self._limits.value_bytes_max} bytes (value_bytes_max), "
+                f"found {self._expanded_bytes}"
+            )
+        return _STREAMS[code], levels, count, total, ids
+
+    def _fetch(self, name: bytes) -> bytes:
+        try:
+            blob: object = self._get(name)
+        except KeyError as exc:
+            shown = name.hex()[:12]
+            raise BlobMismatch(f"blob {shown}: expected it in the store, found none") from exc
+        if not isinstance(blob, bytes):
+            found = type(blob).__name__
+            raise BlobMismatch(f"blob {name.hex()[:12]}: expected bytes, found {found}")
+        if len(blob) > self._limits.blob_bytes_max:
+            raise DecodeLimitExceeded(
+                f"blob {name.hex()[:12]}: expected at most {self._limits.blob_bytes_max} bytes "
+                f"(blob_bytes_max), found {len(blob)}"
+            )
+        return blob
+
+
+def _value_reference(data: bytes) -> int | None:
+    """Where the payload starts if a root blob is a reference to a whole value, else None."""
+    leading = leading_extension(data)
+    if leading is None or leading[0] != Tag.REFERENCE:
+        return None
+    start = leading[1]
+    return start if data[start : start + 1] == bytes((Stream.VALUE,)) else None
+
+
+def _split_ids(data: bytes) -> list[bytes]:
+    if not data or len(data) % ID_BYTES:
+        raise BytesMalformed(f"blob ids: expected a multiple of {ID_BYTES} bytes")
+    return [data[place : place + ID_BYTES] for place in range(0, len(data), ID_BYTES)]
