@@ -7,7 +7,7 @@ right is order and durability, which no signature can repair. `sealpoint.testing
 tests every sentence below; `memory.py` is the reference implementation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -52,6 +52,7 @@ class Storage(Protocol):
         records: Sequence[Record],
         *,
         blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
         """Create entries at `seq`, `seq + 1`, ... with the blobs they name: all or nothing.
@@ -64,16 +65,73 @@ class Storage(Protocol):
           become durable later than an entry of the same call.
         - Nothing is ever updated in place, except that a blob whose stored bytes differ from the
           given ones MUST be replaced: a caller that gives a blob does not rely on the stored one.
+        - Each blob in `needs` MUST be stored already, and stay so at least until the entries are
+          there; if one is not, it MUST raise `Missing` and change nothing. They are blobs that
+          the caller has put ahead, and somebody may have dropped them since. One that is given in
+          `blobs` of the same call does not count as stored already.
         - `label` is a hint from a label to this thread (see `labelled`).
 
         Raises:
             HeadMoved: Another record lies at one of the positions.
+            Missing: A blob that is needed is not stored.
             StorageUnavailable: The backend failed.
         """
         ...
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them; orphans are legal."""
+        ...
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Take bytes of a thread away that its entries have declared to be gone: all or nothing.
+
+        - It MUST raise `HeadMoved` and change nothing if a record lies at `head + 1`: the caller
+          decided by the entries up to `head`, and a newer one may need what is to go. With
+          `head` -1 the caller saw no entry at all.
+        - The records at `payloads` lose their payload, those at `bodies` their body and payload;
+          header and seals of a record are never changed, and no record is removed. `label` no
+          longer leads to this thread. What is absent already is no failure.
+        - When it returns, the change MUST survive a crash and a power cut, and no method returns
+          what was dropped. The bytes may still lie in the files until `compact`.
+
+        Raises:
+            HeadMoved: There is a newer entry.
+            StorageUnavailable: The backend failed.
+        """
+        ...
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Take the record at a position away and all after it: a restore was accepted without them.
+
+        - It MUST raise `HeadMoved` and change nothing unless there is a record at `seq` and it has
+          exactly this header, or, for None, cannot be read: somebody else may have taken it away
+          and saved there since.
+        - Earlier records and all blobs stay as they are. A label that came with a record that goes
+          MAY go with it.
+        - When it returns, the change MUST survive a crash and a power cut. A crash in the middle
+          MAY leave some of the records: then those that come first.
+
+        Raises:
+            HeadMoved: Another record lies there, or none.
+            StorageUnavailable: The backend failed.
+        """
+        ...
+
+    def compact(self) -> None:
+        """Give freed space back, and leave nothing that was dropped in any file of the store.
+
+        It MUST be safe at any time: what is not dropped stays, a crash in the middle loses
+        nothing. It MAY take long, and MAY keep writers waiting meanwhile.
+        """
         ...
 
     def read(self, thread: bytes, seq: int) -> Record | None:
@@ -109,8 +167,20 @@ class Storage(Protocol):
         """
         ...
 
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Digest and size in bytes of every blob of a thread, in the order of the digests.
+
+        Memory MUST NOT follow their number, nor their sizes. Blobs that are put or dropped
+        meanwhile may be left out or not.
+        """
+        ...
+
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in any order."""
+        ...
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """Every thread that has a blob, each once: a crash may have left blobs of none."""
         ...
 
     def labelled(self, label: bytes) -> list[bytes]:

@@ -1,24 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SQLite file of a store: how it is made, opened, checked, and what its failures mean.
 
-It guarantees that a connection it returns leads to a file with exactly the tables below and no
-trigger, view or further table; that this stays so while the connection is open, because its
-authorizer refuses statements that reach a trigger or a view; and that a file appears under its
-name complete or not at all. It refuses foreign files before it writes anything to them.
-
-The tables were chosen by short runs on a busy machine with two cores (one record of 1.1 KB and
-three blobs of 1 KB in each commit), so differences below a tenth decided nothing:
-
-- Rows lie in the order they were written, found through a small unique index: an append then
-  fills the last page of each table and touches index pages that stay in the cache. Rows kept in
-  the order of their key (`WITHOUT ROWID`) spill anything beyond 1 KB to pages of its own and
-  split pages in the middle: in one run twice the time and three times the space.
-- A thread is its 16 bytes in every row. Numbering threads would save 1 % of space, half a page to
-  one page in each commit, and 10 to 15 % of an append to long threads (nothing with 500 short
-  ones). It was left out for a table less to attack and no second lookup in a read.
-- Pages of 4096 bytes: 8192 save 14 % of space; which is faster did not show.
-- A checkpoint every 4000 pages: at 1000 the mean append was a tenth dearer in one run, with rows
-  in the order of their key. The log stays near 16 MB and is overwritten in place.
+It guarantees that a connection it returns leads to a file with exactly the tables of
+`_sqlite_schema.py` and no trigger, view or further table; that this stays so while the connection
+is open, because its authorizer refuses statements that reach a trigger or a view; and that a file
+appears under its name complete or not at all. It refuses foreign files before it writes anything
+to them.
 """
 
 import contextlib
@@ -31,41 +18,26 @@ import tempfile
 from pathlib import Path
 
 from sealpoint.errors import Edited, SchemaUnknown, SealpointError, StorageUnavailable
+from sealpoint.storage._sqlite_schema import (
+    APPLICATION_ID,
+    AUTHORIZERS,
+    OBJECTS,
+    SCHEMA,
+    SCHEMA_VERSION,
+    Purpose,
+)
 
 __all__ = ["FAILURES", "connect", "create_file", "failure", "file_identity", "recover"]
 
-APPLICATION_ID = 0x5EA190B7
 _SCHEMA_BYTES_MAX = 64 * 1024
 _VALUE_BYTES_MAX = 1_000_000_000
-SCHEMA_VERSION = 1
 
 # A hostile name in a message of SQLite need not be UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError)
 
-_SCHEMA = {
-    "entries": (
-        "CREATE TABLE entries (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
-        "seq INTEGER NOT NULL, header BLOB NOT NULL, seals BLOB NOT NULL, body BLOB, "
-        "payload BLOB, UNIQUE (thread, seq))"
-    ),
-    "blobs": (
-        "CREATE TABLE blobs (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
-        "digest BLOB NOT NULL, data BLOB NOT NULL, UNIQUE (thread, digest))"
-    ),
-    "labels": (
-        "CREATE TABLE labels (label BLOB NOT NULL, thread BLOB NOT NULL, "
-        "PRIMARY KEY (label, thread)) WITHOUT ROWID"
-    ),
-}
-# What sqlite_master holds then: SQLite makes the indexes of the UNIQUE clauses itself.
-_OBJECTS = {
-    *(("table", name, name, sql) for name, sql in _SCHEMA.items()),
-    ("index", "sqlite_autoindex_entries_1", "entries", None),
-    ("index", "sqlite_autoindex_blobs_1", "blobs", None),
-}
 _OBJECTS_SQL = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 100"
 
-_SETTINGS = (
+_SETTINGS: tuple[str, ...] = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     # NORMAL loses acknowledged commits in a power cut; fullfsync is for macOS, where a plain
@@ -75,11 +47,10 @@ _SETTINGS = (
     "PRAGMA cache_size = -8192",
     "PRAGMA wal_autocheckpoint = 1000",
     "PRAGMA journal_size_limit = 33554432",
+    # What is dropped is overwritten at once. Copies that SQLite made of it, when it moved rows
+    # from page to page, only compacting removes.
+    "PRAGMA secure_delete = ON",
 )
-
-_ACTIONS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_TRANSACTION})
-_TABLE_ACTIONS = frozenset({sqlite3.SQLITE_READ, sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE})
-_FUNCTIONS = frozenset({"length", "typeof"})
 
 # Not what was written: damage, or a schema that somebody changed after it was checked.
 _EDITED_CODES = frozenset(
@@ -89,6 +60,7 @@ _EDITED_CODES = frozenset(
         sqlite3.SQLITE_SCHEMA,
         sqlite3.SQLITE_CONSTRAINT,
         sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_TOOBIG,
         sqlite3.SQLITE_AUTH,
         sqlite3.SQLITE_FORMAT,
         sqlite3.SQLITE_NOTADB,
@@ -153,8 +125,7 @@ def connect(
     path: Path,
     *,
     identity: tuple[int, int],
-    writing: bool,
-    read_only: bool,
+    purpose: Purpose,
     wait_seconds_max: float,
 ) -> sqlite3.Connection:
     """Open the file of a store and check it.
@@ -162,8 +133,7 @@ def connect(
     Args:
         path: The file, absolute.
         identity: Which file it has to be, as `file_identity` said.
-        writing: Whether this connection writes.
-        read_only: Whether the file may not be changed at all.
+        purpose: What this connection is for; it is held to it.
         wait_seconds_max: How long a statement waits for another process.
 
     Raises:
@@ -173,7 +143,7 @@ def connect(
         StorageUnavailable: The file does not exist or cannot be opened.
     """
     _refuse_beside(path)
-    uri = f"{path.as_uri()}?mode={'ro' if read_only else 'rw'}"
+    uri = f"{path.as_uri()}?mode={'ro' if purpose is Purpose.READ else 'rw'}"
     connection: sqlite3.Connection | None = None
     try:
         connection = sqlite3.connect(
@@ -187,7 +157,7 @@ def connect(
         # wants two connections on two files has no time to exchange the name.
         if file_identity(path) != identity:
             raise Edited(f"store {path}: expected one file, found it exchanged while opening")
-        _prepare(path, connection, writing=writing)
+        _prepare(path, connection, purpose)
     except BaseException as exc:
         if connection is not None:
             connection.close()
@@ -216,7 +186,7 @@ def _refuse_beside(path: Path) -> None:
                 raise Edited(f"store {path}: expected a file of its own, found {beside.name}")
 
 
-def _prepare(path: Path, connection: sqlite3.Connection, *, writing: bool) -> None:
+def _prepare(path: Path, connection: sqlite3.Connection, purpose: Purpose) -> None:
     """Settings, then checks, then the first write: a foreign file stays as it was."""
     # A schema is short: whatever claims otherwise is not brought into memory.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SCHEMA_BYTES_MAX)
@@ -233,9 +203,9 @@ def _prepare(path: Path, connection: sqlite3.Connection, *, writing: bool) -> No
     if (mode := _pragma(connection, "PRAGMA journal_mode")) != "wal":
         raise Edited(f"store {path}: expected a write-ahead log, found mode {mode}")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
-    if not writing:
+    if purpose is Purpose.READ:
         connection.execute("PRAGMA query_only = ON")
-    connection.set_authorizer(_authorize)
+    connection.set_authorizer(AUTHORIZERS[purpose])
 
 
 def _pragma(connection: sqlite3.Connection, sql: str) -> object:
@@ -261,32 +231,13 @@ def _require_version(path: Path, connection: sqlite3.Connection) -> None:
 def _require_schema(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse whatever could change what we write or read: triggers, views, other columns."""
     found = set(connection.execute(_OBJECTS_SQL))
-    if found == _OBJECTS:
+    if found == OBJECTS:
         return
-    names = sorted({repr(name)[:80] for _, name, _, _ in found ^ _OBJECTS})[:5]
+    names = sorted({repr(name)[:80] for _, name, _, _ in found ^ OBJECTS})[:5]
     raise Edited(
         f"store {path}: expected exactly the tables of schema version {SCHEMA_VERSION}, found "
         f"these objects added, changed or missing: {', '.join(names)}"
     )
-
-
-def _authorize(
-    action: int, first: str | None, _second: str | None, _database: str | None, inside: str | None
-) -> int:
-    """Let through only what our statements do themselves.
-
-    SQLite asks whenever it prepares a statement, and it prepares again when the schema changed,
-    so a trigger or view that is planted under an open connection fails the statement. `inside`
-    is its name then.
-    """
-    if inside is None and (
-        action in _ACTIONS
-        or (action in _TABLE_ACTIONS and first in _SCHEMA)
-        or (action == sqlite3.SQLITE_READ and first == "sqlite_master")
-        or (action == sqlite3.SQLITE_FUNCTION and _second in _FUNCTIONS)
-    ):
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
 
 
 def create_file(path: Path) -> None:
@@ -335,7 +286,7 @@ def _write_schema(name: str) -> None:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("BEGIN IMMEDIATE")
-        for sql in _SCHEMA.values():
+        for sql in SCHEMA.values():
             connection.execute(sql)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

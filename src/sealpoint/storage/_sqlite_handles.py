@@ -16,6 +16,7 @@ import weakref
 from pathlib import Path
 
 from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_schema import Purpose
 
 __all__ = ["Handles", "fork_lock"]
 
@@ -60,8 +61,7 @@ class Handles:
             self.reader = connect(
                 self._path,
                 identity=self._identity,
-                writing=False,
-                read_only=True,
+                purpose=Purpose.READ,
                 wait_seconds_max=self._wait_seconds_max,
             )
             self.rows = self.reader.cursor()
@@ -72,11 +72,22 @@ class Handles:
         self.writer = connect(
             self._path,
             identity=self._identity,
-            writing=True,
-            read_only=False,
+            purpose=Purpose.WRITE,
             wait_seconds_max=self._wait_seconds_max,
         )
         return self.writer
+
+    def open_another(self, purpose: Purpose) -> sqlite3.Connection:
+        """Open one more, for a while; the caller holds the writer's lock and closes it before.
+
+        The writer is open, too: it is the last to be closed.
+        """
+        return connect(
+            self._path,
+            identity=self._identity,
+            purpose=purpose,
+            wait_seconds_max=self._wait_seconds_max,
+        )
 
     def close(self) -> None:
         """Close the writer last: the last connection to a file that may write folds its log in."""

@@ -6,9 +6,7 @@ answers with its size or type instead, and the row is refused as `Edited`. Rows 
 held to the same bounds, so that nothing is written that could not be read.
 """
 
-import sqlite3
-
-from sealpoint.errors import Edited, HeadMoved, UsageError
+from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -21,27 +19,30 @@ __all__ = [
     "BLOB",
     "BLOBS",
     "BLOBS_ROWS",
+    "BLOB_THREAD_FIRST",
+    "BLOB_THREAD_NEXT",
     "DIGEST_BYTES",
     "LABELLED",
     "LABELLED_MAX",
-    "PUT_BLOB",
-    "PUT_ENTRY",
-    "PUT_LABEL",
     "READ",
     "SCAN_ASCENDING",
     "SCAN_DESCENDING",
     "SCAN_ROWS",
     "SEQ_MAX",
+    "STORED_FIRST",
+    "STORED_NEXT",
+    "STORED_ROWS",
     "THREAD_BYTES",
     "THREAD_FIRST",
     "THREAD_NEXT",
+    "BlobRow",
     "EntryRow",
     "blob_row",
     "entry_row",
     "expected_bytes",
     "numbered_record",
     "require_bytes",
-    "require_same",
+    "stored_blob",
     "stored_thread",
 ]
 
@@ -51,6 +52,7 @@ SEQ_MAX = 2**63 - 1
 SCAN_ROWS = 32
 LABELLED_MAX = 4096
 BLOBS_ROWS = 128
+STORED_ROWS = 128
 # SQLite itself takes 1,000,000,000 bytes for a whole row.
 _BLOB_BYTES_MAX = 999_000_000
 
@@ -97,25 +99,21 @@ BLOBS = _select(
 _THREAD = _guarded("thread", str(THREAD_BYTES))
 THREAD_FIRST = _select(_THREAD, "entries ORDER BY thread LIMIT 1")
 THREAD_NEXT = _select(_THREAD, "entries WHERE thread > ? ORDER BY thread LIMIT 1")
+BLOB_THREAD_FIRST = _select(_THREAD, "blobs ORDER BY thread LIMIT 1")
+BLOB_THREAD_NEXT = _select(_THREAD, "blobs WHERE thread > ? ORDER BY thread LIMIT 1")
+# The size of a value that is no bytes is not asked: that of a text would have to be read.
+_STORED = (
+    f"{_guarded('digest', str(DIGEST_BYTES))}, "
+    "CASE typeof(data) WHEN 'blob' THEN length(data) ELSE typeof(data) END"
+)
+STORED_FIRST = _select(_STORED, f"blobs WHERE thread = ? ORDER BY digest LIMIT {STORED_ROWS}")
+STORED_NEXT = _select(
+    _STORED, f"blobs WHERE thread = ? AND digest > ? ORDER BY digest LIMIT {STORED_ROWS}"
+)
 LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
 
-PUT_ENTRY = (
-    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (thread, seq) DO NOTHING"
-)
-# The same bytes dirty no page. A stored value of another length is not read to be compared: it
-# may be a gigantic one that somebody planted.
-PUT_BLOB = (
-    "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
-    "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
-    "WHERE CASE typeof(data) WHEN 'blob' THEN CASE length(data) WHEN length(excluded.data) "
-    "THEN data IS NOT excluded.data ELSE 1 END ELSE 1 END"
-)
-PUT_LABEL = (
-    "INSERT INTO labels (label, thread) VALUES (?, ?) ON CONFLICT (label, thread) DO NOTHING"
-)
-
 EntryRow = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
+BlobRow = tuple[bytes, bytes, bytes]
 
 
 def require_bytes(name: str, value: bytes, size_bytes: int) -> None:
@@ -147,7 +145,7 @@ def entry_row(thread: bytes, number: int, record: Record) -> EntryRow:
     )
 
 
-def blob_row(thread: bytes, digest: bytes, data: bytes) -> tuple[bytes, bytes, bytes]:
+def blob_row(thread: bytes, digest: bytes, data: bytes) -> BlobRow:
     """What is written for a blob.
 
     Raises:
@@ -159,25 +157,6 @@ def blob_row(thread: bytes, digest: bytes, data: bytes) -> tuple[bytes, bytes, b
             f"blob {digest.hex()}: expected at most {_BLOB_BYTES_MAX} bytes, found {_shown(data)}"
         )
     return thread, digest, data
-
-
-def require_same(writer: sqlite3.Connection, row: EntryRow) -> None:
-    """Compare what lies at a position with what was to be written there.
-
-    Raises:
-        HeadMoved: It is another record.
-        Edited: It cannot be a record.
-    """
-    thread, number, header, seals, body, payload = row
-    stored = writer.execute(READ, (thread, number)).fetchone()
-    if stored is None:
-        raise Edited(
-            f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
-        )
-    if numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
-        raise HeadMoved(
-            f"entry {number} of thread {thread.hex()}: expected no record, found another one"
-        )
 
 
 def numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
@@ -221,6 +200,27 @@ def stored_thread(table: str, value: object) -> bytes:
         return value
     found = f"{len(value)} bytes" if type(value) is bytes else _found(value)
     raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
+
+
+def stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:
+    """A row as the digest and the size of a blob.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    digest, size_bytes = row
+    if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
+        found = f"{len(digest)} bytes" if type(digest) is bytes else _found(digest)
+        raise Edited(
+            f"digest in blobs of thread {thread.hex()}: expected {DIGEST_BYTES} bytes, "
+            f"found {found}"
+        )
+    if type(size_bytes) is not int:
+        raise Edited(
+            f"blob {digest.hex()} of thread {thread.hex()}: expected bytes, "
+            f"found {_found(size_bytes)}"
+        )
+    return digest, size_bytes
 
 
 def expected_bytes(name: str, value: object, bytes_max: int) -> str:

@@ -8,9 +8,9 @@ processes and nothing survives the process, so it is for tests and for state tha
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from sealpoint.errors import Edited, HeadMoved, UsageError
+from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
@@ -35,6 +35,10 @@ class MemoryStorage:
         # The keys of each thread's records in order, so that a scan can go on after an append.
         self._positions: dict[bytes, list[int]] = {}
         self._blobs: dict[tuple[bytes, bytes], bytes] = {}
+        # The digests of each thread's blobs, in order unless the thread is among those that have
+        # new ones: they are sorted when somebody asks, for many come one by one.
+        self._digests: dict[bytes, list[bytes]] = {}
+        self._unsorted: set[bytes] = set()
         # A dict without values: a set that keeps its order.
         self._labels: dict[bytes, dict[bytes, None]] = {}
 
@@ -45,24 +49,23 @@ class MemoryStorage:
         records: Sequence[Record],
         *,
         blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
         """Create entries with the blobs they name: all or nothing."""
-        _require_sizes(thread, blobs)
+        _require_sizes(thread, blobs, needs, label)
         if seq < 0 or not records:
             raise UsageError(
                 f"append: expected a position of 0 or more and at least one record, "
                 f"found position {seq} and {len(records)} records"
             )
-        if label is not None and len(label) != _DIGEST_BYTES:
-            raise UsageError(f"label: expected {_DIGEST_BYTES} bytes, found {len(label)}")
         for number, record in enumerate(records, start=seq):
             _require_bounds(number, record)
         with self._lock:
             self._require_open()
             held = self._records.get(thread, {})
             fresh: dict[int, Record] = {}
-            # (1) Compare every position before anything is changed.
+            # (1) Compare every position and look for every blob before anything is changed.
             for number, record in enumerate(records, start=seq):
                 if number not in held:
                     fresh[number] = record
@@ -70,6 +73,12 @@ class MemoryStorage:
                     raise HeadMoved(
                         f"entry {number} of thread {thread.hex()}: expected no record, "
                         f"found another one"
+                    )
+            for digest in needs:
+                if (thread, digest) not in self._blobs:
+                    raise Missing(
+                        f"blob {digest.hex()} of thread {thread.hex()}: expected it to be stored, "
+                        f"found none"
                     )
             # (2) Blobs, then the entries that name them.
             self._put(thread, blobs)
@@ -87,6 +96,68 @@ class MemoryStorage:
         with self._lock:
             self._require_open()
             self._put(thread, blobs)
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Forget bytes of a thread, unless there is a newer entry: all or nothing."""
+        _require_sizes(thread, blobs, (), label)
+        if head < -1 or any(seq < 0 for seq in (*payloads, *bodies)):
+            raise UsageError(
+                f"drop: expected a head of -1 or more and positions of 0 or more, found head "
+                f"{head} and positions from {min((*payloads, *bodies), default=0)}"
+            )
+        with self._lock:
+            self._require_open()
+            held = self._records.get(thread, {})
+            if head + 1 in held:
+                raise HeadMoved(
+                    f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
+                )
+            for seq in payloads:
+                if (record := held.get(seq)) is not None:
+                    held[seq] = Record(record.header, record.seals, record.body)
+            for seq in bodies:
+                if (record := held.get(seq)) is not None:
+                    held[seq] = Record(record.header, record.seals, None)
+            self._forget(thread, blobs)
+            if label is not None and (labelled := self._labels.get(label)) is not None:
+                labelled.pop(thread, None)
+                if not labelled:
+                    del self._labels[label]
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Forget the record at a position, if it has this header, and all after it."""
+        _require_sizes(thread, ())
+        if seq < 0:
+            raise UsageError(f"truncate: expected a position of 0 or more, found {seq}")
+        with self._lock:
+            self._require_open()
+            held = self._records.get(thread, {})
+            if seq not in held or held[seq].header != header:
+                raise HeadMoved(
+                    f"entry {seq} of thread {thread.hex()}: expected the record that is to go, "
+                    "found another or none"
+                )
+            positions = self._positions[thread]
+            place = bisect_left(positions, seq)
+            for number in positions[place:]:
+                del held[number]
+            del positions[place:]
+            if not held:
+                del self._records[thread], self._positions[thread]
+
+    def compact(self) -> None:
+        """Do nothing: what was dropped is nowhere, as far as a program can tell."""
+        with self._lock:
+            self._require_open()
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """The record at a position, or None."""
@@ -152,11 +223,40 @@ class MemoryStorage:
             if data is not None and len(data) <= size_bytes_max
         }
 
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Digest and size of every blob of a thread, in the order of the digests."""
+        with self._lock:
+            self._require_open()
+        return self._walk_blobs(thread)
+
+    def _walk_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Look each next digest up anew: the lock is never held while the caller works."""
+        before = b""
+        while True:
+            with self._lock:
+                self._require_open()
+                digests = self._digests.get(thread, [])
+                if thread in self._unsorted:
+                    digests.sort()
+                    self._unsorted.remove(thread)
+                place = bisect_right(digests, before)
+                if place == len(digests):
+                    return
+                before = digests[place]
+                size_bytes = len(self._blobs[thread, before])
+            yield before, size_bytes
+
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once."""
         with self._lock:
             self._require_open()
             return iter(list(self._records))
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """Every thread that has a blob, each once."""
+        with self._lock:
+            self._require_open()
+            return iter(list(self._digests))
 
     def labelled(self, label: bytes) -> list[bytes]:
         """The threads that were appended with this label."""
@@ -171,25 +271,49 @@ class MemoryStorage:
             self._records.clear()
             self._positions.clear()
             self._blobs.clear()
+            self._digests.clear()
+            self._unsorted.clear()
             self._labels.clear()
 
     def _put(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Keep blobs, in place of stored ones that differ; the lock is held."""
         for digest, data in blobs.items():
+            if (thread, digest) not in self._blobs:
+                self._digests.setdefault(thread, []).append(digest)
+                self._unsorted.add(thread)
             self._blobs[thread, digest] = data
+
+    def _forget(self, thread: bytes, digests: Collection[bytes]) -> None:
+        """Forget blobs; the lock is held."""
+        for digest in digests:
+            self._blobs.pop((thread, digest), None)
+        if digests and thread in self._digests:
+            left = [each for each in self._digests[thread] if (thread, each) in self._blobs]
+            if left:
+                self._digests[thread] = left
+            else:
+                del self._digests[thread]
+                self._unsorted.discard(thread)
 
     def _require_open(self) -> None:
         if self._closed:
             raise UsageError("memory storage: expected it open, found it closed")
 
 
-def _require_sizes(thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
-    """Refuse a thread or digest that could not be found again."""
+def _require_sizes(
+    thread: bytes,
+    blobs: Iterable[bytes],
+    needs: Collection[bytes] = (),
+    label: bytes | None = None,
+) -> None:
+    """Refuse a thread, digest or label that could not be found again."""
     if len(thread) != _THREAD_BYTES:
         raise UsageError(f"thread: expected {_THREAD_BYTES} bytes, found {len(thread)}")
-    for digest in blobs:
+    for digest in (*blobs, *needs):
         if len(digest) != _DIGEST_BYTES:
             raise UsageError(f"digest: expected {_DIGEST_BYTES} bytes, found {len(digest)}")
+    if label is not None and len(label) != _DIGEST_BYTES:
+        raise UsageError(f"label: expected {_DIGEST_BYTES} bytes, found {len(label)}")
 
 
 def _require_bounds(number: int, record: Record) -> None:

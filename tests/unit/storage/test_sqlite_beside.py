@@ -10,6 +10,7 @@ import pytest
 
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_schema import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX file kinds")
@@ -76,7 +77,7 @@ def test_two_connections_are_never_on_two_files(path: Path) -> None:
     copy.replace(path)
 
     with pytest.raises(Edited, match="found it exchanged"):
-        connect(path, identity=identity, writing=True, read_only=False, wait_seconds_max=1)
+        connect(path, identity=identity, purpose=Purpose.WRITE, wait_seconds_max=1)
 
 
 def test_making_a_store_leaves_nothing_else_behind(tmp_path: Path) -> None:

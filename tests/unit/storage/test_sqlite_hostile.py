@@ -25,6 +25,13 @@ _CALLS: list[Callable[[SqliteStorage], object]] = [
     lambda storage: storage.blob(_THREAD, _DIGEST, 1000),
     lambda storage: list(storage.threads()),
     lambda storage: storage.labelled(_DIGEST),
+    lambda storage: list(storage.stored_blobs(_THREAD)),
+    lambda storage: list(storage.blob_threads()),
+    lambda storage: storage.compact(),
+    lambda storage: storage.drop(
+        _THREAD, 99, payloads=[7], bodies=[8], blobs=[bytes(32)], label=bytes(32)
+    ),
+    lambda storage: storage.append(_THREAD, 8, [_RECORD], blobs={}, needs=[_DIGEST]),
     lambda storage: storage.append(_THREAD, 1, [_RECORD] * 2, blobs={_DIGEST: b"blob"}),
     lambda storage: storage.append(_THREAD, 9, [_RECORD], blobs={}, label=_DIGEST),
     lambda storage: storage.put_blobs(_THREAD, {_DIGEST: b"other"}),

@@ -70,6 +70,15 @@ class StorageHandles:
         raise NotImplementedError
 
     @contextmanager
+    def _second(self, place: Path, first: Storage) -> Iterator[Storage]:
+        """A second handle on the store of a first one, or that one where there is only one."""
+        if not self.shared:
+            yield first
+            return
+        with self.opened(place) as storage:
+            yield storage
+
+    @contextmanager
     def opened(self, place: Path) -> Iterator[Storage]:
         storage = self.open(place)
         try:
@@ -91,8 +100,13 @@ class StorageHandles:
             lambda: list(storage.scan(THREAD, 0)),
             lambda: storage.blob(THREAD, LABEL, 1),
             lambda: storage.blobs(THREAD, [LABEL], 1),
+            lambda: list(storage.stored_blobs(THREAD)),
             lambda: list(storage.threads()),
+            lambda: list(storage.blob_threads()),
             lambda: storage.labelled(LABEL),
+            lambda: storage.drop(THREAD, 0, bodies=[0]),
+            lambda: storage.truncate(THREAD, 0, record_of("0").header),
+            storage.compact,
         ]
         for call in calls:
             require_raises(UsageError, call)

@@ -25,12 +25,12 @@ from sealpoint.limits import (
 )
 from sealpoint.storage import Record
 from sealpoint.testing.conformance._require import require
+from sealpoint.testing.conformance._storage_compact import StorageCompaction
 from sealpoint.testing.conformance._storage_handles import (
     LABEL,
     OTHER_THREAD,
     SIZE_BYTES_MAX,
     THREAD,
-    StorageHandles,
     named,
     record_of,
     require_raises,
@@ -39,7 +39,7 @@ from sealpoint.testing.conformance._storage_handles import (
 __all__ = ["StorageConformance"]
 
 
-class StorageConformance(StorageHandles):
+class StorageConformance(StorageCompaction):
     """All tests; a subclass overrides `open`, and sets `shared` to False if it must."""
 
     def test_new_store_is_empty(self, tmp_path: Path) -> None:
@@ -50,6 +50,8 @@ class StorageConformance(StorageHandles):
             require(storage.blob(THREAD, LABEL, 1) is None, "an absent blob is None")
             require(storage.blobs(THREAD, [LABEL], 1) == {}, "an absent blob is left out")
             require(not list(storage.threads()), "a new store has no threads")
+            require(not list(storage.stored_blobs(THREAD)), "nor blobs")
+            require(not list(storage.blob_threads()), "nor threads with blobs")
             require(storage.labelled(LABEL) == [], "an unused label has no threads")
 
     def test_entry_is_read_back_as_it_was_written(self, tmp_path: Path) -> None:

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Directories and files of a file store: opened step by step, and believed only when safe.
+
+It guarantees that nothing outside the root is ever reached: every step is relative to an open
+directory, no symbolic link is followed, and what was opened is asked what it is before it is used,
+so that nothing can be put in its place between the check and the use. It refuses what is of
+another kind, belongs to another user, or could have been changed by others: at the root as
+`DirectoryUnusable`, below it as `Edited`, since nobody but a store has business there. It never
+waits for a pipe, and reads nothing whose size was not compared with a bound. `OSError` is left to
+`file.py`.
+
+A directory that was just made may be gone after a power cut, with all that was written into it
+meanwhile. So it is made with the sticky bit (mode 1700), which goes (0700) when its name is on the
+disk. Whoever finds it in between, perhaps because its maker crashed, does the rest before writing
+into it; whoever finds it without may rely on it. (Where making a directory does not set that bit,
+as on macOS, this holds for its maker alone.)
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Container, Iterator
+from types import TracebackType
+from typing import Self
+
+from sealpoint.errors import DirectoryUnusable, Edited, StorageUnavailable
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - only where there is no POSIX
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Directory", "File", "sync"]
+
+_FILE_MODE = 0o600
+_MADE_MODE = 0o1700
+_DIRECTORY_MODE = 0o700
+_OTHERS_WRITE = 0o022
+_KIND_AND_OTHERS = 0o170000 | _OTHERS_WRITE
+# Not on every system: this module can be imported where a store cannot be opened.
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+_FILE: int = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _NO_FOLLOW
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+# What opening a link, a file in place of a directory, a socket or a device without driver gives.
+_OTHER_KIND = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
+_KINDS = {
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFREG: "a file",
+    stat.S_IFSOCK: "a socket",
+}
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+def sync(descriptor: int) -> None:
+    """Wait until a file's bytes, or a directory's names, are on the disk."""
+    if _FULL_SYNC is None:
+        os.fsync(descriptor)
+    else:
+        # On macOS a plain fsync leaves the bytes in the drive.
+        fcntl.fcntl(descriptor, _FULL_SYNC)
+
+
+class File:
+    """An open file of a store, for reading."""
+
+    __slots__ = ("descriptor", "path", "settled", "size_bytes")
+
+    def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.size_bytes = found.st_size
+        self.settled = found.st_nlink == 1
+        """Whether its name is known to be on the disk: see `Drafts`."""
+
+    def read(self, size_bytes: int, offset: int = 0) -> bytes:
+        """Exactly so many bytes; the caller has compared them with the size.
+
+        Raises:
+            Edited: The file has become shorter.
+        """
+        data = os.pread(self.descriptor, size_bytes, offset)
+        while len(data) < size_bytes:
+            more = os.pread(self.descriptor, size_bytes - len(data), offset + len(data))
+            if not more:
+                raise Edited(
+                    f"{self.path}: expected {offset + size_bytes} bytes, found {offset + len(data)}"
+                )
+            data += more
+        return data
+
+    def close(self) -> None:
+        """Release the descriptor."""
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self.descriptor)
+
+
+class Directory:
+    """An open directory of a store; use it in a `with` block.
+
+    Args:
+        descriptor: The open directory, which this object closes.
+        path: How it is called in messages.
+        found: What it is.
+    """
+
+    __slots__ = ("descriptor", "identity", "path", "settled")
+
+    def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        self.identity = (found.st_dev, found.st_ino)
+        self.settled = not found.st_mode & stat.S_ISVTX
+        """Whether its own name is known to be on the disk."""
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.path.rpartition("/")[2]
+
+    @classmethod
+    def root(cls, path: str) -> Self:
+        """Open the root of a store.
+
+        Raises:
+            StorageUnavailable: There is none.
+            DirectoryUnusable: It is no directory, another user's, or others can write in it.
+        """
+        try:
+            descriptor = os.open(path, _DIRECTORY)
+        except FileNotFoundError as exc:
+            raise StorageUnavailable(f"store {path}: expected a directory, found none") from exc
+        except OSError as exc:
+            if exc.errno not in _OTHER_KIND:
+                raise
+            raise DirectoryUnusable(
+                f"store {path}: expected a directory, found a link or something else",
+                hint="Name the directory itself in the URL.",
+            ) from exc
+        try:
+            return cls(descriptor, path, _checked(descriptor, f"store {path}", stat.S_IFDIR))
+        except Edited as exc:
+            raise DirectoryUnusable(
+                exc.message,
+                hint="chmod 700 the directory if it is yours and nobody else has written to it.",
+            ) from exc
+
+    def child(self, name: str, *, writing: bool = False) -> "Directory | None":
+        """Open a directory in this one, or None where there is none.
+
+        Raises:
+            Edited: It is no directory, another user's, or others can write in it.
+        """
+        try:
+            descriptor = os.open(name, _DIRECTORY, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            if exc.errno not in _OTHER_KIND:
+                raise
+            raise self._other_kind(name) from exc
+        path = f"{self.path}/{name}"
+        child = Directory(descriptor, path, _checked(descriptor, path, stat.S_IFDIR))
+        if writing and not child.settled:
+            self._settle(child)
+        return child
+
+    def made(self, name: str) -> "Directory":
+        """Open a directory in this one for writing, making it if there is none."""
+        child = self.child(name, writing=True)
+        if child is not None:
+            return child
+        # Another process may be faster; its directory is as good.
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, _MADE_MODE, dir_fd=self.descriptor)
+        child = self.child(name)
+        if child is None:
+            raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
+        self._settle(child)
+        return child
+
+    def _settle(self, child: "Directory") -> None:
+        """Wait until the name of a directory in this one is on the disk, and say so in its mode."""
+        try:
+            sync(self.descriptor)
+            os.fchmod(child.descriptor, _DIRECTORY_MODE)
+        except BaseException:
+            child.close()
+            raise
+
+    def file(self, name: str) -> File | None:
+        """Open a file in this directory for reading, or None where there is none.
+
+        Raises:
+            Edited: It is no file, another user's, or others can write to it.
+        """
+        try:
+            descriptor = os.open(name, _FILE, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            if exc.errno not in _OTHER_KIND:
+                raise
+            raise self._other_kind(name) from exc
+        path = f"{self.path}/{name}"
+        return File(descriptor, path, _checked(descriptor, path, stat.S_IFREG))
+
+    def size_bytes(self, name: str) -> int | None:
+        """How large a file is, or None where there is none.
+
+        Raises:
+            Edited: As `file`.
+        """
+        found = self.look(name)
+        return None if found is None else found.st_size
+
+    def look(self, name: str) -> os.stat_result | None:
+        """What lies under the name of a file, without opening it.
+
+        Raises:
+            Edited: As `file`.
+        """
+        try:
+            found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        fault = _fault(found, stat.S_IFREG)
+        if fault is not None:
+            raise Edited(f"{self.path}/{name}: {fault}")
+        return found
+
+    def new_file(self, name: str) -> int:
+        """Make an empty file, and open it for writing.
+
+        Raises:
+            FileExistsError: There is something of this name.
+        """
+        descriptor = os.open(name, _NEW_FILE, _FILE_MODE, dir_fd=self.descriptor)
+        try:
+            # Whatever mask the process has, the user can read it again.
+            os.fchmod(descriptor, _FILE_MODE)
+        except BaseException:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                self.remove(name)
+            raise
+        return descriptor
+
+    def new_empty_file(self, name: str) -> None:
+        """Make an empty file, unless there is something of this name."""
+        with contextlib.suppress(FileExistsError):
+            os.close(self.new_file(name))
+
+    def remove(self, name: str) -> None:
+        """Remove a file; one that is not there is no failure."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.descriptor)
+
+    def remove_empty(self, name: str) -> None:
+        """Remove a directory if it is empty."""
+        try:
+            os.rmdir(name, dir_fd=self.descriptor)
+        except OSError as exc:
+            if exc.errno not in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT}:
+                raise
+
+    def names(self) -> Iterator[str]:
+        """Every name in this directory, in no order; none but one is in memory."""
+        with os.scandir(self.descriptor) as entries:
+            for entry in entries:
+                yield entry.name
+
+    def names_in(self, known: Container[str]) -> list[str]:
+        """Those of some few known names that are in this directory, in no order."""
+        with os.scandir(self.descriptor) as entries:
+            return [entry.name for entry in entries if entry.name in known]
+
+    def sync(self) -> None:
+        """Wait until the names in this directory are on the disk."""
+        sync(self.descriptor)
+
+    def _other_kind(self, name: str) -> Edited:
+        return Edited(f"{self.path}/{name}: expected what a store has there, found another kind")
+
+    def close(self) -> None:
+        """Release the descriptor; what lies in the directory stays."""
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self.descriptor)
+
+
+def _checked(descriptor: int, path: str, kind: int) -> os.stat_result:
+    """What was opened; it is closed again if it cannot be used."""
+    try:
+        found = os.fstat(descriptor)
+        if found.st_mode & _KIND_AND_OTHERS == kind and found.st_uid == os.geteuid():
+            return found
+        raise Edited(f"{path}: {_fault(found, kind)}")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _fault(found: os.stat_result, kind: int) -> str | None:
+    """Why a file or directory is not to be used, or None."""
+    mode = found.st_mode
+    if stat.S_IFMT(mode) != kind:
+        other = _KINDS.get(stat.S_IFMT(mode), "something else")
+        return f"expected {_KINDS[kind]}, found {other}"
+    if found.st_uid != os.geteuid():
+        return f"expected user {os.geteuid()} as its owner, found user {found.st_uid}"
+    if mode & _OTHERS_WRITE:
+        return f"expected a mode in which only its owner writes, found {stat.S_IMODE(mode):04o}"
+    return None

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directories of threads: found, listed, locked, made, and tidied up.
+
+A thread lies in `threads/<first two digits>/<thread>`, its id in hexadecimal digits, so that no
+name of a user's ever becomes a name on the disk. It guarantees that at most one writer, of all
+processes, is in a `locked_thread` block of one thread, and that the directory it gets is the one
+that everybody else reads.
+"""
+
+import heapq
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+
+from sealpoint.errors import Edited, StorageUnavailable
+from sealpoint.storage._file_blobs import remove_empty_shelves
+from sealpoint.storage._file_directory import Directory
+from sealpoint.storage._file_drafts import draft_names
+from sealpoint.storage._file_lock import locked
+
+__all__ = [
+    "THREADS",
+    "compact_thread",
+    "locked_thread",
+    "made_thread",
+    "open_thread",
+    "threads_after",
+]
+
+THREADS = "threads"
+_SHELF_DIGITS = 2
+_SHELVES = tuple(f"{number:02x}" for number in range(256))
+_NAME = re.compile(r"[0-9a-f]{32}", re.ASCII)
+# Directories of groups and blobs; positions have 16 digits at most.
+_STEP = re.compile(r"[0-9a-f]{1,2}|blobs", re.ASCII)
+_DEPTH_MAX = 17
+_LISTED_MAX = 1024
+_BEYOND = "g"
+_TRIES_MAX = 100
+
+
+def open_thread(root: Directory, thread: bytes) -> Directory | None:
+    """Open the directory of a thread for reading, or None where there is none."""
+    shelf = _shelf(root, thread)
+    if shelf is None:
+        return None
+    with shelf:
+        return shelf.child(thread.hex())
+
+
+@contextmanager
+def made_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> Iterator[Directory]:
+    """Open the directory of a thread, made if there is none, and hold its lock.
+
+    Raises:
+        StorageUnavailable: Another writer keeps the lock for longer than `wait_seconds_max`.
+    """
+    name = thread.hex()
+    with _threads(root) as threads:
+        shelf = threads.made(name[:_SHELF_DIGITS])
+    with shelf:
+        for _ in range(_TRIES_MAX):
+            with locked(partial(shelf.child, name), wait_seconds_max) as directory:
+                if directory is not None and _is_ready(directory, shelf, name):
+                    yield directory
+                    return
+            shelf.made(name).close()
+    raise StorageUnavailable(f"thread {name}: expected its directory to stay, found it removed")
+
+
+@contextmanager
+def locked_thread(
+    root: Directory, thread: bytes, wait_seconds_max: float
+) -> Iterator[Directory | None]:
+    """Open the directory of a thread, or None where there is none, and hold its lock.
+
+    Raises:
+        StorageUnavailable: Another writer keeps the lock for longer than `wait_seconds_max`.
+    """
+    directory = open_thread(root, thread)
+    if directory is None:
+        yield None
+        return
+    directory.close()
+    # It may be removed in this moment, because it is empty; then it is made anew, and is empty.
+    with made_thread(root, thread, wait_seconds_max) as made:
+        yield made
+
+
+def _is_ready(directory: Directory, shelf: Directory, name: str) -> bool:
+    """Whether a locked directory is on the disk and the one that everybody reads.
+
+    `compact` may have removed an empty one before the lock was ours.
+    """
+    if not directory.settled:
+        return False
+    try:
+        found = os.stat(name, dir_fd=shelf.descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return (found.st_dev, found.st_ino) == directory.identity
+
+
+def threads_after(
+    root: Directory, after: str, have: Callable[[Directory], bool] | None = None
+) -> tuple[list[bytes], str | None]:
+    """Some threads that have a directory, in order.
+
+    Args:
+        root: The root of the store.
+        after: Where to begin: "", or what the call before returned.
+        have: Leave out those for whose directories this is false.
+
+    Returns:
+        The threads, and where the next call begins, or None when there are no more.
+    """
+    with _threads(root) as threads:
+        for digits in _SHELVES:
+            shelf = threads.child(digits) if digits + _BEYOND > after else None
+            if shelf is None:
+                continue
+            with shelf:
+                names = heapq.nsmallest(
+                    _LISTED_MAX, (name for name in _names(shelf, digits) if name > after)
+                )
+                if names:
+                    end = names[-1] if len(names) == _LISTED_MAX else digits + _BEYOND
+                    found = (name for name in names if have is None or _has(shelf, name, have))
+                    return [bytes.fromhex(name) for name in found], end
+    return [], None
+
+
+def _names(shelf: Directory, digits: str) -> Iterator[str]:
+    return (name for name in shelf.names() if name.startswith(digits) and _NAME.fullmatch(name))
+
+
+def _has(shelf: Directory, name: str, have: Callable[[Directory], bool]) -> bool:
+    directory = shelf.child(name)
+    if directory is None:
+        return False
+    with directory:
+        return have(directory)
+
+
+def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> None:
+    """Remove what crashes and drops have left in the directory of a thread, and it if empty."""
+    with locked_thread(root, thread, wait_seconds_max) as directory:
+        if directory is None:
+            return
+        names = list(islice(draft_names(directory), _LISTED_MAX))
+        if names:
+            # A draft may have its name too, which need not be on the disk: see `Drafts`.
+            _sync_below(directory)
+        while names:
+            for name in names:
+                directory.remove(name)
+            directory.sync()
+            names = list(islice(draft_names(directory), _LISTED_MAX))
+        remove_empty_shelves(directory)
+        shelf = _shelf(root, thread)
+        if shelf is not None:
+            with shelf:
+                shelf.remove_empty(thread.hex())
+
+
+def _sync_below(directory: Directory, depth: int = 0) -> None:
+    """Wait until the names in the directories of a thread are on the disk."""
+    for name in directory.names():
+        child = directory.child(name) if _STEP.fullmatch(name) and depth < _DEPTH_MAX else None
+        if child is not None:
+            with child:
+                child.sync()
+                _sync_below(child, depth + 1)
+
+
+def _shelf(root: Directory, thread: bytes) -> Directory | None:
+    with _threads(root) as threads:
+        return threads.child(thread.hex()[:_SHELF_DIGITS])
+
+
+def _threads(root: Directory) -> Directory:
+    threads = root.child(THREADS)
+    if threads is None:
+        raise Edited(f"{root.path}/{THREADS}: expected a directory, found none")
+    return threads

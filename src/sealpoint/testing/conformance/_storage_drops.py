@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of the storage suite about what goes: `drop`, and blobs that an append needs.
+
+`storage.py` is the address to import from.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from threading import Barrier
+from time import sleep
+
+from sealpoint.errors import HeadMoved, Missing, UsageError
+from sealpoint.storage import Record, Storage
+from sealpoint.testing.conformance._require import require
+from sealpoint.testing.conformance._storage_handles import (
+    LABEL,
+    OTHER_THREAD,
+    SIZE_BYTES_MAX,
+    THREAD,
+    StorageHandles,
+    named,
+    record_of,
+    require_raises,
+)
+
+__all__ = ["StorageDrops"]
+
+_RACES = 40
+_MANY = 1000
+
+
+class StorageDrops(StorageHandles):
+    """The tests that are about dropping and needing."""
+
+    def test_append_takes_the_blobs_that_it_needs(self, tmp_path: Path) -> None:
+        """Blobs that were put ahead or came with an earlier entry may be needed, in any number."""
+        ahead = named(*(f"blob {number}".encode() for number in range(_MANY)), b"")
+        with self.opened(tmp_path) as storage:
+            storage.put_blobs(THREAD, ahead)
+            storage.append(THREAD, 0, [record_of("0")], blobs={LABEL: b"earlier"}, needs=[])
+            storage.append(THREAD, 1, [record_of("1")], blobs={}, needs=set(ahead))
+            storage.append(THREAD, 2, [record_of("2")], blobs=named(b"new"), needs=[LABEL, LABEL])
+
+            require([seq for seq, _ in storage.scan(THREAD, 0)] == [0, 1, 2], "all are there")
+            require(_has(storage, THREAD, *named(b"new")), "and the blob that was given")
+
+    def test_append_without_a_blob_that_it_needs_changes_nothing(self, tmp_path: Path) -> None:
+        """One absent blob among many is Missing: no entry, blob or label is written."""
+        ahead = named(*(f"blob {number}".encode() for number in range(_MANY)))
+        given = named(b"given")
+        (absent,) = named(b"nobody stored this")
+        with self.opened(tmp_path) as storage:
+            storage.put_blobs(THREAD, {**ahead, LABEL: b"kept"})
+            storage.put_blobs(OTHER_THREAD, {absent: b"of another thread"})
+            for needs in ([absent], [*ahead, absent], [absent, *ahead], {absent}):
+                for records in ([record_of("0")], [record_of("0"), record_of("1")]):
+                    for blobs in ({}, {**given, LABEL: b"other"}):
+                        _require_missing(storage, records, blobs, needs)
+
+            require(not list(storage.threads()), "no entry is written")
+            require(not _has(storage, THREAD, *given), "no blob is written")
+            require(storage.blob(THREAD, LABEL, 9) == b"kept", "no blob is replaced")
+            require(storage.labelled(LABEL) == [], "no label is written")
+
+    def test_blob_of_the_same_call_is_not_stored_already(self, tmp_path: Path) -> None:
+        """A blob that an append gives cannot be one that it needs: that one was put ahead."""
+        given = named(b"given")
+        with self.opened(tmp_path) as storage:
+            _require_missing(storage, [record_of("0")], given, list(given))
+
+            require(storage.read(THREAD, 0) is None, "no entry is written")
+            require(not _has(storage, THREAD, *given), "no blob is written")
+
+    def test_needed_blob_and_a_drop_exclude_each_other(self, tmp_path: Path) -> None:
+        """Of an append that needs a blob and a drop of it at the same time one has an effect."""
+        with self.opened(tmp_path) as one, self._second(tmp_path, one) as two:
+            for number in range(_RACES):
+                thread, start = number.to_bytes(16, "big"), Barrier(2)
+                one.append(thread, 0, [record_of("0")], blobs={LABEL: b"needed"})
+                # Each goes first in half of the races, by more or less.
+                late_s = number // 2 % 8 * 0.0002
+                waits_s = (late_s, 0) if number % 2 else (0, late_s)
+                with ThreadPoolExecutor(2) as pool:
+                    appending = pool.submit(_needing, one, thread, start, waits_s[0])
+                    dropping = pool.submit(_dropping, two, thread, start, waits_s[1])
+                appended, dropped = appending.result(), dropping.result()
+
+                require(appended != dropped, "one of the two has an effect")
+                require((one.read(thread, 1) is not None) == appended, "the entry, if it won")
+                require(_has(two, thread, LABEL) == appended, "the blob, if the entry won")
+
+    def test_dropped_parts_are_gone_and_the_rest_stays(self, tmp_path: Path) -> None:
+        """Payloads go alone, bodies with their payload; headers, seals and records stay."""
+        records = [_full(number) for number in range(6)]
+        blobs = named(*(f"blob {number}".encode() for number in range(6)), b"")
+        gone = set(list(blobs)[:4])
+        with self.opened(tmp_path) as storage:
+            for thread in (THREAD, OTHER_THREAD):
+                storage.append(thread, 0, records, blobs=blobs, label=LABEL)
+            storage.drop(THREAD, 5, payloads=[1, 4], bodies=[2, 4], blobs=gone)
+
+            expected = [
+                records[0],
+                Record(records[1].header, records[1].seals, records[1].body),
+                Record(records[2].header, records[2].seals, None),
+                records[3],
+                Record(records[4].header, records[4].seals, None),
+                records[5],
+            ]
+            for seq, record in enumerate(expected):
+                require(storage.read(THREAD, seq) == record, f"record {seq}, read")
+            require(list(storage.scan(THREAD, 0)) == list(enumerate(expected)), "in a scan")
+            for digest, data in blobs.items():
+                kept = None if digest in gone else data
+                require(storage.blob(THREAD, digest, SIZE_BYTES_MAX) == kept, "one blob")
+            together = storage.blobs(THREAD, list(blobs), SIZE_BYTES_MAX)
+            require(not gone & set(together), "several blobs")
+            stored = {digest for digest, _ in storage.stored_blobs(THREAD)}
+            require(stored == set(blobs) - gone, "the list of blobs")
+            require(THREAD in storage.labelled(LABEL), "a label that was not named stays")
+            require(THREAD in storage.threads(), "the thread still has its entries")
+            others = list(storage.scan(OTHER_THREAD, 0))
+            require(others == list(enumerate(records)), "the entries of another thread stay")
+            require(_has(storage, OTHER_THREAD, *blobs), "the blobs of another thread stay")
+
+    def test_dropped_label_no_longer_leads_to_the_thread(self, tmp_path: Path) -> None:
+        """A label is dropped for one thread; other labels and other threads keep theirs."""
+        other_label = bytes(32)
+        with self.opened(tmp_path) as storage:
+            for thread in (THREAD, OTHER_THREAD):
+                storage.append(thread, 0, [record_of("0")], blobs={}, label=LABEL)
+            storage.append(THREAD, 1, [record_of("1")], blobs={}, label=other_label)
+            storage.drop(THREAD, 1, label=LABEL)
+
+            require(storage.labelled(LABEL) == [OTHER_THREAD], "the other thread alone")
+            require(storage.labelled(other_label) == [THREAD], "the other label")
+
+    def test_drop_behind_a_newer_entry_changes_nothing(self, tmp_path: Path) -> None:
+        """A record right after the head is HeadMoved: every body, payload, blob, label stays."""
+        records = [_full(number) for number in range(4)]
+        blobs = named(b"one", b"two")
+        with self.opened(tmp_path) as storage:
+            storage.append(THREAD, 0, records, blobs=blobs, label=LABEL)
+            for head in (-1, 0, 1, 2):
+                require_raises(
+                    HeadMoved,
+                    lambda head=head: storage.drop(  # type: ignore[misc]
+                        THREAD, head, payloads=[0], bodies=[1], blobs=list(blobs), label=LABEL
+                    ),
+                )
+                require_raises(
+                    HeadMoved,
+                    lambda head=head: storage.drop(THREAD, head),  # type: ignore[misc]
+                )
+
+            require(list(storage.scan(THREAD, 0)) == list(enumerate(records)), "the entries")
+            require(_has(storage, THREAD, *blobs), "the blobs")
+            require(storage.labelled(LABEL) == [THREAD], "the label")
+
+    def test_what_is_absent_is_dropped_without_an_error(self, tmp_path: Path) -> None:
+        """A drop may be repeated, may name what never was, and may name nothing."""
+        record = _full(0)
+        with self.opened(tmp_path) as storage:
+            storage.drop(THREAD, -1)
+            storage.drop(
+                OTHER_THREAD, 7, payloads=[0, 7], bodies=[3, 2**40], blobs=[LABEL], label=LABEL
+            )
+            storage.append(THREAD, 0, [record], blobs={LABEL: b"blob"}, label=LABEL)
+            for _ in range(2):
+                storage.drop(THREAD, 0, payloads=[0, 0], blobs=[LABEL, LABEL], label=LABEL)
+                storage.drop(THREAD, 0, bodies=[0, 0, 5], payloads=[0], blobs={LABEL})
+                storage.drop(THREAD, 9)
+
+            erased = Record(record.header, record.seals, None)
+            require(list(storage.scan(THREAD, 0)) == [(0, erased)], "header and seals stay")
+            require(list(storage.threads()) == [THREAD], "a drop makes no thread")
+
+    def test_blobs_of_a_thread_without_entries_are_dropped(self, tmp_path: Path) -> None:
+        """What a crash left of a thread that never began goes with a head of -1."""
+        orphans = named(b"one", b"two")
+        with self.opened(tmp_path) as storage:
+            storage.put_blobs(THREAD, orphans)
+            storage.drop(THREAD, -1, blobs=list(orphans))
+
+            require(not list(storage.stored_blobs(THREAD)), "no blob is left")
+            require(not list(storage.blob_threads()), "the thread has no blob")
+
+    def test_dropped_bytes_are_other_bytes(self, tmp_path: Path) -> None:
+        """The record as it was cannot be appended again once a part of it has been dropped."""
+        records = [_full(number) for number in range(3)]
+        with self.opened(tmp_path) as storage:
+            storage.append(THREAD, 0, records, blobs={LABEL: b"kept"})
+            storage.drop(THREAD, 2, payloads=[0], bodies=[1])
+            for seq in (0, 1):
+                require_raises(
+                    HeadMoved,
+                    lambda seq=seq: storage.append(  # type: ignore[misc]
+                        THREAD, seq, [records[seq]], blobs={LABEL: b"given"}
+                    ),
+                )
+            left = [record for _, record in storage.scan(THREAD, 0)]
+            storage.append(THREAD, 0, left, blobs={})
+
+            require(left[2] == records[2], "what was not dropped")
+            require(left[0].payload is None, "the payload does not come back")
+            require(left[1].body is None, "the body does not come back")
+            require(storage.blob(THREAD, LABEL, 9) == b"kept", "a refused append changes nothing")
+
+    def test_dropped_blob_may_be_stored_again(self, tmp_path: Path) -> None:
+        """A drop is about what is stored now; the same bytes may come again, in either way."""
+        blobs = named(b"blob", bytes(100_000))
+        with self.opened(tmp_path) as storage:
+            storage.append(THREAD, 0, [record_of("0")], blobs=blobs)
+            storage.drop(THREAD, 0, blobs=list(blobs))
+            storage.put_blobs(THREAD, blobs)
+            put = _has(storage, THREAD, *blobs)
+            storage.drop(THREAD, 0, blobs=list(blobs))
+            storage.append(THREAD, 1, [record_of("1")], blobs=blobs)
+
+            require(put, "by putting it")
+            for digest, data in blobs.items():
+                require(storage.blob(THREAD, digest, SIZE_BYTES_MAX) == data, "with an entry")
+
+    def test_many_parts_are_dropped_at_once(self, tmp_path: Path) -> None:
+        """The number of positions and blobs of one drop has no bound."""
+        blobs = named(*(f"blob {number}".encode() for number in range(_MANY)))
+        with self.opened(tmp_path) as storage:
+            records = [_full(number) for number in range(_MANY)]
+            storage.append(THREAD, 0, records, blobs=blobs)
+            half = _MANY // 2
+            storage.drop(
+                THREAD, _MANY - 1, payloads=range(half), bodies=range(half, _MANY), blobs=blobs
+            )
+
+            for seq, record in storage.scan(THREAD, 0):
+                require(record.payload is None, f"payload {seq}")
+                require((record.body is None) == (seq >= half), f"body {seq}")
+            require(not list(storage.stored_blobs(THREAD)), "the blobs")
+
+    def test_scan_goes_on_over_a_drop(self, tmp_path: Path) -> None:
+        """A scan under way neither blocks a drop nor misses a record; no part comes back later."""
+        with self.opened(tmp_path) as storage:
+            storage.append(THREAD, 0, [_full(number) for number in range(200)], blobs={})
+            gone = range(100)
+            for descending in (False, True):
+                scan = storage.scan(THREAD, 0, descending=descending)
+                found = list(islice(scan, 3))
+                storage.drop(THREAD, 199, bodies=gone)
+                found += list(scan)
+
+                numbers = [number for number, _ in found]
+                require(sorted(numbers) == list(range(200)), "every record")
+                require(all(r.body for n, r in found if n not in gone), "what was not dropped")
+            require(all(r.body is None for _, r in storage.scan(THREAD, 0, 99)), "a new scan")
+
+    def test_drop_is_seen_through_every_handle(self, tmp_path: Path) -> None:
+        """A second handle, and one that is opened later, find nothing of what was dropped."""
+        with self.opened(tmp_path) as one:
+            one.append(THREAD, 0, [_full(0)], blobs={LABEL: b"blob"}, label=LABEL)
+            with self._second(tmp_path, one) as two:
+                before = two.read(THREAD, 0)
+                one.drop(THREAD, 0, bodies=[0], blobs=[LABEL], label=LABEL)
+
+                require(before == _full(0), "it was there before")
+                _require_gone(two)
+            with self._second(tmp_path, one) as later:
+                _require_gone(later)
+
+    def test_drop_that_cannot_be_meant_is_refused(self, tmp_path: Path) -> None:
+        """Sizes and positions outside the contract are UsageError and change nothing."""
+        with self.opened(tmp_path) as storage:
+            storage.append(THREAD, 0, [_full(0)], blobs={LABEL: b"blob"}, label=LABEL)
+            calls: list[Callable[[], object]] = [
+                lambda: storage.drop(b"short", 0, bodies=[0]),
+                lambda: storage.drop(THREAD, -2, bodies=[0]),
+                lambda: storage.drop(THREAD, 0, bodies=[0, -1]),
+                lambda: storage.drop(THREAD, 0, bodies=[0], payloads=[-1]),
+                lambda: storage.drop(THREAD, 0, bodies=[0], blobs=[LABEL, b"short"]),
+                lambda: storage.drop(THREAD, 0, bodies=[0], label=b"short"),
+                lambda: storage.append(THREAD, 1, [_full(1)], blobs={}, needs=[b"short"]),
+                lambda: storage.append(THREAD, 1, [_full(1)], blobs={}, needs=[LABEL, b""]),
+            ]
+            for call in calls:
+                require_raises(UsageError, call)
+
+            require(list(storage.scan(THREAD, 0)) == [(0, _full(0))], "the entry stays whole")
+            require(storage.blob(THREAD, LABEL, 9) == b"blob", "the blob stays")
+            require(storage.labelled(LABEL) == [THREAD], "the label stays")
+
+
+def _full(number: int) -> Record:
+    """Make a record that has a payload too."""
+    record = record_of(str(number))
+    return Record(record.header, record.seals, record.body, f"payload {number}".encode())
+
+
+def _has(storage: Storage, thread: bytes, *digests: bytes) -> bool:
+    return all(storage.blob(thread, digest, SIZE_BYTES_MAX) is not None for digest in digests)
+
+
+def _needing(storage: Storage, thread: bytes, start: Barrier, wait_s: float) -> bool:
+    """Whether an append that needs a blob has an effect."""
+    start.wait()
+    sleep(wait_s)
+    try:
+        storage.append(thread, 1, [record_of("1")], blobs={}, needs=[LABEL])
+    except Missing:
+        return False
+    return True
+
+
+def _dropping(storage: Storage, thread: bytes, start: Barrier, wait_s: float) -> bool:
+    """Whether a drop of the same blob has an effect."""
+    start.wait()
+    sleep(wait_s)
+    try:
+        storage.drop(thread, 0, blobs=[LABEL])
+    except HeadMoved:
+        return False
+    return True
+
+
+def _require_missing(
+    storage: Storage,
+    records: list[Record],
+    blobs: dict[bytes, bytes],
+    needs: list[bytes] | set[bytes],
+) -> None:
+    require_raises(
+        Missing,
+        lambda: storage.append(THREAD, 0, records, blobs=blobs, needs=needs, label=LABEL),
+    )
+
+
+def _require_gone(storage: Storage) -> None:
+    record = storage.read(THREAD, 0)
+    require(record == Record(_full(0).header, _full(0).seals, None), "the body and the payload")
+    require(not _has(storage, THREAD, LABEL), "the blob")
+    require(not list(storage.stored_blobs(THREAD)), "the list of blobs")
+    require(storage.labelled(LABEL) == [], "the label")

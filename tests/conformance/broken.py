@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backends that break one promise each, to see that the suite notices.
+
+Each is a whole backend otherwise: memory, or SQLite where files are searched.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from sealpoint.errors import HeadMoved, Missing, UsageError
+from sealpoint.storage import Record
+from sealpoint.storage.memory import MemoryStorage
+from sealpoint.storage.sqlite import SqliteStorage
+
+__all__ = [
+    "AllAtOnce",
+    "BlobsFirst",
+    "Collecting",
+    "ForgetfulOfPayloads",
+    "Headless",
+    "KeepingBlobs",
+    "KeepingPayloads",
+    "LookingAhead",
+    "MixedUp",
+    "Needless",
+    "NeverClosed",
+    "NeverCompact",
+    "OneOnly",
+    "OnlyWithEntries",
+    "Overwriting",
+    "Remembering",
+    "RemovingLabels",
+    "RemovingRecords",
+    "Strict",
+    "Unasked",
+    "Unbounded",
+    "UnboundedTogether",
+    "Unordered",
+]
+
+
+class _Appending(MemoryStorage):
+    """Lets a subclass do something else before an append, or with its records or needs."""
+
+    def append(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        *,
+        blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Append what the subclass makes of it."""
+        records, needs = self.changed(thread, seq, records, blobs, needs)
+        super().append(thread, seq, records, blobs=blobs, needs=needs, label=label)
+
+    def changed(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Make something of the records and the needs."""
+        raise NotImplementedError
+
+
+class Overwriting(_Appending):
+    """Breaks the first promise: the later append wins."""
+
+    def changed(
+        self,
+        thread: bytes,
+        seq: int,
+        records: Sequence[Record],
+        _blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Forget what lies at the positions."""
+        for number in range(seq, seq + len(records)):
+            if self._records.get(thread, {}).pop(number, None) is not None:
+                self._positions[thread].remove(number)
+        return records, needs
+
+
+class BlobsFirst(_Appending):
+    """Breaks all-or-nothing: the blobs of a refused append stay."""
+
+    def changed(
+        self,
+        thread: bytes,
+        _seq: int,
+        records: Sequence[Record],
+        blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Write the blobs in a step of their own."""
+        self.put_blobs(thread, blobs)
+        return records, needs
+
+
+class ForgetfulOfPayloads(_Appending):
+    """Breaks the record: what lies beside an entry is not kept."""
+
+    def changed(
+        self,
+        _thread: bytes,
+        _seq: int,
+        records: Sequence[Record],
+        _blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Leave the payloads out."""
+        return [Record(record.header, record.seals, record.body) for record in records], needs
+
+
+class Needless(_Appending):
+    """Breaks the needs: nobody looks for them."""
+
+    def changed(
+        self,
+        _thread: bytes,
+        _seq: int,
+        records: Sequence[Record],
+        _blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Need nothing."""
+        del needs
+        return records, ()
+
+
+class LookingAhead(_Appending):
+    """Breaks the needs: they are looked for in a step of their own."""
+
+    def changed(
+        self,
+        thread: bytes,
+        _seq: int,
+        records: Sequence[Record],
+        _blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes],
+    ) -> tuple[Sequence[Record], Collection[bytes]]:
+        """Look, and let time pass."""
+        for digest in needs:
+            if self.blob(thread, digest, 2**40) is None:
+                raise Missing("looked for too early")
+        if needs:
+            time.sleep(0.002)
+        return records, ()
+
+
+class KeepingBlobs(MemoryStorage):
+    """Breaks replacement: the first bytes under a digest stay."""
+
+    def _put(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        super()._put(thread, {d: b for d, b in blobs.items() if (thread, d) not in self._blobs})
+
+
+class Unbounded(MemoryStorage):
+    """Breaks the bound: a blob comes back however large it is."""
+
+    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
+        """Ignore the bound."""
+        del size_bytes_max
+        return super().blob(thread, digest, 2**40)
+
+
+class UnboundedTogether(MemoryStorage):
+    """Breaks the bound of several blobs: the large ones come along."""
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Ignore the bound."""
+        del size_bytes_max
+        return super().blobs(thread, digests, 2**40)
+
+
+class MixedUp(MemoryStorage):
+    """Breaks the naming of several blobs: each comes under the digest of its neighbour."""
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Shift the bytes by one place."""
+        found = super().blobs(thread, digests, size_bytes_max)
+        data = list(found.values())
+        return dict(zip(found, data[1:] + data[:1], strict=True))
+
+
+class NeverClosed(MemoryStorage):
+    """Breaks closing: it goes on after it."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+class _Dropping(MemoryStorage):
+    """Lets a subclass do something else after, or in place of, a drop."""
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Drop, then let the subclass go on."""
+        before = dict(self._records.get(thread, {}))
+        super().drop(thread, head, payloads=payloads, bodies=bodies, blobs=blobs, label=label)
+        self.after(thread, bodies, blobs, label, before)
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Go on after a drop."""
+        raise NotImplementedError
+
+
+class Headless(MemoryStorage):
+    """Breaks the condition of a drop: it takes place whatever lies after the head."""
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Go by a head that is beyond every entry."""
+        del head
+        super().drop(thread, 2**60, payloads=payloads, bodies=bodies, blobs=blobs, label=label)
+
+
+class KeepingPayloads(_Dropping):
+    """Breaks the drop of a body: its payload stays."""
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Bring the payloads back."""
+        del blobs, label
+        for seq in bodies:
+            if seq in before:
+                old = before[seq]
+                self._records[thread][seq] = Record(old.header, old.seals, None, old.payload)
+
+
+class RemovingRecords(_Dropping):
+    """Breaks the records: one whose body goes is not there any more."""
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Remove the records."""
+        del blobs, label, before
+        for seq in bodies:
+            if self._records.get(thread, {}).pop(seq, None) is not None:
+                self._positions[thread].remove(seq)
+
+
+class RemovingLabels(_Dropping):
+    """Breaks the label: it goes for every thread."""
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Remove the label."""
+        del thread, bodies, blobs, before
+        if label is not None:
+            self._labels.pop(label, None)
+
+
+class Strict(_Dropping):
+    """Breaks the repetition: what is absent is an error."""
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Refuse what was not there."""
+        del thread, blobs, label
+        if any(seq not in before for seq in bodies):
+            raise UsageError("there is no such entry")
+
+
+class Remembering(_Dropping):
+    """Breaks the drop: what went once never comes again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gone: set[bytes] = set()
+
+    def after(
+        self,
+        thread: bytes,
+        bodies: Sequence[int],
+        blobs: Collection[bytes],
+        label: bytes | None,
+        before: dict[int, Record],
+    ) -> None:
+        """Remember the digests."""
+        del thread, bodies, label, before
+        self._gone.update(blobs)
+
+    def _put(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        super()._put(thread, {d: b for d, b in blobs.items() if d not in self._gone})
+
+
+class Unordered(MemoryStorage):
+    """Breaks the order of blobs: the last comes first."""
+
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Turn the list round."""
+        return reversed(list(super().stored_blobs(thread)))
+
+
+class AllAtOnce(MemoryStorage):
+    """Breaks the memory of a list of blobs: it is made as a whole."""
+
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Make a list."""
+        return iter(list(super().stored_blobs(thread)))
+
+
+class OnlyWithEntries(MemoryStorage):
+    """Breaks what is about threads without entries: they are not listed, and keep their blobs."""
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """Leave threads without entries out."""
+        return (thread for thread in super().blob_threads() if thread in self._records)
+
+    def _forget(self, thread: bytes, digests: Collection[bytes]) -> None:
+        if thread in self._records:
+            super()._forget(thread, digests)
+
+
+class Collecting(MemoryStorage):
+    """Breaks compacting: blobs of threads without entries go."""
+
+    def compact(self) -> None:
+        """Drop orphans that nobody asked to be dropped."""
+        for thread in set(self.blob_threads()) - set(self.threads()):
+            with suppress(HeadMoved):
+                self.drop(thread, -1, blobs=[digest for digest, _ in self.stored_blobs(thread)])
+
+
+class NeverCompact(SqliteStorage):
+    """Breaks compacting: nothing happens."""
+
+    def compact(self) -> None:
+        """Do nothing."""
+
+
+class Unasked(MemoryStorage):
+    """Breaks the comparison of truncate: it takes away whatever lies there by now."""
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Ask nobody."""
+        record = self._records.get(thread, {}).get(seq)
+        super().truncate(thread, seq, header if record is None else record.header)
+
+
+class OneOnly(MemoryStorage):
+    """Breaks the rest of truncate: what lies after the record stays."""
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Take the one record away."""
+        after = list(self.scan(thread, seq + 1))
+        super().truncate(thread, seq, header)
+        for number, record in after:
+            self.append(thread, number, [record], blobs={})
