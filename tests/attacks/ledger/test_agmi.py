@@ -4,37 +4,45 @@
 import json
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
+import pytest
 from agmi.check import run  # type: ignore[import-untyped] # published without types
 
-from sealpoint.testing.agmi import SqliteAdapter, run_agmi
+from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 
 _CHECK = "import sys; from agmi.check import main; sys.exit(main())"
+_ADAPTERS = (SqliteAdapter, FileAdapter)
+
+every_backend = pytest.mark.parametrize("adapter", _ADAPTERS, ids=lambda each: each.name)
 
 
-class _RawReader(SqliteAdapter):
-    """Reads what lies in the file and verifies nothing: what a plain saver does."""
+def _without_verification(adapter: type[Any]) -> Any:
+    """The same store as rows that nobody verifies: what a plain saver does."""
 
-    def verify(self) -> bool:
-        """Every checkpoint is there to be read, so all is well."""
-        with closing(self._raw()) as database:
-            rows = database.execute("SELECT header, body FROM entries").fetchall()
-        return all(json.loads(header) and json.loads(body) for header, body in rows)
+    class RawReader(adapter):  # type: ignore[misc] # a class that is only known now
+        def verify(self) -> bool:
+            """Every checkpoint is there to be read, so all is well."""
+            rows = [row for thread in self._threads() for row in self._rows(thread)]
+            return all(json.loads(row.header) and json.loads(row.body) for row in rows)
+
+    return RawReader()
 
 
-def test_all_nine_edits_are_refused_by_a_read() -> None:
+@every_backend
+def test_all_nine_edits_are_refused_by_a_read(adapter: type[Any]) -> None:
     """Each edit lands, with the yardstick's own controls, and an ordinary read refuses it."""
-    rows = run(SqliteAdapter())
+    rows = run(adapter())
 
     assert len(rows) == 9
     assert {row["verdict"] for row in rows} == {"REJECTED"}, rows
 
 
-def test_each_edit_is_refused_by_the_read_that_needs_what_was_edited() -> None:
+@every_backend
+def test_each_edit_is_refused_by_the_read_that_needs_what_was_edited(adapter: type[Any]) -> None:
     """The head and its order by load, the middle by history, an older payload by its own load."""
-    found = {row["edit"].split()[0]: (row["read"], row["code"]) for row in run_agmi()}
+    found = {row["edit"].split()[0]: (row["read"], row["code"]) for row in run_agmi(adapter)}
 
     assert found == {
         "T1": ("load(ref)", "edited"),
@@ -49,20 +57,22 @@ def test_each_edit_is_refused_by_the_read_that_needs_what_was_edited() -> None:
     }
 
 
-def test_a_reader_that_verifies_nothing_accepts_the_edits() -> None:
-    """The control: the same edits on the same file, read as plain rows, are all accepted."""
-    rows = run(_RawReader())
+@every_backend
+def test_a_reader_that_verifies_nothing_accepts_the_edits(adapter: type[Any]) -> None:
+    """The control: the same edits on the same store, read as plain rows, are all accepted."""
+    rows = run(_without_verification(adapter))
 
     assert {row["verdict"] for row in rows} == {"ACCEPTED"}, rows
 
 
-def test_the_program_says_so_too(tmp_path: Path) -> None:
+@every_backend
+def test_the_program_says_so_too(adapter: type[Any], tmp_path: Path) -> None:
     """Anybody can run `agmi-check --adapter sealpoint.testing.agmi:SqliteAdapter`."""
     written = tmp_path / "row.json"
     result = subprocess.run(
         [
             *(sys.executable, "-c", _CHECK),
-            *("--adapter", "sealpoint.testing.agmi:SqliteAdapter", "--json", str(written)),
+            *("--adapter", f"sealpoint.testing.agmi:{adapter.__name__}", "--json", str(written)),
         ],
         capture_output=True,
         text=True,
