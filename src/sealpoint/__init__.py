@@ -17,14 +17,26 @@ from sealpoint.codec import Explanation, Registry
 from sealpoint.errors import SealpointError
 from sealpoint.limits import Limits
 from sealpoint.signing import TrustPin
-from sealpoint.store import CheckpointRef, Event, Loaded, Thread, ThreadNames
+from sealpoint.store import (
+    CheckpointRef,
+    Collected,
+    Erasure,
+    Event,
+    Loaded,
+    Pruning,
+    Thread,
+    ThreadNames,
+)
 
 __all__ = [
     "CheckpointRef",
+    "Collected",
+    "Erasure",
     "Event",
     "Explanation",
     "Limits",
     "Loaded",
+    "Pruning",
     "Registry",
     "SealpointError",
     "Store",
@@ -37,4 +49,4 @@ __all__ = [
     "open_store",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -9,8 +9,9 @@ made them; calls on different threads run beside each other.
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
 from itertools import islice
 from threading import Lock
 from types import TracebackType
@@ -20,9 +21,19 @@ from weakref import WeakValueDictionary
 from sealpoint import api
 from sealpoint.audit import Progress, Report
 from sealpoint.codec import Registry
+from sealpoint.config import PassphraseSource
 from sealpoint.errors import UsageError
 from sealpoint.signing import TrustPin
-from sealpoint.store import CheckpointRef, Event, Loaded, Thread, ThreadNames
+from sealpoint.store import (
+    CheckpointRef,
+    Collected,
+    Erasure,
+    Event,
+    Loaded,
+    Pruning,
+    Thread,
+    ThreadNames,
+)
 
 __all__ = ["AsyncStore", "AsyncThread", "Opening", "open_store"]
 
@@ -71,6 +82,32 @@ class AsyncThread:
         while batch := await self._in_order(lambda: list(islice(refs, _REFS_AT_ONCE))):
             for ref in batch:
                 yield ref
+
+    async def prune(
+        self,
+        *,
+        keep_last: int | None = None,
+        keep_since: datetime | None = None,
+        keep: Sequence[str | CheckpointRef] = (),
+        reason: str | None = None,
+        dry_run: bool = False,
+        compact: bool = True,
+    ) -> Pruning:
+        """As `Thread.prune`."""
+        return await self._in_order(
+            lambda: self._thread.prune(
+                keep_last=keep_last,
+                keep_since=keep_since,
+                keep=keep,
+                reason=reason,
+                dry_run=dry_run,
+                compact=compact,
+            )
+        )
+
+    async def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
+        """As `Thread.erase`."""
+        return await self._in_order(lambda: self._thread.erase(reason=reason, dry_run=dry_run))
 
     async def _in_order(self, call: Callable[[], _T]) -> _T:
         """Run a call after every call that was made before it.
@@ -132,6 +169,18 @@ class AsyncStore:
     async def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
         """As `Store.verify`; `progress` is called from another OS thread."""
         return await _call(self._pool, self._store.verify, progress)
+
+    async def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        compact: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Collected:
+        """As `Store.gc`; `progress` is called from another OS thread."""
+        return await _call(
+            self._pool, self._store.gc, dry_run=dry_run, compact=compact, progress=progress
+        )
 
     async def close(self) -> None:
         """Release everything once the calls under way have ended."""
@@ -201,6 +250,7 @@ def open_store(
     state_dir: str | os.PathLike[str] | None = None,
     read_only: bool = False,
     on_event: Callable[[Event], object] | None = None,
+    passphrase: PassphraseSource | None = None,
 ) -> Opening:
     """Open a store for async code; the arguments are those of `sealpoint.open_store`.
 
@@ -220,6 +270,7 @@ def open_store(
             state_dir=state_dir,
             read_only=read_only,
             on_event=on_event,
+            passphrase=passphrase,
         )
     )
 

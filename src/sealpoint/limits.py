@@ -11,12 +11,14 @@ from dataclasses import dataclass, fields
 __all__ = [
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
+    "CUT_BYTES_MAX",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
     "HEADER_BYTES_MAX",
     "JSON_DEPTH_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
+    "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
     "Limits",
@@ -45,6 +47,12 @@ SEALS_BYTES_MAX = 8 * _KIB
 
 BODY_BYTES_MAX = 1 * _MIB
 """The body of one entry: metadata, names, reasons; payload lies in blobs."""
+
+CUT_BYTES_MAX = 64 * _MIB
+"""The list of one key's last accepted positions: 56 bytes for each thread that it wrote."""
+
+ROSTER_COPY_BYTES_MAX = 1024 * _MIB
+"""A copy of the store chain with its lists, as `sealpoint roster export` writes it."""
 
 PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""

@@ -4,25 +4,60 @@
 from sealpoint.api._adopt import Adopted, adopt
 from sealpoint.api._anchor import AnchorPosition, Standing, anchor_positions
 from sealpoint.api._init import init
-from sealpoint.api._keys import KeyInfo, add_identity, list_keys, new_key
+from sealpoint.api._key_list import KeyInfo, KeyStatus, list_keys
+from sealpoint.api._keys import add_identity, new_key
 from sealpoint.api._open import open_store
+from sealpoint.api._passphrase import change_passphrase
+from sealpoint.api._pools import set_pool
+from sealpoint.api._restore import (
+    accept_restore,
+    export_roster,
+    import_roster,
+    plan_restore,
+    set_restore_quorum,
+)
+from sealpoint.api._revoke import Revocation, revoke_key
+from sealpoint.api._roots import RootRotation, rotate_root
+from sealpoint.api._rotate import Rotation, next_key, rotate_key, take_next_key
 from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
+from sealpoint.store import AcceptedRestore, Doubt, RestorePlan, ThreadOutcome, ThreadRestore
 
 __all__ = [
+    "AcceptedRestore",
     "Adopted",
     "AnchorPosition",
+    "Doubt",
     "KeyInfo",
+    "KeyStatus",
+    "RestorePlan",
+    "Revocation",
+    "RootRotation",
+    "Rotation",
     "Standing",
     "Store",
+    "ThreadOutcome",
+    "ThreadRestore",
+    "accept_restore",
     "add_identity",
     "adopt",
     "anchor_positions",
+    "change_passphrase",
     "export_pin",
+    "export_roster",
     "import_pin",
+    "import_roster",
     "init",
     "list_keys",
     "move_store",
     "new_key",
+    "next_key",
     "open_store",
+    "plan_restore",
+    "revoke_key",
+    "rotate_key",
+    "rotate_root",
+    "set_pool",
+    "set_restore_quorum",
+    "take_next_key",
 ]

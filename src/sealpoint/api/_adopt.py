@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sealpoint.api._init import OPERATOR
 from sealpoint.api._place import StorePlace
 from sealpoint.audit import verify_thread
+from sealpoint.config import PassphraseSource
 from sealpoint.errors import Forked, UnknownThread
 from sealpoint.store import (
     Core,
@@ -37,6 +38,7 @@ def adopt(
     namespace: str = "default",
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
+    passphrase: PassphraseSource | None = None,
 ) -> Adopted:
     """Take the store chain and threads into an anchor that does not know them, and record it.
 
@@ -52,13 +54,14 @@ def adopt(
         namespace: Where the threads are.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
+        passphrase: What opens the operator's key if it is encrypted, as for `open_store`.
 
     Raises:
         UnknownThread: There is no such thread that the anchor does not know.
         NotTrusted: The identity is no operator, or a chain is not signed as it must be.
         Tampered: A chain does not verify; it is not adopted.
     """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
     parts = place.parts(
         pin=place.files.pin(),
         signer=None if dry_run else place.signer(identity),

@@ -8,6 +8,7 @@ read refuses. Reading and `verify` decide what is to be believed.
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,7 +16,7 @@ from sealpoint.anchor import Position
 from sealpoint.api._place import StorePlace
 from sealpoint.errors import SealpointError, UnknownThread
 from sealpoint.ledger import STORE_CHAIN, link_hash
-from sealpoint.store import Chain, Core
+from sealpoint.store import Chain, Core, claimed_name
 
 __all__ = ["AnchorPosition", "Standing", "anchor_positions"]
 
@@ -93,29 +94,43 @@ def anchor_positions(
 class _Look:
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._slots = dict(core.anchor.slots())
+        with suppress(SealpointError):
+            core.renewed_trust()  # for the restores; without it, positions are shown as they are
+        self._slots = {slot: self._restored(position) for slot, position in core.anchor.slots()}
+
+    def _restored(self, position: Position) -> Position:
+        try:
+            return self._core.restored(position)
+        except SealpointError:
+            return position
 
     def positions(self, names: Sequence[str] | None) -> list[AnchorPosition]:
         anchored = {position.thread: position for position in self._slots.values()}
         found = [self._compared(None, STORE_CHAIN, anchored.pop(STORE_CHAIN, None))]
         named: list[AnchorPosition] = []
         unnamed: list[AnchorPosition] = []
+        nameless: set[bytes] = set()
         for thread in self._core.storage.threads():
             if thread == STORE_CHAIN:
                 continue
             position = anchored.pop(thread, None)
             try:
-                namespace, name = Chain.claimed_name(self._core, thread)
+                namespace, name = claimed_name(self._core, thread)
             except SealpointError:
                 unnamed.append(self._compared(None, thread, position))
                 continue
             if namespace == self._core.namespace:
-                named.append(self._compared(name, thread, self._slots.get(self._slot(name))))
+                if name:
+                    named.append(self._compared(name, thread, self._slots.get(self._slot(name))))
+                else:
+                    nameless.add(thread)
         known = {self._slot(name): name for name in names or ()}
         for slot, position in self._slots.items():
-            if position.thread in anchored:
+            if position.thread in anchored or position.thread in nameless:
                 gone = self._compared(known.get(slot), position.thread, position)
                 (unnamed if gone.name is None else named).append(gone)
+                nameless.discard(position.thread)
+        unnamed.extend(self._compared(None, thread, None) for thread in sorted(nameless))
         named.sort(key=lambda each: each.name or "")
         if names is None:
             return [*found, *named, *unnamed]
@@ -150,8 +165,6 @@ class _Look:
     def _standing(self, thread: bytes, position: Position | None, head: int | None) -> Standing:
         if position is None:
             return Standing.UNANCHORED
-        if position.erased:
-            return Standing.ERASED
         if position.thread != thread:
             return Standing.FORKED
         if head is None:
@@ -163,4 +176,6 @@ class _Look:
         record = self._core.storage.read(thread, position.seq)
         if record is None or link_hash(record.header) != position.entry:
             return Standing.FORKED
-        return Standing.IN_STEP if head == position.seq else Standing.ANCHOR_BEHIND
+        if head != position.seq:
+            return Standing.ANCHOR_BEHIND
+        return Standing.ERASED if position.erased else Standing.IN_STEP

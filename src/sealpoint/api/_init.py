@@ -8,10 +8,11 @@ roster in the store, then the anchor. What is there already is used, never repla
 import os
 
 from sealpoint.api._place import StorePlace, identity_of
+from sealpoint.config import PassphraseSource, choosing
 from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.ids import StoreId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
-from sealpoint.signing import Role, Root, RosterDocument, Signer, TrustPin
+from sealpoint.signing import Role, Root, RosterDocument, Signer, TrustPin, Unlock
 from sealpoint.storage import Storage
 from sealpoint.store import Core, append_roster
 
@@ -29,6 +30,7 @@ def init(
     *,
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
+    passphrase: PassphraseSource | None = None,
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
@@ -36,9 +38,11 @@ def init(
     everything else. Both belong to one person and to all namespaces.
 
     Args:
-        url: Where the store lies, such as `sqlite:///agents.db`.
+        url: Where the store lies, such as `sqlite:///agents.db` or `file:///srv/agents`.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
+        passphrase: Under which all three keys are encrypted, or a function that is called with
+            the name of each; without it they are not.
 
     Returns:
         The pin, which holds no secret.
@@ -47,11 +51,13 @@ def init(
         StoreExists: There is a store already.
         RolledBack: There was one, and it is gone.
         ConfigError: A directory cannot be used, or the store would lie among its keys.
+        KeyLocked: An interrupted `init` made keys under another passphrase.
         UrlInvalid: The URL names no store on disk.
     """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
     _require_new(place)
-    root, worker, operator = (_key(place, name) for name in (ROOT, WORKER, OPERATOR))
+    choose = None if passphrase is None else choosing(passphrase)
+    root, worker, operator = (_key(place, name, choose) for name in (ROOT, WORKER, OPERATOR))
     if not place.files.has_pin():
         place.make_secret()
         place.files.write_pin(
@@ -87,7 +93,7 @@ def _require_new(place: StorePlace) -> None:
             f"store {place.url}: expected a directory {place.path.parent}, found none",
             hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
         )
-    if os.path.lexists(place.path) and not place.files.has_pin():
+    if not place.is_vacant() and not place.files.has_pin():
         raise StoreExists(
             f"store {place.url}: expected nothing there, found a file",
             hint="To trust an existing store, run: sealpoint trust import PIN",
@@ -98,7 +104,7 @@ def _require_new(place: StorePlace) -> None:
             f"store {place.url}: expected none, found a pin for it without the keys of a new store",
             hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
         )
-    if place.files.is_initialised() and os.path.lexists(place.path):
+    if place.files.is_initialised() and not place.is_vacant():
         raise StoreExists(f"store {place.url}: expected none, found it initialised already")
 
 
@@ -118,8 +124,13 @@ def first_roster(worker: Signer, operator: Signer) -> RosterDocument:
     )
 
 
-def _key(place: StorePlace, name: str) -> Signer:
+def _key(place: StorePlace, name: str, choose: Unlock | None) -> Signer:
     """A key of an interrupted `init`, or a new one."""
     if name not in place.files.key_names():
-        place.files.write_key(Signer.draw(name, os.urandom))
-    return place.files.signer(name)
+        signer = Signer.draw(name, os.urandom)
+        place.files.write_key(signer, choose)
+        return signer
+    if choose is not None and not place.files.key_facts(name).encrypted:
+        # It was made without a passphrase, and is now asked for with one.
+        return place.files.relock_key(name, place.unlock, choose)
+    return place.signer(name)

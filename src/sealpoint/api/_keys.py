@@ -3,42 +3,47 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import msgspec
 
 from sealpoint.api._init import ROOT
 from sealpoint.api._place import StorePlace
-from sealpoint.config import check_identity_name
+from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import UsageError
-from sealpoint.signing import Identity, PublicKey, Role, RosterDocument, RosterKey, Signer
+from sealpoint.signing import (
+    Identity,
+    PublicKey,
+    Role,
+    RosterDocument,
+    RosterKey,
+    Signer,
+)
 from sealpoint.store import Core, append_roster, check_name
 
-__all__ = ["KeyInfo", "add_identity", "list_keys", "new_key"]
+__all__ = ["add_identity", "expiry", "new_key", "roles_of"]
 
 _Directory = str | os.PathLike[str] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyInfo:
-    """A key that the roster has, or that lies here."""
-
-    name: str
-    key: str
-    """Its id, as signatures name it."""
-    public: str
-    person: str | None
-    roles: tuple[str, ...]
-    namespaces: tuple[str, ...]
-    in_roster: bool
-    here: bool
-    """Whether the private half is on this machine."""
+_NEVER = "never"
 
 
 def new_key(
-    url: str, name: str, *, config_dir: _Directory = None, state_dir: _Directory = None
+    url: str,
+    name: str,
+    *,
+    config_dir: _Directory = None,
+    state_dir: _Directory = None,
+    passphrase: PassphraseSource | None = None,
 ) -> PublicKey:
     """Make a private key for an identity on this machine. It may do nothing until it is added.
+
+    Args:
+        url: The store.
+        name: The identity.
+        config_dir: Where keys and pin lie, instead of the user's configuration directory.
+        state_dir: Where the anchor lies, instead of the user's state directory.
+        passphrase: Under which the key is encrypted, or a function that is called with its name;
+            without it, the key is not.
 
     Raises:
         StoreExists: There is a key of this name here.
@@ -47,55 +52,8 @@ def new_key(
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
     place.files.pin()
     signer = Signer.draw(check_identity_name(name), os.urandom)
-    place.files.write_key(signer)
+    place.files.write_key(signer, None if passphrase is None else choosing(passphrase))
     return signer.public
-
-
-def list_keys(
-    url: str, *, config_dir: _Directory = None, state_dir: _Directory = None
-) -> list[KeyInfo]:
-    """Every identity of the roster in force, and every private key on this machine."""
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    pin = place.files.pin()
-    here = {
-        signer.public: signer.name for signer in map(place.files.signer, place.files.key_names())
-    }
-    parts = place.parts(pin=pin, signer=None, namespace="default", read_only=True)
-    try:
-        roster = Core(parts).renewed_trust().roster
-    finally:
-        parts.close()
-    listed = []
-    for identity in roster.identities:
-        for key in identity.keys:
-            public = PublicKey.parse(key.public)
-            listed.append(
-                _info(identity.name, public, identity, here=here.pop(public, None) is not None)
-            )
-    for public, name in here.items():
-        roles = ("root",) if public in pin.root.keys else ()
-        listed.append(_info(name, public, None, here=True, roles=roles))
-    return listed
-
-
-def _info(
-    name: str,
-    public: PublicKey,
-    identity: Identity | None,
-    *,
-    here: bool,
-    roles: tuple[str, ...] = (),
-) -> KeyInfo:
-    return KeyInfo(
-        name=name,
-        key=str(public.id),
-        public=str(public),
-        person=None if identity is None else identity.person,
-        roles=roles if identity is None else tuple(str(role) for role in identity.roles),
-        namespaces=() if identity is None else identity.namespaces,
-        in_roster=identity is not None,
-        here=here,
-    )
 
 
 def add_identity(
@@ -106,9 +64,11 @@ def add_identity(
     person: str,
     roles: Sequence[str],
     namespaces: Sequence[str],
+    expires: datetime | str | None = None,
     reason: str | None = None,
     config_dir: _Directory = None,
     state_dir: _Directory = None,
+    passphrase: PassphraseSource | None = None,
 ) -> int:
     """Enter an identity into the roster, or give one that is there more rights.
 
@@ -121,50 +81,71 @@ def add_identity(
         person: Who stands behind it; one person counts once, whatever the number of keys.
         roles: Some of writer, approver, operator, auditor, privacy.
         namespaces: Where it has them; `*` means everywhere.
+        expires: From when on the key may not write any more, with a zone; "never" takes an
+            expiry away, and without this one that is there stays.
         reason: Why, for the record.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
+        passphrase: What opens the root's keys if they are encrypted, as for `open_store`.
 
     Returns:
         The sequence number of the new roster.
 
     Raises:
         KeyMissing: The root's keys, or the identity's, are not here.
+        KeyLocked: A root key is encrypted, and the passphrase is missing or does not open it.
         NotTrusted: The roster would contradict itself or take a right away.
     """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
     pin = place.files.pin()
     if check_identity_name(name) == ROOT:
         raise UsageError("identity: expected another name than root, which signs rosters alone")
-    key = place.files.signer(name).public if public is None else PublicKey.parse(public)
+    key = place.files.key_facts(name).public if public is None else PublicKey.parse(public)
     added = Identity(
         name=name,
         person=check_name(person, "person"),
-        roles=tuple(_role(role) for role in sorted(set(roles))),
+        roles=roles_of(roles),
         namespaces=tuple(sorted({check_name(each, "namespace") for each in namespaces})),
-        keys=(RosterKey(scheme="ed25519", public=str(key)),),
+        keys=(RosterKey(scheme="ed25519", public=str(key), expires=expiry(expires)),),
     )
     parts = place.parts(pin=pin, signer=None, namespace="default")
     try:
         core = Core(parts)
         chain = core.renewed_trust()
-        document = _with(chain.roster.document, added)
-        added_to = append_roster(core, chain, document, place.root_signers(pin), reason=reason)
+        if key in chain.root.keys:
+            raise UsageError(f"identity {name!r}: expected another key than one of the root's")
+        document = _with(chain.roster.document, added, keep_expiry=expires is None)
+        roots = place.root_signers(chain.root)
+        added_to = append_roster(core, chain, document, roots, reason=reason)
         core.written(added_to)
         return added_to.roster.seq
     finally:
         parts.close()
 
 
-def _role(text: str) -> Role:
-    try:
-        return Role(text)
-    except ValueError as exc:
-        known = ", ".join(Role)
-        raise UsageError(f"role: expected one of {known}, found {text!r}") from exc
+def roles_of(names: Sequence[str]) -> tuple[Role, ...]:
+    """Roles by their names, each once and in order."""
+    known = {str(role): role for role in Role}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"role: expected one of {', '.join(Role)}, found {name!r}")
+    return tuple(known[name] for name in sorted(set(names)))
 
 
-def _with(document: RosterDocument, added: Identity) -> RosterDocument:
+def expiry(expires: datetime | str | None) -> datetime | None:
+    """An expiry as a roster has it: in UTC; None for "never" and where nothing was said."""
+    if isinstance(expires, str):
+        if expires != _NEVER:
+            raise UsageError(f"expires: expected a time or {_NEVER!r}, found {expires!r}")
+        return None
+    if expires is None:
+        return None
+    if expires.tzinfo is None:
+        raise UsageError("expires: expected a time with a zone, found one without")
+    return expires.astimezone(UTC)
+
+
+def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> RosterDocument:
     """The roster with an identity added, or with more rights for one that is there."""
     merged = []
     found = False
@@ -179,13 +160,16 @@ def _with(document: RosterDocument, added: Identity) -> RosterDocument:
                 f"found {added.person!r}",
                 hint="A person counts once, so keys do not change hands: take another name.",
             )
-        keys = identity.keys + tuple(key for key in added.keys if key not in identity.keys)
+        keys = {key.public: key for key in identity.keys}
+        for key in added.keys:
+            if not keep_expiry or key.public not in keys:
+                keys[key.public] = key
         merged.append(
             msgspec.structs.replace(
                 identity,
                 roles=tuple(sorted({*identity.roles, *added.roles})),
                 namespaces=tuple(sorted({*identity.namespaces, *added.namespaces})),
-                keys=keys,
+                keys=tuple(keys.values()),
             )
         )
     if not found:

@@ -8,7 +8,7 @@ from sealpoint.api._init import first_roster
 from sealpoint.api._place import OnEvent, StorePlace, now, read_pin
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
-from sealpoint.config import StoreUrl, check_identity_name
+from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
 from sealpoint.errors import UsageError
 from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
@@ -30,11 +30,13 @@ def open_store(
     state_dir: str | os.PathLike[str] | None = None,
     read_only: bool = False,
     on_event: OnEvent | None = None,
+    passphrase: PassphraseSource | None = None,
 ) -> Store:
     """Open a store.
 
     Args:
-        url: `memory:` (nothing is kept), `sqlite:///relative.db` or `sqlite:////absolute.db`.
+        url: `memory:` (nothing is kept), `sqlite:///relative.db`, `sqlite:////absolute.db` or
+            `file:///absolute/directory`.
         identity: Whose key signs what is saved.
         namespace: Which threads: the roster gives rights by namespace.
         registry: The types that may be saved and loaded; without it, plain data and built-ins.
@@ -43,12 +45,16 @@ def open_store(
         state_dir: Where the anchor lies, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
         on_event: Called with an `Event` for what happens: codes and digests only.
+        passphrase: What opens the identity's key if it is encrypted, or a function that is then
+            called with its name; without it, what SEALPOINT_PASSPHRASE or
+            SEALPOINT_PASSPHRASE_FILE names. The key is opened once, here.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
         Unanchored: The anchor of this machine does not know the store.
         RolledBack: The store's roster is older than the anchor or the pin says.
         KeyMissing: The identity's private key is not on this machine.
+        KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
@@ -56,7 +62,7 @@ def open_store(
         if trust is not None or read_only:
             raise UsageError("memory: expected neither trust= nor read_only=, it keeps nothing")
         return _memory(identity, namespace, registry, on_event)
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
     pin = place.files.pin() if trust is None else read_pin(trust)
     if trust is not None and not read_only and not place.files.has_pin():
         place.make_secret()  # a machine that has only been told whom to trust

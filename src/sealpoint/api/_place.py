@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a URL to the parts of a store: backend, anchor, pin and keys."""
 
+import contextlib
 import hmac
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.codec import Registry
-from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings, read_pin_file
+from sealpoint.config import (
+    PassphraseSource,
+    Settings,
+    StoreFiles,
+    StoreUrl,
+    load_settings,
+    read_pin_file,
+    unlocking,
+)
 from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid
-from sealpoint.signing import Identity, Role, RosterKey, Signer, TrustPin
+from sealpoint.signing import Identity, Role, Root, RosterKey, Signer, TrustPin, Unlock
+from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Event, Parts, store_slot
 
@@ -34,6 +44,8 @@ class StorePlace:
     path: Path
     files: StoreFiles
     settings: Settings
+    unlock: Unlock = field(repr=False)
+    """Gives the passphrase of an encrypted key."""
 
     @classmethod
     def find(
@@ -42,8 +54,12 @@ class StorePlace:
         *,
         config_dir: str | os.PathLike[str] | None,
         state_dir: str | os.PathLike[str] | None,
+        passphrase: PassphraseSource | None = None,
     ) -> "StorePlace":
         """Find the files of a store, and refuse a store that lies among its own keys.
+
+        The passphrase is looked for only when an encrypted key is opened: this one, or else the
+        one that the environment names.
 
         Raises:
             UrlInvalid: The URL names no store on disk.
@@ -58,7 +74,14 @@ class StorePlace:
             )
         files = StoreFiles(settings, parsed)
         files.check_placement()
-        return cls(parsed, parsed.path, files, settings)
+        return cls(parsed, parsed.path, files, settings, unlocking(passphrase))
+
+    def is_vacant(self) -> bool:
+        """Whether nothing lies where the store belongs; for a directory, nothing in it either."""
+        if self.url.kind == "file" and not self.path.is_symlink():
+            with contextlib.suppress(OSError), os.scandir(self.path) as entries:
+                return next(entries, None) is None
+        return not os.path.lexists(self.path)
 
     def make_secret(self) -> None:
         """Make the secret that keys the anchor's slots, unless there is one."""
@@ -89,14 +112,16 @@ class StorePlace:
             read_only=read_only,
         )
         try:
-            gone = not os.path.lexists(self.path)
-            if gone and (self.files.is_initialised() or anchor.get(store_slot(secret)) is not None):
+            if self.is_vacant() and (
+                self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
+            ):
                 raise RolledBack(
                     f"store {self.url}: expected the store that was here, found no file",
                     hint="Bring the newest copy back, or name the new place with sealpoint trust "
                     f"move. To give the store up for good, move {self.files.directory} away.",
                 )
-            storage = SqliteStorage(self.path, create=create, read_only=read_only)
+            backend = FileStorage if self.url.kind == "file" else SqliteStorage
+            storage = backend(self.path, create=create, read_only=read_only)
         except BaseException:
             anchor.close()
             raise
@@ -114,20 +139,30 @@ class StorePlace:
             on_event=on_event,
         )
 
-    def root_signers(self, pin: TrustPin) -> list[Signer]:
-        """The private root keys that are on this machine."""
-        signers = (self.files.signer(name) for name in self.files.key_names())
-        return [signer for signer in signers if signer.public in pin.root.keys]
+    def root_signers(self, root: Root) -> list[Signer]:
+        """The private keys of a root that are on this machine.
+
+        Raises:
+            KeyLocked: One is encrypted, and the passphrase is missing or does not open it.
+        """
+        # By what the files say, so that no other key needs its passphrase; opening proves it.
+        names = [
+            name
+            for name in self.files.key_names()
+            if self.files.key_facts(name).public in root.keys
+        ]
+        return [self.files.signer(name, self.unlock) for name in names]
 
     def signer(self, identity: str) -> Signer:
         """The private key of an identity.
 
         Raises:
             KeyMissing: It is not on this machine.
+            KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
             NotTrusted: There is no pin either: nothing is known about this store.
         """
         try:
-            return self.files.signer(identity)
+            return self.files.signer(identity, self.unlock)
         except KeyMissing:
             self.files.pin()
             raise

@@ -7,7 +7,7 @@ from typing import Self
 
 from sealpoint.audit import Progress, Report, verify_store
 from sealpoint.ids import StoreId
-from sealpoint.store import CheckpointStore, Parts, Thread, ThreadNames
+from sealpoint.store import CheckpointStore, Collected, Parts, Thread, ThreadNames
 
 __all__ = ["Store"]
 
@@ -46,6 +46,28 @@ class Store:
             progress: Called now and then with how far it has come.
         """
         return verify_store(self._checkpoints.core, progress)
+
+    def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        compact: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Collected:
+        """Take away what no thread of the store needs any more, in every namespace.
+
+        That is what an interrupted prune or erasure, and saves that never came to an end, left
+        behind. A thread that does not verify is left as it is, and is named in the result.
+
+        Args:
+            dry_run: Say what would go, and change nothing.
+            compact: Also make the files smaller, which writes once more whatever stays.
+            progress: Called after each thread with how many are done, and how many there are.
+
+        Raises:
+            ReadOnly: The store was opened for reading only, and this is no dry run.
+        """
+        return self._checkpoints.gc(dry_run=dry_run, compact=compact, progress=progress)
 
     def close(self) -> None:
         """Release everything. Closing twice is allowed."""

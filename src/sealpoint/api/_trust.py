@@ -17,7 +17,7 @@ def export_pin(
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
 ) -> TrustPin:
-    """The pin of a store, believing no roster older than the one in force now.
+    """The pin of a store, believing no roster and no root older than those in force now.
 
     Raises:
         NotTrusted: There is no pin for this store here.
@@ -27,7 +27,8 @@ def export_pin(
     pin = place.files.pin()
     parts = place.parts(pin=pin, signer=None, namespace="default", read_only=True)
     try:
-        return pin.with_roster(Core(parts).renewed_trust().roster.seq)
+        chain = Core(parts).renewed_trust()
+        return pin.with_roster(chain.roster.seq).with_root(chain.root)
     finally:
         parts.close()
 
@@ -88,7 +89,7 @@ def move_store(
     old = StorePlace.find(old_url, config_dir=config_dir, state_dir=state_dir)
     new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
     old.files.pin()
-    if not os.path.lexists(new.path):
+    if new.is_vacant():
         raise StorageUnavailable(
             f"store {new.url}: expected the moved file, found none",
             hint="Move the file first, then say where it lies now.",

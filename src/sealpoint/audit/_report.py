@@ -11,9 +11,10 @@ class Finding:
     """Something that is not as it was written, or worth a look."""
 
     code: str
-    """The code of the error that a reader would get, or `time` for a clock that went back."""
+    """The code of the error that a reader would get; `time` for a clock that went back, and
+    `key-expiry` for a key that has expired or soon will."""
     thread: str
-    """The thread's id in hexadecimal."""
+    """The thread's id in hexadecimal; zeros for the store chain."""
     name: str = ""
     """What the thread calls itself, if that could be read: a claim where it was tampered with."""
     message: str

@@ -16,6 +16,8 @@ from datetime import timedelta
 from itertools import islice
 
 from sealpoint.anchor import Position
+from sealpoint.audit._key_findings import key_findings
+from sealpoint.audit._payloads import Retention
 from sealpoint.audit._report import Finding, Progress, Report
 from sealpoint.errors import (
     Forked,
@@ -27,19 +29,18 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CheckpointBody,
+    CutWatch,
     Entry,
-    Kind,
+    Header,
     Place,
     StoreChain,
     Tip,
     begin,
     extend,
-    parse_body,
     verify_entry,
 )
 from sealpoint.storage import Record
-from sealpoint.store import BlobReader, Chain, Core, fresh_digests
+from sealpoint.store import Core, check_expiry, claimed_name
 
 __all__ = ["verify_store", "verify_thread"]
 
@@ -59,28 +60,35 @@ def verify_store(core: Core, progress: Callable[[Progress], object] | None = Non
     # Threads before slots: a name is reserved before it has an entry, so one that comes into being
     # meanwhile has its slot. Entries after slots: the store then has what the anchor has seen.
     threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
-    slots = {position.thread: position for _, position in core.anchor.slots()}
+    slots = {position.thread: _restored(core, position) for _, position in core.anchor.slots()}
     slots.pop(STORE_CHAIN, None)
-    findings: list[Finding] = []
+    findings = key_findings(core, chain)
     entries = chain.seq + 1
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for number, thread in enumerate(threads):
-            check = _ThreadCheck(core, chain, pool, thread)
-            try:
-                for done in check.run(slots.pop(thread, None)):
-                    if progress is not None:
-                        progress(
-                            Progress(
-                                threads=number, threads_total=len(threads), entries=entries + done
+            anchored = slots.pop(thread, None)
+            while True:
+                check = _ThreadCheck(core, chain, pool, thread)
+                try:
+                    for done in check.run(anchored):
+                        if progress is not None:
+                            progress(
+                                Progress(
+                                    threads=number,
+                                    threads_total=len(threads),
+                                    entries=entries + done,
+                                )
                             )
-                        )
-            except SealpointError as error:
-                findings.append(_finding(error, thread, check.name))
+                except SealpointError as error:
+                    if check.outdated():
+                        continue  # a prune or an erasure took away what was being read
+                    findings.append(_finding(error, thread, check.name))
+                break
             findings.extend(check.remarks)
             entries += check.entries
     for thread, position in slots.items():
-        if position.reserved or position.erased:
-            continue
+        if position.reserved:
+            continue  # what was erased is still there: its headers stay
         # It may have come into being since the threads were listed.
         if core.storage.read(thread, 0) is None:
             message = (
@@ -106,6 +114,14 @@ def verify_thread(core: Core, thread: bytes) -> None:
             pass
 
 
+def _restored(core: Core, position: Position) -> Position:
+    """What the anchor says after the restores; what the store lacks of it, the check will tell."""
+    try:
+        return core.restored(position)
+    except SealpointError:
+        return position
+
+
 def _finding(error: SealpointError, thread: bytes, name: str = "") -> Finding:
     return Finding(code=error.code, thread=thread.hex(), name=name, message=str(error))
 
@@ -121,6 +137,8 @@ class _ThreadCheck:
         self._pool = pool
         self._thread = thread
         self._tip: Tip | None = None
+        self._cuts = CutWatch()
+        self._retention: Retention | None = None
         self._place = Place(core.store_hex, core.namespace, thread.hex())
         self.name = ""
         self.entries = 0
@@ -133,7 +151,11 @@ class _ThreadCheck:
             After each batch, and at the end, how many entries were found good so far.
         """
         passed = anchored is None or anchored.reserved
+        before: Header | None = None
         for entry in self.entries_verified():
+            if anchored is not None and entry.seq > anchored.seq:
+                check_expiry(self._core, self._chain, entry, before)
+            before = entry.header
             if anchored is not None and entry.seq == anchored.seq:
                 passed = entry.hash == anchored.entry
                 if not passed:
@@ -153,12 +175,28 @@ class _ThreadCheck:
 
     def entries_verified(self) -> Iterator[Entry]:
         """Every entry, each verified together with its body and blobs before it is yielded."""
-        namespace, self.name = Chain.claimed_name(self._core, self._thread)
+        namespace, self.name = claimed_name(self._core, self._thread)
+        self._retention = retention = Retention(self._core, self._thread)
         self._place = Place(self._core.store_hex, namespace, self._thread.hex())
         for batch in self._batches():
             for entry, record in batch:
                 self._follow(entry, record)
+                retention.check(entry, record)
+                self.entries += 1
                 yield entry
+        if self._tip is not None:
+            self._tip.require_owner()
+        self._cuts.require_settled(f"thread {self.name!r}")
+        retention.finish()
+
+    def outdated(self) -> bool:
+        """Whether more has been given up since the verification began."""
+        if self._retention is None:
+            return False
+        try:
+            return Retention(self._core, self._thread).claims != self._retention.claims
+        except SealpointError:
+            return False
 
     def _batches(self) -> Iterator[_Verified]:
         """Entries with their signatures verified, in order, a few batches ahead."""
@@ -198,32 +236,13 @@ class _ThreadCheck:
             )
 
     def _follow(self, entry: Entry, record: Record) -> None:
-        header = entry.header
-        if record.body is None:
-            raise Missing(f"entry {entry.seq}: expected its body, found none")
+        self._cuts.follow(entry, self._chain)
         if self._tip is None:
             tip = begin(entry, record.body, self._chain)
         else:
             tip = extend(self._tip, entry, record.body, self._chain)
             self._check_time(self._tip.entry, entry)
-        body = parse_body(header.kind, header.body, record.body)
-        if header.kind is Kind.CHECKPOINT:
-            self._check_blobs(entry, body, record.payload)
         self._tip = tip
-        self.entries += 1
-
-    def _check_blobs(self, entry: Entry, body: CheckpointBody, payload: bytes | None) -> None:
-        root = bytes.fromhex(body.root)
-        reader = BlobReader(
-            self._core.storage,
-            self._thread,
-            self._core.registry.limits.blob_bytes_max,
-            f"entry {entry.seq} of thread {self._place.thread[:12]}",
-            (root, payload),
-        )
-        reader.get(root)
-        for digest in fresh_digests(body.fresh, body.fresh_list, reader):
-            reader.get(digest)
 
     def _check_time(self, before: Entry, entry: Entry) -> None:
         """Time that runs backwards or far ahead is worth a look; it refuses nothing."""

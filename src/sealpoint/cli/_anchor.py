@@ -7,6 +7,7 @@ import click
 
 from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
 from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import asked_passphrase
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -121,6 +122,7 @@ def adopt_(
                 dry_run=dry,
                 identity=operator,
                 namespace=where.settings.namespace,
+                passphrase=asked_passphrase,
                 **where.directories,
             )
 

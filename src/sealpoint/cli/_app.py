@@ -12,6 +12,8 @@ from sealpoint.cli._diff import diff
 from sealpoint.cli._init import init
 from sealpoint.cli._keys import keys
 from sealpoint.cli._options import wants_json
+from sealpoint.cli._restore import accept_restore_, roster
+from sealpoint.cli._retention import erase, gc, prune
 from sealpoint.cli._state import load_state, save
 from sealpoint.cli._terminal import print_error
 from sealpoint.cli._threads import threads
@@ -50,5 +52,8 @@ def main() -> None:
     """Sealed checkpoints for durable agents: saved state is an execution surface."""
 
 
-for _verb in (init, threads, log, show, diff, save, load_state, verify, anchor, keys, trust, types):
+for _verb in (
+    *(init, threads, log, show, diff, save, load_state, verify),
+    *(prune, erase, gc, anchor, keys, trust, roster, accept_restore_, types),
+):
     main.add_command(_verb)

@@ -49,7 +49,8 @@ _LIMIT = 20
 def log(thread: str, limit: int, *, where: Where, as_json: bool) -> None:
     """List the checkpoints of THREAD, newest first.
 
-    Every link from the newest entry to the listed ones is verified on the way.
+    Every link from the newest entry to the listed ones is verified on the way. A checkpoint whose
+    state was given up by a prune is marked as pruned.
     """
     with where.reading() as store, working("reading the history"):
         history = store.thread(thread).history()
@@ -58,15 +59,19 @@ def log(thread: str, limit: int, *, where: Where, as_json: bool) -> None:
     if as_json:
         document = {"thread": thread, "checkpoints": [ref_document(ref) for ref in refs]}
         print_json({**document, "more": more})
-    else:
+    elif refs:
         _print_log(refs, more=more)
+    else:
+        print_line("No checkpoints: all that the thread held was erased.")
 
 
 def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
-    rows = [(str(ref.seq), when(ref.time), ref.writer, short_id(ref.id)) for ref in refs]
-    taken = max((sum(map(len, row)) for row in rows), default=0) + 2 * 4
+    marked = any(ref.pruned for ref in refs)
+    headings = ("seq", "time", "writer", "id", *(("state",) if marked else ()))
+    rows = [_cells(ref, marked=marked) for ref in refs]
+    taken = max((sum(map(len, row)) for row in rows), default=0) + 2 * len(headings)
     print_table(
-        ("seq", "time", "writer", "id", "metadata"),
+        (*headings, "metadata"),
         [
             (*row, short_metadata(ref.metadata, columns() - taken))
             for row, ref in zip(rows, refs, strict=True)
@@ -79,6 +84,12 @@ def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
         notes.append("Random ids are shortened; seq:N names a checkpoint as well.")
     if notes:
         print_lines(["", *(Styled(note, "quiet") for note in notes)])
+
+
+def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
+    """A checkpoint's row; whether it has its state only where one of the rows has not."""
+    state = ("pruned" if ref.pruned else "kept",) if marked else ()
+    return (str(ref.seq), when(ref.time), ref.writer, short_id(ref.id), *state)
 
 
 @click.command()

@@ -7,6 +7,7 @@ import click
 
 from sealpoint.api import init as make_store
 from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import first_passphrase, passphrase_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -20,18 +21,25 @@ from sealpoint.cli._terminal import (
 
 __all__ = ["init"]
 
+_LOCKED = (
+    "All three keys are encrypted. Without the passphrase nobody can use them, you included.",
+    "A program takes it from SEALPOINT_PASSPHRASE or SEALPOINT_PASSPHRASE_FILE.",
+)
+
 
 @click.command()
+@passphrase_option
 @store_options()
 @json_option
-def init(*, where: Where, as_json: bool) -> None:
+def init(*, encrypt: bool, where: Where, as_json: bool) -> None:
     """Make a store, its keys and its anchor.
 
     Says what was made and where, what to back up, and the first lines of Python to write. An
     init that was interrupted may be run again.
     """
     with working("making keys and store"):
-        pin = make_store(where.url, **where.directories)
+        choose = first_passphrase("the keys") if encrypt else None
+        pin = make_store(where.url, passphrase=choose, **where.directories)
     files = where.files
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
     if as_json:
@@ -43,6 +51,7 @@ def init(*, where: Where, as_json: bool) -> None:
                 "keys": str(keys),
                 "identities": files.key_names(),
                 "anchor": str(anchor),
+                "encrypted": encrypt,
             }
         )
         return
@@ -64,6 +73,7 @@ def init(*, where: Where, as_json: bool) -> None:
             f"  {files.directory}",
             "The root key says who may do what: keep keys/root.key offline until you need it.",
             "Never bring the anchor back from a backup: it has to remember the newest entry.",
+            *(_LOCKED if encrypt else ()),
             "",
             "Next, in Python:",
         ]

@@ -2,11 +2,17 @@
 """`sealpoint keys`: private keys on this machine, and identities of the roster."""
 
 import dataclasses
+from datetime import datetime
 
 import click
 
-from sealpoint.api import KeyInfo, add_identity, list_keys, new_key
+from sealpoint.api import KeyInfo, KeyStatus, add_identity, list_keys, new_key
+from sealpoint.cli._key_changes import expires_option, revoke, rotate
+from sealpoint.cli._keys_passphrase import passphrase
 from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
+from sealpoint.cli._restore import quorum
+from sealpoint.cli._roots_and_pools import pool, rotate_root_
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -23,6 +29,8 @@ __all__ = ["keys"]
 
 _PREFIX = "key:"
 _ID_DIGITS = 12
+_MIDNIGHT = "T00:00:00Z"
+_ORDINARY = {KeyStatus.IN_FORCE, KeyStatus.ROOT, KeyStatus.FORMER_ROOT, KeyStatus.UNLISTED}
 
 
 @click.group()
@@ -32,17 +40,20 @@ def keys() -> None:
 
 @keys.command("new")
 @click.argument("name")
+@passphrase_option
 @store_options()
 @json_option
-def new(name: str, *, where: Where, as_json: bool) -> None:
+def new(name: str, *, encrypt: bool, where: Where, as_json: bool) -> None:
     """Make a private key for the identity NAME on this machine.
 
     It may do nothing until it is added to the roster, where the root key is.
     """
-    public = new_key(where.url, name, **where.directories)
+    choose = first_passphrase(f"key {name!r}") if encrypt else None
+    public = new_key(where.url, name, passphrase=choose, **where.directories)
     path = where.files.directory / "keys" / f"{name}.key"
     if as_json:
-        print_json({"name": name, "public": str(public), "key": str(public.id), "file": str(path)})
+        made = {"name": name, "public": str(public), "key": str(public.id), "file": str(path)}
+        print_json({**made, "encrypted": encrypt})
         return
     print_line(Styled("A new key.", "good"))
     print_fields([("name", name), ("public", str(public)), ("file", str(path))])
@@ -56,38 +67,70 @@ def new(name: str, *, where: Where, as_json: bool) -> None:
     )
 
 
+for _verb in (passphrase, revoke, rotate, rotate_root_, pool, quorum):
+    keys.add_command(_verb)
+
+
 @keys.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also list keys that were revoked.")
 @store_options()
 @json_option
-def list_(*, where: Where, as_json: bool) -> None:
+def list_(*, everything: bool, where: Where, as_json: bool) -> None:
     """List the identities of the roster in force, and the private keys on this machine."""
     with working("reading the roster"):
         found = list_keys(where.url, **where.directories)
     if as_json:
         print_json([dataclasses.asdict(info) for info in found])
         return
+    revoked = sum(info.status is KeyStatus.REVOKED for info in found)
+    if not everything:
+        found = [info for info in found if info.status is not KeyStatus.REVOKED]
+    columns = [
+        ("name", [info.name for info in found]),
+        ("person", [info.person or "-" for info in found]),
+        ("roles", [_roles(info) for info in found]),
+        ("namespaces", [", ".join(info.namespaces) or "-" for info in found]),
+        ("key", [info.key.removeprefix(_PREFIX)[:_ID_DIGITS] for info in found]),
+        ("private key", [_private(info) for info in found]),
+    ]
+    # Most stores have neither, and a line has little room.
+    if any(info.pools for info in found):
+        columns.append(("pool", [", ".join(info.pools) or "-" for info in found]))
+    if any(info.status not in _ORDINARY or info.expires is not None for info in found):
+        columns.append(("expires", [_expires(info) for info in found]))
     print_table(
-        ("name", "person", "roles", "namespaces", "key", "private key"),
-        [
-            (
-                info.name,
-                info.person or "-",
-                _roles(info),
-                ", ".join(info.namespaces) or "-",
-                info.key.removeprefix(_PREFIX)[:_ID_DIGITS],
-                "here" if info.here else "elsewhere",
-            )
-            for info in found
-        ],
+        [heading for heading, _ in columns],
+        list(zip(*(cells for _, cells in columns), strict=True)),
     )
     print_line("")
     print_line(Styled("Keys are shortened to 12 digits; --json has them whole.", "quiet"))
+    if revoked and not everything:
+        were = "1 revoked key is" if revoked == 1 else f"{revoked} revoked keys are"
+        print_line(Styled(f"{were} not shown; --all lists them.", "quiet"))
+
+
+def _expires(info: KeyInfo) -> str | Styled:
+    day = "-" if info.expires is None else info.expires.removesuffix(_MIDNIGHT)
+    return {
+        KeyStatus.EXPIRES_SOON: Styled(f"soon: {day}", "warning"),
+        KeyStatus.EXPIRED: Styled(f"EXPIRED: {day}", "bad"),
+        KeyStatus.STOPPED: Styled("STOPPED: revoke or rotate it again", "bad"),
+        KeyStatus.REVOKED: Styled("revoked", "quiet"),
+    }.get(info.status, day)
+
+
+def _private(info: KeyInfo) -> str:
+    if not info.here:
+        return "elsewhere"
+    return "here, encrypted" if info.encrypted else "here"
 
 
 def _roles(info: KeyInfo) -> str | Styled:
     if info.roles:
         return ", ".join(info.roles)
-    return "-" if info.in_roster else Styled("none: not in the roster", "warning")
+    if info.status is KeyStatus.UNLISTED:
+        return Styled("none: not in the roster", "warning")
+    return "former root" if info.status is KeyStatus.FORMER_ROOT else "-"
 
 
 @keys.command("add")
@@ -112,6 +155,7 @@ def _roles(info: KeyInfo) -> str | Styled:
 @click.option(
     "--public", metavar="HEX", help="Its public key; without it, the key NAME on this machine."
 )
+@expires_option
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()
 @json_option
@@ -122,13 +166,15 @@ def add(
     roles: tuple[str, ...],
     namespaces: tuple[str, ...],
     public: str | None,
+    expires: datetime | str | None,
     reason: str | None,
     where: Where,
     as_json: bool,
 ) -> None:
     """Enter the identity NAME into the roster, or give it more rights.
 
-    Needs the root key on this machine. Rights can be added, not taken away.
+    Needs the root key on this machine. Rights are added here; sealpoint keys rotate and revoke
+    take them away. --expires never takes an expiry away.
     """
     with working("signing the roster"):
         seq = add_identity(
@@ -138,7 +184,9 @@ def add(
             person=person,
             roles=roles,
             namespaces=namespaces,
+            expires=expires,
             reason=reason,
+            passphrase=asked_passphrase,
             **where.directories,
         )
     if as_json:

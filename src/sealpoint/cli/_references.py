@@ -89,6 +89,7 @@ def ref_document(ref: CheckpointRef) -> dict[str, Any]:
         "time": ref.time.isoformat(),
         "writer": ref.writer,
         "metadata": ref.metadata,
+        "pruned": ref.pruned,
     }
 
 

@@ -15,6 +15,7 @@ import click
 
 from sealpoint.api import Store, open_store
 from sealpoint.cli._import import import_registry
+from sealpoint.cli._passphrase import asked_passphrase
 from sealpoint.codec import Registry
 from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import UrlInvalid, UsageError
@@ -89,12 +90,13 @@ class Where:
             **self.directories,
         )
 
-    def writing(self) -> Store:
-        """The store, open for saving as the chosen identity."""
+    def writing(self, identity: str | None = None) -> Store:
+        """The store, open for writing as the chosen identity, or as another."""
         return open_store(
             self.url,
-            identity=self.settings.identity,
+            identity=self.settings.identity if identity is None else identity,
             namespace=self.settings.namespace,
+            passphrase=asked_passphrase,
             **self.directories,
         )
 

@@ -25,6 +25,7 @@ from sealpoint.errors import SealpointError
 
 __all__ = [
     "Styled",
+    "ask_hidden",
     "can_ask",
     "columns",
     "confirm",
@@ -159,6 +160,43 @@ def confirm(question: str) -> bool:
     return click.confirm(_encodable(visible(question), err=True), default=False, err=True)
 
 
+def ask_hidden(question: str, *, again: str | None = None) -> str:
+    """Ask for something that nobody may see; what is typed is not shown.
+
+    Args:
+        question: What to ask.
+        again: What to ask a second time, until both answers are the same; None asks once.
+    """
+    for bar in _bars:
+        bar.hide()
+    answer: str = click.prompt(
+        _encodable(visible(question), err=True),
+        hide_input=True,
+        confirmation_prompt=False if again is None else again,
+        err=True,
+    )
+    for bar in _bars:
+        bar.progress.start()
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A progress bar, and the timer that shows it if it takes a while."""
+
+    progress: Progress
+    timer: threading.Timer
+
+    def hide(self) -> None:
+        # The timer has either never fired or is done when the bar is taken away.
+        self.timer.cancel()
+        self.timer.join()
+        self.progress.stop()
+
+
+_bars: list[_Bar] = []  # of the work that goes on; a question takes them away while it is asked
+
+
 @contextmanager
 def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
     """Show that something goes on, on a terminal and only if it takes a while.
@@ -179,8 +217,9 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
         transient=True,
     )
     task = progress.add_task(visible(description), total=None, counted="")
-    timer = threading.Timer(_PATIENCE_SECONDS, progress.start)
-    timer.start()
+    bar = _Bar(progress, threading.Timer(_PATIENCE_SECONDS, progress.start))
+    bar.timer.start()
+    _bars.append(bar)
 
     def report(done: int, total: int, text: str) -> None:
         progress.update(task, completed=done, total=total or None, counted=visible(text))
@@ -188,10 +227,8 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
     try:
         yield report
     finally:
-        # The timer has either never fired or is done when the bar is taken away.
-        timer.cancel()
-        timer.join()
-        progress.stop()
+        _bars.remove(bar)
+        bar.hide()
 
 
 def _print(lines: Iterable[Line], *, hang: int | None, err: bool) -> None:

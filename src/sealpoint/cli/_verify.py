@@ -8,6 +8,7 @@ from sealpoint.cli._options import json_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import Styled, print_json, print_line, print_table, working
 from sealpoint.errors import Tampered
+from sealpoint.ledger import STORE_CHAIN
 
 __all__ = ["verify"]
 
@@ -40,13 +41,17 @@ def verify(*, where: Where, as_json: bool) -> None:
         click.get_current_context().exit(Tampered.exit_status)
 
 
+def _shown(thread: str) -> str:
+    return "(store chain)" if thread == STORE_CHAIN.hex() else thread[:_ID_DIGITS]
+
+
 def _print(report: Report) -> None:
     if report.findings:
         print_table(
             ("thread", "reading is", "code", "message"),
             [
                 (
-                    finding.name or finding.thread[:_ID_DIGITS],
+                    finding.name or _shown(finding.thread),
                     Styled("REFUSED", "bad") if finding.refuses else "allowed",
                     finding.code,
                     finding.message,

@@ -5,16 +5,30 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
+from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_file
 from sealpoint.config._names import check_identity_name
+from sealpoint.config._passphrase import (
+    PassphraseSource,
+    choosing,
+    environment_passphrase,
+    read_passphrase_file,
+    unlocking,
+)
 from sealpoint.config._settings import Settings, load_settings
 from sealpoint.config._url import StoreUrl
 
 __all__ = [
+    "PassphraseSource",
     "Settings",
     "StoreFiles",
     "StoreUrl",
     "check_identity_name",
+    "choosing",
+    "environment_passphrase",
     "load_settings",
+    "read_passphrase_file",
     "read_pin_file",
+    "replace_file",
+    "unlocking",
 ]

@@ -16,7 +16,14 @@ from pathlib import Path
 
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe
 
-__all__ = ["check_directory", "make_directory", "read_file", "replace_file", "write_new_file"]
+__all__ = [
+    "check_directory",
+    "make_directory",
+    "move_file",
+    "read_file",
+    "replace_file",
+    "write_new_file",
+]
 
 _SECRET_MODE = 0o600
 _DIRECTORY_MODE = 0o700
@@ -173,6 +180,19 @@ def replace_file(path: Path, data: bytes) -> None:
         _sync_directory(path.parent)
     except OSError as exc:
         raise _unusable(path.parent, exc) from exc
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Give a file the name of another in its directory, whose content is gone with that.
+
+    Raises:
+        DirectoryUnusable: The directory cannot be written, or the file is not there.
+    """
+    try:
+        source.replace(target)
+        _sync_directory(target.parent)
+    except OSError as exc:
+        raise _unusable(target.parent, exc) from exc
 
 
 def _written_aside(path: Path, data: bytes) -> Path:

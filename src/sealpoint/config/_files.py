@@ -8,6 +8,7 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
     slots.key           the secret under which anchor slots are keyed
     initialised         `init` came to its end here
     keys/<identity>.key
+    keys/<identity>.next    the key that is to take its place, while it is being rotated
 STATE_DIR/anchors/<store id>/
 ```
 
@@ -16,62 +17,43 @@ file that others could have read or changed is refused, never repaired.
 """
 
 import contextlib
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from sealpoint.config._disk import (
-    check_directory,
-    make_directory,
-    read_file,
-    replace_file,
-    write_new_file,
-)
-from sealpoint.config._names import check_identity_name
-from sealpoint.config._settings import Settings
-from sealpoint.config._url import StoreUrl
+from sealpoint.config._disk import read_file, replace_file, write_new_file
+from sealpoint.config._next_keys import NextKeyFiles
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
     KeyFileUnsafe,
     KeyMissing,
-    NameInvalid,
     NotTrusted,
     StoreExists,
     StoreMisplaced,
 )
 from sealpoint.ids import StoreId
-from sealpoint.signing import Signer, TrustPin, decode_key_file, encode_key_file
+from sealpoint.signing import TrustPin
 
 __all__ = ["StoreFiles", "read_pin_file"]
 
-_NAME_BYTES = 16
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128
-_KEY_FILE_BYTES_MAX = 16 * 1024
 _PIN_BYTES_MAX = 64 * 1024
 _NOTE_BYTES_MAX = 64 * 1024
 _KNOWN_SHOWN = 4
-_KEY_SUFFIX = ".key"
 _MARK = "initialised"
 
 
-class StoreFiles:
+class StoreFiles(NextKeyFiles):
     """The pin and the keys of one store, and where its anchor lies.
 
     Nothing is read or made before a method asks for it.
     """
 
-    __slots__ = ("_settings", "directory", "url")
-
-    def __init__(self, settings: Settings, url: StoreUrl) -> None:
-        self._settings = settings
-        self.url = url
-        name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
-        self.directory = settings.config_dir / "stores" / name
+    __slots__ = ()
 
     def pin(self) -> TrustPin:
         """The pin of the store.
@@ -204,54 +186,6 @@ class StoreFiles:
         # Whoever wrote first has won; both go on with what lies there.
         return self.secret()
 
-    def signer(self, name: str) -> Signer:
-        """The private key of an identity.
-
-        Raises:
-            KeyMissing: It is not on this machine.
-            KeyFileUnsafe: Others can read it, or it is damaged.
-            NameInvalid: No identity can be called this.
-        """
-        path = self._key_path(name)
-        data = self._read(path, bytes_max=_KEY_FILE_BYTES_MAX, secret=True)
-        if data is None:
-            raise KeyMissing(
-                f"key {name!r} of store {self.url}: expected a file {path}, found none"
-            )
-        return decode_key_file(data, name=name)
-
-    def write_key(self, signer: Signer) -> None:
-        """Keep a private key; one that is there is never overwritten.
-
-        Raises:
-            StoreExists: There is a key of this name already.
-            NameInvalid: No identity can be called this.
-        """
-        path = self._key_path(signer.name)
-        self._prepare(path.parent)
-        if not write_new_file(path, encode_key_file(signer)):
-            raise StoreExists(
-                f"key {signer.name!r} of store {self.url}: expected none yet, found {path}",
-                hint="A key is never overwritten: use it, or choose another name.",
-            )
-
-    def key_names(self) -> list[str]:
-        """The identities whose private keys are on this machine, in order."""
-        keys = self.directory / "keys"
-        if not self._is_safe(keys):
-            return []
-        try:
-            found = [path.name for path in keys.iterdir()]
-        except OSError as exc:
-            raise DirectoryUnusable(
-                f"{keys}: expected a directory that can be read, found {exc.strerror}"
-            ) from exc
-        return sorted(
-            name.removesuffix(_KEY_SUFFIX)
-            for name in found
-            if name.endswith(_KEY_SUFFIX) and _is_identity_name(name.removesuffix(_KEY_SUFFIX))
-        )
-
     def anchor_directory(self, store: StoreId) -> Path:
         """Where the local anchor of a store lies; the anchor makes it."""
         return self._settings.state_dir / "anchors" / store.raw.hex()
@@ -260,7 +194,8 @@ class StoreFiles:
         """Check that the store lies apart from keys and anchor.
 
         Raises:
-            StoreMisplaced: It lies in the configuration or the state directory.
+            StoreMisplaced: It lies in the configuration or the state directory, or one of these
+                in it.
         """
         if self.url.path is None:
             return
@@ -274,6 +209,11 @@ class StoreFiles:
                     f"store {self.url}: expected a place outside the {kind} directory, "
                     f"found it in {directory}"
                 )
+            if _contains(self.url.path, directory) or _contains(self.url.path, _real(directory)):
+                raise StoreMisplaced(
+                    f"store {self.url}: expected the {kind} directory outside of it, "
+                    f"found it at {directory}"
+                )
 
     @property
     def _pin_path(self) -> Path:
@@ -282,36 +222,6 @@ class StoreFiles:
     @property
     def _secret_path(self) -> Path:
         return self.directory / "slots.key"
-
-    def _key_path(self, name: str) -> Path:
-        return self.directory / "keys" / f"{check_identity_name(name)}{_KEY_SUFFIX}"
-
-    def _below(self, directory: Path) -> list[Path]:
-        """Every directory below CONFIG_DIR down to one, from the top."""
-        top = self._settings.config_dir
-        parts = directory.relative_to(top).parts
-        return [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
-
-    def _is_safe(self, directory: Path) -> bool:
-        """Whether a directory is there; every one on the way to it is checked."""
-        return check_directory(self._settings.config_dir, follow=True) and all(
-            check_directory(path) for path in self._below(directory)
-        )
-
-    def _read(self, path: Path, *, bytes_max: int, secret: bool) -> bytes | None:
-        if not self._is_safe(path.parent):
-            return None
-        return read_file(path, bytes_max=bytes_max, secret=secret)
-
-    def _prepare(self, directory: Path) -> None:
-        """Make the directories down to one, and note the URL for people who look."""
-        make_directory(self._settings.config_dir, follow=True, parents=True)
-        for path in self._below(directory):
-            make_directory(path)
-        write_new_file(self.directory / "store.json", self._note())
-
-    def _note(self) -> bytes:
-        return msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"
 
 
 def read_pin_file(path: Path) -> TrustPin:
@@ -337,14 +247,6 @@ def _parse_secret(data: bytes) -> bytes | None:
     except ValueError:
         return None
     return secret if len(secret) == _SECRET_BYTES and _format_secret(secret) == data else None
-
-
-def _is_identity_name(name: str) -> bool:
-    try:
-        check_identity_name(name)
-    except NameInvalid:
-        return False
-    return True
 
 
 def _real(path: Path) -> Path:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Store URLs: which backend, and where.
 
-`memory:`, `sqlite:///relative.db` (from the current directory) and `sqlite:////absolute.db`.
-Parsing is strict: what would be ignored is refused. The path is made absolute and its directory
-resolved when the URL is parsed, so that every spelling of a path is one store and a later change
-of the current directory changes nothing. The last name is kept as it is and never followed:
-whoever may write beside the store could otherwise make it a link to another store that is
-trusted here, and have that one opened instead.
+`memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db` and
+`file:///absolute/directory`, which has no relative form. Parsing is strict: what would be ignored
+is refused. The path is made absolute and its directory resolved when the URL is parsed, so that
+every spelling of a path is one store and a later change of the current directory changes nothing.
+The last name is kept as it is and never followed: whoever may write beside the store could
+otherwise make it a link to another store that is trusted here, and have that one opened instead.
 """
 
 import os
@@ -20,11 +20,15 @@ from sealpoint.errors import UrlInvalid
 
 __all__ = ["StoreUrl"]
 
+_Kind = Literal["file", "memory", "sqlite"]
+
 _URL_CHARS_MAX = 8192
 _FOUND_CHARS_MAX = 80
-_PREFIX = "sqlite:///"
+# What stands before the path as it is written: a path of sqlite: may be relative.
+_PREFIXES: dict[_Kind, str] = {"file": "file://", "sqlite": "sqlite:///"}
 # What a path may hold besides letters, digits and -._~ without percent-encoding (RFC 3986, 3.3).
 _PLAIN_CHARS = "/:@!$&'()*+,;="
+_RELATIVE_HINT = "A directory is named from the root, with three slashes: file:///srv/agents"
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
 
@@ -33,13 +37,13 @@ _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
 class StoreUrl:
     """The backend of a store and its place; equal when they name one place."""
 
-    kind: Literal["memory", "sqlite"]
+    kind: _Kind
     path: Path | None
     """Absolute, its directory resolved; None in memory."""
 
     def __post_init__(self) -> None:
         if (self.kind == "memory") != (self.path is None):
-            raise UrlInvalid(f"store URL: expected a path for sqlite alone, found {self.path!r}")
+            raise UrlInvalid(f"store URL: expected a path unless in memory, found {self.path!r}")
         if self.path is not None and not self.path.is_absolute():
             raise UrlInvalid(f"store URL: expected an absolute path, found {self.path!r}")
 
@@ -62,30 +66,37 @@ class StoreUrl:
             if rest:
                 raise UrlInvalid(f"store URL: expected memory: alone, found {_shown(text)}")
             return cls(kind="memory", path=None)
-        if scheme != "sqlite" or not colon:
+        if scheme not in {"file", "sqlite"} or not colon:
             # The rest of an unknown URL may hold a password.
             found = f"the scheme {_shown(scheme)}" if colon else "no scheme"
-            raise UrlInvalid(f"store URL: expected memory: or {_PREFIX}, found {found}")
-        return cls(kind="sqlite", path=_resolved(_decoded(text), text))
+            raise UrlInvalid(f"store URL: expected memory:, sqlite:/// or file:///, found {found}")
+        kind: _Kind = "file" if scheme == "file" else "sqlite"
+        return cls(kind=kind, path=_resolved(_decoded(kind, text), text))
 
     def __str__(self) -> str:
         if self.path is None:
             return f"{self.kind}:"
-        return _PREFIX + quote(self.path.as_posix(), safe=_PLAIN_CHARS)
+        return _PREFIXES[self.kind] + quote(self.path.as_posix(), safe=_PLAIN_CHARS)
 
 
 def _shown(text: str) -> str:
     return repr(text if len(text) <= _FOUND_CHARS_MAX else f"{text[:_FOUND_CHARS_MAX]}...")
 
 
-def _decoded(text: str) -> str:
+def _decoded(kind: _Kind, text: str) -> str:
     """The path in a URL whose scheme is known, with its percent-encoding undone."""
-    if not text.startswith("sqlite://"):
-        raise UrlInvalid(f"store URL: expected three slashes after sqlite:, found {_shown(text)}")
-    host, _, path = text.removeprefix("sqlite://").partition("/")
+    if not text.startswith(f"{kind}://"):
+        raise UrlInvalid(
+            f"store URL: expected three slashes after {kind}:, found {_shown(text)}",
+            hint=_RELATIVE_HINT if kind == "file" else None,
+        )
+    host, _, path = text.removeprefix(f"{kind}://").partition("/")
     if host:
         # Without the user and the password that may stand before it.
-        raise UrlInvalid(f"store URL: expected no host, found {_shown(host.rpartition('@')[2])}")
+        raise UrlInvalid(
+            f"store URL: expected no host, found {_shown(host.rpartition('@')[2])}",
+            hint=_RELATIVE_HINT if kind == "file" else None,
+        )
     for mark, name in (("?", "a query"), ("#", "a fragment")):
         if mark in path:
             raise UrlInvalid(
@@ -105,12 +116,17 @@ def _decoded(text: str) -> str:
     if "\0" in decoded:
         raise UrlInvalid(f"store URL: expected a path, found a zero byte in {_shown(text)}")
     if decoded.startswith("~"):
+        start = "the root" if kind == "file" else "the root or from here"
         raise UrlInvalid(
-            f"store URL: expected a path from the root or from here, found {_shown(text)}",
-            hint="Write the home directory out: sqlite:////home/...",
+            f"store URL: expected a path from {start}, found {_shown(text)}",
+            hint=f"Write the home directory out: {_PREFIXES[kind]}/home/...",
         )
+    if kind == "file":
+        # What follows the host is absolute; a slash at the end says what a directory is anyway.
+        decoded = f"/{decoded.rstrip('/')}"
     if decoded.rpartition("/")[2] in {"", ".", ".."}:
-        raise UrlInvalid(f"store URL: expected the path of a file, found {_shown(text)}")
+        what = "directory" if kind == "file" else "file"
+        raise UrlInvalid(f"store URL: expected the path of a {what}, found {_shown(text)}")
     return decoded
 
 

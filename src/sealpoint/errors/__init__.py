@@ -40,6 +40,7 @@ SealpointError                  error                  1
 ├── UnknownCheckpoint           unknown-checkpoint    45
 ├── Erased                      erased                46
 ├── ReadOnly                    read-only             47
+├── Pruned                      pruned                48
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
 └── ConfigError                 config                60   the set-up is wrong
@@ -47,7 +48,8 @@ SealpointError                  error                  1
     ├── StoreMisplaced          store-misplaced       62
     ├── KeyFileUnsafe           key-file-unsafe       63
     ├── KeyMissing              key-missing           64
-    └── StoreExists             store-exists          65
+    ├── StoreExists             store-exists          65
+    └── KeyLocked               key-locked            66
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
@@ -73,6 +75,7 @@ from sealpoint.errors._environment import (
     ConfigError,
     DirectoryUnusable,
     KeyFileUnsafe,
+    KeyLocked,
     KeyMissing,
     SchemaUnknown,
     StorageUnavailable,
@@ -97,6 +100,7 @@ from sealpoint.errors._store import (
     HeadMoved,
     IdReused,
     NotOwner,
+    Pruned,
     ReadOnly,
     Superseded,
     UnknownCheckpoint,
@@ -130,6 +134,7 @@ __all__ = [
     "IdMalformed",
     "IdReused",
     "KeyFileUnsafe",
+    "KeyLocked",
     "KeyMissing",
     "LimitInvalid",
     "Misplaced",
@@ -138,6 +143,7 @@ __all__ = [
     "NotOwner",
     "NotTrusted",
     "ObjectNotFound",
+    "Pruned",
     "ReadOnly",
     "RolledBack",
     "RuleFailed",

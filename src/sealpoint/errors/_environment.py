@@ -7,6 +7,7 @@ __all__ = [
     "ConfigError",
     "DirectoryUnusable",
     "KeyFileUnsafe",
+    "KeyLocked",
     "KeyMissing",
     "SchemaUnknown",
     "StorageUnavailable",
@@ -69,6 +70,17 @@ class KeyMissing(ConfigError):
     code = "key-missing"
     exit_status = 64
     hint = "sealpoint keys list shows the keys that are here; sealpoint keys new makes one."
+
+
+class KeyLocked(ConfigError):
+    """The private key is encrypted, and its passphrase was not given or does not open it."""
+
+    code = "key-locked"
+    exit_status = 66
+    hint = (
+        "Give its passphrase: passphrase= in Python, SEALPOINT_PASSPHRASE, "
+        "SEALPOINT_PASSPHRASE_FILE, or a terminal to ask on."
+    )
 
 
 class StoreExists(ConfigError):

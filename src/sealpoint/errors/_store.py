@@ -8,6 +8,7 @@ __all__ = [
     "HeadMoved",
     "IdReused",
     "NotOwner",
+    "Pruned",
     "ReadOnly",
     "Superseded",
     "UnknownCheckpoint",
@@ -69,6 +70,14 @@ class Erased(SealpointError):
     code = "erased"
     exit_status = 46
     hint = "It cannot be brought back; a new save starts a new generation of the thread."
+
+
+class Pruned(SealpointError):
+    """The payload of this checkpoint was given up on purpose, and that is recorded."""
+
+    code = "pruned"
+    exit_status = 48
+    hint = "sealpoint log THREAD shows which checkpoints still have their state."
 
 
 class ReadOnly(SealpointError):

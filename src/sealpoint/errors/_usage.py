@@ -61,4 +61,4 @@ class UrlInvalid(UsageError):
     """A store URL is not one that Sealpoint knows."""
 
     code = "url-invalid"
-    hint = "Write memory:, sqlite:///relative.db or sqlite:////absolute/path.db."
+    hint = "Write memory:, sqlite:///relative.db, sqlite:////absolute.db or file:///absolute/dir."

@@ -8,12 +8,17 @@ from sealpoint.ledger._bodies import (
     AdoptBody,
     Body,
     CheckpointBody,
+    EraseBody,
     GenesisBody,
+    PruneBody,
+    RestoreBody,
     ResumeBody,
+    RootBody,
     RosterBody,
     encode_body,
     parse_body,
 )
+from sealpoint.ledger._cuts import CutList, CutLists
 from sealpoint.ledger._header import (
     FORMAT_VERSION,
     UNENCRYPTED,
@@ -23,6 +28,7 @@ from sealpoint.ledger._header import (
 )
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._links import Spine, link_hash, next_link, skip_seq
+from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, StoreChain
 from sealpoint.ledger._thread_chain import (
     Entry,
@@ -34,6 +40,7 @@ from sealpoint.ledger._thread_chain import (
     read_fence,
     verify_entry,
 )
+from sealpoint.ledger._watch import CutWatch
 
 __all__ = [
     "FORMAT_VERSION",
@@ -43,15 +50,24 @@ __all__ = [
     "AdoptBody",
     "Body",
     "CheckpointBody",
+    "CopiedEntry",
+    "CutList",
+    "CutLists",
+    "CutWatch",
     "Entry",
+    "EraseBody",
     "Fence",
     "GenesisBody",
     "Header",
     "Kind",
     "KindRule",
     "Place",
+    "PruneBody",
+    "RestoreBody",
     "ResumeBody",
+    "RootBody",
     "RosterBody",
+    "RosterCopy",
     "Spine",
     "StoreChain",
     "Tip",

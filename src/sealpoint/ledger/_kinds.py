@@ -58,7 +58,8 @@ class KindRule:
     """Only by the key that opened the session in force, and naming its fence."""
 
     sets_fence: bool = False
-    """It begins a session or the thread: its own sequence number is the fence from here on."""
+    """It begins a session or a generation, or ends one: its own sequence number is the fence from
+    here on."""
 
     moves_basis: bool = False
     """It changes what a resume would mean."""
@@ -78,8 +79,12 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.CHECKPOINT: KindRule(
             role=Role.WRITER, on_threads=True, by_owner=True, in_session=True, moves_basis=True
         ),
+        Kind.PRUNE: KindRule(role=Role.WRITER, on_threads=True, by_owner=True, moves_basis=True),
+        Kind.ERASE: KindRule(role=Role.PRIVACY, on_threads=True, sets_fence=True, moves_basis=True),
         Kind.ADOPT: KindRule(role=Role.OPERATOR, on_threads=True, on_store_chain=True),
         Kind.ROSTER: KindRule(on_store_chain=True),
+        Kind.RESTORE: KindRule(on_store_chain=True),
+        Kind.ROOT: KindRule(on_store_chain=True),
         **dict.fromkeys(
             (
                 Kind.WRITES,
@@ -90,12 +95,8 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
                 Kind.APPROVAL,
                 Kind.DENIAL,
                 Kind.EXPIRY,
-                Kind.PRUNE,
                 Kind.HIDE,
-                Kind.ERASE,
                 Kind.BREAK_GLASS,
-                Kind.ROOT,
-                Kind.RESTORE,
             ),
             _RESERVED,
         ),

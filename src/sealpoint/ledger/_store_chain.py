@@ -1,21 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store chain: rosters, signed by the root, in an order that cannot be turned back.
+"""The store chain: rosters and roots, in an order that cannot be turned back.
 
 It lies in the store like any thread, under a reserved id, and is verified before anything else,
 from the pin alone. Every roster stays known, because an entry is judged by the roster that its
-writer saw. For the same reason no right ever shrinks from one roster to the next: a key that lost
-it could go on under the older roster. Taking a right away needs a cut, which this version refuses
-to read rather than to ignore.
+writer saw. For the same reason no right shrinks from one roster to the next unless there is a cut
+for each key that had it: the newest roster decides which entries of such a key still count. A new
+root is signed by the one before it and by itself, and signs the rosters from there on. A restore
+ends an epoch and says what of it stays.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from sealpoint.errors import Forged, Misplaced, NotTrusted, Tampered
-from sealpoint.ledger._bodies import RosterBody, parse_body
+from sealpoint.ids import KeyId
+from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, parse_body
+from sealpoint.ledger._cuts import CutLists
 from sealpoint.ledger._header import Header, parse_header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._links import link_hash, skip_seq
-from sealpoint.signing import ANY_NAMESPACE, ENTRY_TYPE, Roster, TrustPin, pae, parse_seals
+from sealpoint.ledger._restores import Restore, Restores
+from sealpoint.signing import (
+    ANY_NAMESPACE,
+    ENTRY_TYPE,
+    Identity,
+    PublicKey,
+    Role,
+    Root,
+    Roster,
+    Seal,
+    TrustPin,
+    pae,
+    parse_seals,
+)
 
 __all__ = ["STORE_CHAIN", "StoreChain"]
 
@@ -31,7 +49,17 @@ class StoreChain:
     hashes: tuple[bytes, ...] = ()
     """The hash of every entry: the chain is short, there is one for each change of the roster."""
     rosters: tuple[Roster, ...] = ()
-    epoch: int = 0
+    """Every roster; the newest alone has its cuts."""
+    roots: tuple[Root, ...] = ()
+    """Every root after the one that the pin begins with."""
+    restores: Restores = field(default_factory=Restores)
+    lists: CutLists = field(default_factory=CutLists, compare=False, repr=False)
+    """Where the lists of cuts and restores come from."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that entries are written in now."""
+        return self.restores.epoch
 
     @property
     def seq(self) -> int:
@@ -48,6 +76,93 @@ class StoreChain:
         if not self.rosters:
             raise NotTrusted("store chain: expected a roster, found none")
         return self.rosters[-1]
+
+    @property
+    def root(self) -> Root:
+        """The root in force."""
+        return self.roots[-1] if self.roots else self.pin.root
+
+    @property
+    def blobs(self) -> tuple[bytes, ...]:
+        """The digests of the blobs that the chain names, each once and in order: all its lists."""
+        cuts = self.rosters[-1].cuts.values() if self.rosters else ()
+        lists = {
+            *cuts,
+            *(digest for each in self.restores.all for digest in (each.kept, each.lost)),
+        }
+        return tuple(bytes.fromhex(digest) for digest in sorted(lists))
+
+    def kept(self, thread: bytes) -> tuple[int, bytes] | None:
+        """The newest entry of a thread that the newest restore kept, with its hash.
+
+        None if it kept nothing of it, or there was no restore.
+
+        Raises:
+            Missing, Edited: The list is not there, or is another.
+        """
+        return self.restores.kept(thread, self.lists) if self.epoch else None
+
+    def require_counted(self, header: Header, entry: bytes) -> None:
+        """Refuse an entry of a thread that no longer counts.
+
+        Args:
+            header: Its header.
+            entry: Its hash.
+
+        Raises:
+            Misplaced: A restore cut it off.
+            NotTrusted: Its key signed it after its end, or it is of an epoch still to come.
+            Missing, Edited: A list is not there, or is another.
+        """
+        if header.epoch != self.epoch:
+            self.restores.check(header, entry, self.lists)
+        self.accepted_until(header, entry)
+
+    def accepted_until(self, header: Header, entry: bytes) -> tuple[int, bytes] | None:
+        """Judge an entry of a thread by the cut of its key, if the newest roster has one.
+
+        Args:
+            header: Its header.
+            entry: Its hash.
+
+        Returns:
+            The last position of its key in this thread that counts, and the hash there; None if
+            the key has no cut.
+
+        Raises:
+            NotTrusted: The entry lies beyond the cut, or is not the listed one.
+            Missing, Edited: The list is not there, or is another.
+        """
+        digest = self.rosters[-1].cuts.get(header.by) if self.rosters else None
+        if digest is None:
+            return None
+        last = self._last(digest, header)
+        if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
+            listed = (
+                "no entry here" if last is None else f"entries up to {last[0]} as it lists them"
+            )
+            raise NotTrusted(
+                f"entry {header.seq} of thread {header.thread[:12]}: expected of revoked key "
+                f"{header.by[:12]} {listed}, found another",
+                hint="A revoked key signed this after its end. Find out who has the key; the "
+                "guide on keys and trust says how the thread is brought back.",
+            )
+        if header.epoch < self.epoch:
+            kept = self.kept(bytes.fromhex(header.thread))
+            if kept is None or kept[0] < last[0]:
+                return None  # the listed entry was lost in a restore, and will not be met
+        return last
+
+    def _last(self, digest: str, header: Header) -> tuple[int, bytes] | None:
+        """Where a cut key wrote last, or what a restore that came after its end has left of it."""
+        thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(header.by))
+        last = self.lists.get(digest).position(thread)
+        for restore in self.restores.all:
+            if any(each.seq > restore.seq and each.holder(key) for each in self.rosters):
+                continue  # the key went on in the epoch that the restore began
+            kept = self.lists.get(restore.kept).position(thread)
+            last = None if last is None or kept is None else min(last, kept)
+        return last
 
     def roster_at(self, seq: int) -> Roster | None:
         """The roster that lies at a position of the store chain, or None."""
@@ -69,20 +184,29 @@ class StoreChain:
         if body is None:
             raise Tampered(f"store chain entry {seq}: expected its body, found none")
         parsed = parse_body(header.kind, header.body, body)
-        rosters = self.rosters
+        hashes = (*self.hashes, link_hash(raw))
         if isinstance(parsed, RosterBody):
-            rosters = (*rosters, self._roster(parsed, seq))
-        return replace(self, hashes=(*self.hashes, link_hash(raw)), rosters=rosters)
+            return replace(self, hashes=hashes, rosters=self._with_roster(parsed, seq))
+        if isinstance(parsed, RootBody):
+            root = self._next_root(parsed, seq)
+            root.verify(pae(ENTRY_TYPE, raw), parse_seals(seals))
+            return replace(self, hashes=hashes, roots=(*self.roots, root))
+        if isinstance(parsed, RestoreBody):
+            restore = Restore(seq, parsed.kept, parsed.lost)
+            return replace(self, hashes=hashes, restores=self.restores.then(restore))
+        return replace(self, hashes=hashes)
 
     def _check_place(self, header: Header, seq: int) -> None:
         prev = self.hashes[-1].hex() if seq else None
         skip = self.hashes[skip_seq(seq)].hex() if seq else None
         roster = self.rosters[-1].seq if self.rosters else 0
+        epoch = self.epoch + (header.kind is Kind.RESTORE)
         for what, found, expected in (
             ("store", header.store, self.pin.store.raw.hex()),
             ("chain", (header.thread, header.ns), (STORE_CHAIN.hex(), "")),
             ("position", header.seq, seq),
-            ("epoch, generation and fence", (header.epoch, header.gen, header.fence), (0, 0, 0)),
+            ("epoch", header.epoch, epoch),
+            ("generation and fence", (header.gen, header.fence), (0, 0)),
             ("previous hash", header.prev, prev),
             ("skip hash", header.skip, skip),
             ("roster", header.roster, roster),
@@ -101,21 +225,57 @@ class StoreChain:
         message = pae(ENTRY_TYPE, raw)
         if found[0].key.raw.hex() != header.by:
             raise Forged(f"{where}: expected a signature by key {header.by[:12]}")
-        if header.kind is Kind.ROSTER:
-            self.pin.root.verify(message, found)
+        if rule.role is None:
+            if header.kind is not Kind.RESTORE or not self._has_quorum(header, found, message):
+                self.root.verify(message, found)
             return
         holder = self.roster.holder(found[0].key)
-        if holder is None or rule.role is None or not holder[0].may(rule.role, ANY_NAMESPACE):
+        if holder is None or not holder[0].may(rule.role, ANY_NAMESPACE):
             raise NotTrusted(f"{where}: expected {rule.role} of all namespaces")
         if len(found) != 1:
             raise Forged(f"{where}: expected one signature, found {len(found)}")
         holder[1].verify(found[0].signature, message)
 
-    def _roster(self, body: RosterBody, seq: int) -> Roster:
+    def _has_quorum(self, header: Header, seals: Sequence[Seal], message: bytes) -> bool:
+        """Whether as many persons signed a restore as the roster asks for; it may ask for none."""
+        persons = set()
+        for seal in seals:
+            holder = self.restorer(seal.key, header.at)
+            if holder is not None:
+                holder[1].verify(seal.signature, message)
+                persons.add(holder[0].person)
+        return 0 < self.roster.document.restore_quorum <= len(persons)
+
+    def restorer(self, key: KeyId, at: datetime) -> tuple[Identity, PublicKey] | None:
+        """Who holds a key that counts for the quorum of a restore at a time; None if it does not.
+
+        It is that of an operator of all namespaces, and has not expired.
+        """
+        holder = self.roster.holder(key)
+        expires = self.roster.expires(key.raw.hex())
+        if holder is None or (expires is not None and at >= expires):
+            return None
+        return holder if holder[0].may(Role.OPERATOR, ANY_NAMESPACE) else None
+
+    def _with_roster(self, body: RosterBody, seq: int) -> tuple[Roster, ...]:
         roster = Roster(body.roster, seq=seq)
-        if self.rosters and not roster.covers(self.rosters[-1]):
-            raise NotTrusted(f"roster {seq}: expected every earlier right, found one gone")
-        return roster
+        roster.follows(self.rosters[-1] if self.rosters else None)
+        return (*self.rosters[:-1], *(each.without_cuts() for each in self.rosters[-1:]), roster)
+
+    def _next_root(self, body: RootBody, seq: int) -> Root:
+        root = Root.parse(body.root)
+        if root.version != self.root.version + 1:
+            raise NotTrusted(
+                f"store chain entry {seq}: expected root {self.root.version + 1}, "
+                f"found root {root.version}"
+            )
+        known = self.pin.newest
+        if known is not None and known.version == root.version and known.document != body.root:
+            raise NotTrusted(
+                f"store chain entry {seq}: expected root {root.version} as the pin has it, "
+                "found another"
+            )
+        return root
 
 
 def _shown(found: object) -> str:

@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted
+from sealpoint.errors import Forged, Misplaced, Missing, NotTrusted
 from sealpoint.ledger._bodies import GenesisBody, ResumeBody, parse_body
 from sealpoint.ledger._header import Header, parse_header
 from sealpoint.ledger._kinds import KINDS, Kind
@@ -66,12 +66,15 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The session in force, or the genesis before the first one."""
+    """The session in force, the genesis before the first one, or the erasure after the last."""
 
     seq: int
     by: str
-    owner: str
+    owner: str | None
+    """None: the body that said so is gone, which only an erasure further on can make right."""
     is_session: bool
+    erased: bool = False
+    """The thread holds nothing; its next generation begins with a genesis."""
 
 
 class Tip(msgspec.Struct, frozen=True):
@@ -80,6 +83,20 @@ class Tip(msgspec.Struct, frozen=True):
     entry: Entry
     spine: Spine
     fence: Fence
+
+    def require_owner(self) -> None:
+        """Refuse a body that is missing although nothing was erased.
+
+        To be called once no erasure can follow any more, because this is the newest entry.
+
+        Raises:
+            Missing: The body that names the owner is gone.
+        """
+        if self.fence.owner is None and not self.fence.erased:
+            raise Missing(
+                f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: "
+                "expected its body, found none"
+            )
 
 
 def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: StoreChain) -> Entry:
@@ -98,12 +115,11 @@ def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: Sto
     writer = _signer(header, raw, seals, chain, where)
     # (4) the place
     place.check(header, seq)
-    if header.epoch != chain.epoch or header.gen:
-        raise Misplaced(
-            f"{where}: expected epoch {chain.epoch} and generation 0, "
-            f"found {header.epoch} and {header.gen}"
-        )
-    return Entry.verified(raw, header, writer.name)
+    entry = Entry.verified(raw, header, writer.name)
+    # (3) and (4) again, now that the position is certain: neither what a restore cut off nor what
+    # a key signed after its end
+    chain.require_counted(header, entry.hash)
+    return entry
 
 
 def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: str) -> Identity:
@@ -133,20 +149,19 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
     return identity
 
 
-def begin(entry: Entry, body: bytes, chain: StoreChain) -> Tip:
-    """The tip of a thread that has only its genesis.
+def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
+    """The tip of a thread that has only its genesis, whose body may be gone.
 
     Raises:
         Misplaced: It is not a genesis.
         NotTrusted: Its writer gave the thread to an owner that it is not part of.
     """
     header = entry.header
-    links = (header.seq, header.prev, header.skip, header.fence)
-    if header.kind is not Kind.GENESIS or links != (0, None, None, 0):
+    links = (header.seq, header.gen, header.prev, header.skip, header.fence)
+    if header.kind is not Kind.GENESIS or links != (0, 0, None, None, 0):
         raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
-    parsed: GenesisBody = parse_body(Kind.GENESIS, header.body, body)
-    _check_owner(entry, parsed.owner, chain)
-    fence = Fence(0, header.by, parsed.owner, is_session=False)
+    fence = read_fence(entry, body)
+    _check_owner(entry, fence.owner, chain)
     return Tip(entry, Spine.begin(entry.hash), fence)
 
 
@@ -169,6 +184,8 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         )
     if header.roster < before.roster:
         raise NotTrusted(f"{where}: expected roster {before.roster} or later")
+    if header.epoch < before.epoch:
+        raise Misplaced(f"{where}: expected epoch {before.epoch} or later, found {header.epoch}")
     fence = _fence(tip, entry, body, chain, where)
     return Tip(entry, tip.spine.grown(header.seq, entry.hash), fence)
 
@@ -177,27 +194,41 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
     """The fence from this entry on; the entry must be allowed under the one in force."""
     header = entry.header
     rule = KINDS[header.kind]
-    if header.kind is Kind.GENESIS:
-        raise Misplaced(f"{where}: expected anything but a second genesis")
+    _check_generation(tip, header, where)
     if header.fence != (header.seq if rule.sets_fence else tip.fence.seq):
         raise NotTrusted(f"{where}: expected fence {tip.fence.seq}, found {header.fence}")
+    if header.kind is Kind.GENESIS:
+        fence = read_fence(entry, body)
+        _check_owner(entry, fence.owner, chain)
+        return fence
     if rule.by_owner:
         _check_owner(entry, tip.fence.owner, chain)
     if rule.in_session and not (tip.fence.is_session and tip.fence.by == header.by):
         raise NotTrusted(f"{where}: expected the key that opened session {tip.fence.seq}")
     if not rule.sets_fence:
         return tip.fence
-    if body is None:
-        raise Edited(f"{where}: expected its body, found none")
-    parsed: ResumeBody = parse_body(Kind.RESUME, header.body, body)
-    if parsed.owner != tip.fence.owner:
-        raise NotTrusted(f"{where}: expected owner {tip.fence.owner!r}, found {parsed.owner!r}")
-    return Fence(header.seq, header.by, parsed.owner, is_session=True)
+    # Where the owner is unknown it stays so up to the erasure: a later body that names one could
+    # be that of somebody who made the earlier one go missing.
+    fence = read_fence(entry, None if tip.fence.owner is None else body)
+    if fence.owner not in (None, tip.fence.owner):
+        raise NotTrusted(f"{where}: expected owner {tip.fence.owner!r}, found {fence.owner!r}")
+    return fence
 
 
-def _check_owner(entry: Entry, owner: str, chain: StoreChain) -> None:
+def _check_generation(tip: Tip, header: Header, where: str) -> None:
+    """After an erasure a genesis begins the next generation; at no other time is there one."""
+    begins = header.kind is Kind.GENESIS
+    if begins != tip.fence.erased:
+        raise Misplaced(f"{where}: expected a genesis after an erasure and nowhere else")
+    gen = tip.entry.header.gen + begins
+    if header.gen != gen:
+        raise Misplaced(f"{where}: expected generation {gen}, found {header.gen}")
+
+
+def _check_owner(entry: Entry, owner: str | None, chain: StoreChain) -> None:
+    """Refuse a writer that is no owner; nobody can say once an erasure took the owner's name."""
     roster = chain.roster_at(entry.header.roster)
-    if roster is None or not roster.owns(entry.writer, owner):
+    if roster is None or (owner is not None and not roster.owns(entry.writer, owner)):
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected owner {owner!r}, "
             f"found {entry.writer!r}"
@@ -205,11 +236,14 @@ def _check_owner(entry: Entry, owner: str, chain: StoreChain) -> None:
 
 
 def read_fence(entry: Entry, body: bytes | None) -> Fence:
-    """The fence that an already verified genesis or resume set."""
+    """The fence that an already verified genesis, resume or erasure set."""
     header = entry.header
-    if body is None:
-        raise Edited(f"entry {entry.seq}: expected its body, found none")
     if not KINDS[header.kind].sets_fence or header.fence != header.seq:
         raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind}")
-    parsed: GenesisBody | ResumeBody = parse_body(header.kind, header.body, body)
-    return Fence(header.seq, header.by, parsed.owner, is_session=header.kind is Kind.RESUME)
+    if header.kind is Kind.ERASE:
+        return Fence(header.seq, header.by, None, is_session=False, erased=True)
+    owner = None
+    if body is not None:
+        parsed: GenesisBody | ResumeBody = parse_body(header.kind, header.body, body)
+        owner = parsed.owner
+    return Fence(header.seq, header.by, owner, is_session=header.kind is Kind.RESUME)

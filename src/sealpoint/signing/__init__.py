@@ -4,11 +4,19 @@
 Everything here is pure: files are read and written by `sealpoint.config`.
 """
 
-from sealpoint.signing._keyfile import decode_key_file, encode_key_file
+from sealpoint.signing._keyfile import (
+    KeyFacts,
+    decode_key_file,
+    describe_key_file,
+    encode_key_file,
+    encode_locked_key_file,
+)
 from sealpoint.signing._keys import PublicKey, Signer
 from sealpoint.signing._pae import ENTRY_TYPE, pae
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
+    STOPPED,
+    Cut,
     Identity,
     Pool,
     Role,
@@ -16,25 +24,34 @@ from sealpoint.signing._roster import (
     RosterDocument,
     RosterKey,
 )
+from sealpoint.signing._sealed_secret import Passphrase, Unlock
 from sealpoint.signing._seals import Seal, encode_seals, parse_seals
-from sealpoint.signing._trust import Root, TrustPin
+from sealpoint.signing._trust import Root, RootDocument, TrustPin
 
 __all__ = [
     "ANY_NAMESPACE",
     "ENTRY_TYPE",
+    "STOPPED",
+    "Cut",
     "Identity",
+    "KeyFacts",
+    "Passphrase",
     "Pool",
     "PublicKey",
     "Role",
     "Root",
+    "RootDocument",
     "Roster",
     "RosterDocument",
     "RosterKey",
     "Seal",
     "Signer",
     "TrustPin",
+    "Unlock",
     "decode_key_file",
+    "describe_key_file",
     "encode_key_file",
+    "encode_locked_key_file",
     "encode_seals",
     "pae",
     "parse_seals",

@@ -1,70 +1,220 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bytes of a key file: JSON with the name, the public and the secret half.
 
-Whether the file itself may be believed (its owner, its mode) is checked where it is opened, in
-`sealpoint.config`. The public half is derived again and compared, so that a damaged file is
-refused before it signs anything.
+The secret half lies there as it is, or encrypted under a passphrase and bound to all the rest of
+the file. Whether the file itself may be believed (its owner, its mode) is checked where it is
+opened, in `sealpoint.config`. The public half is derived again and compared, so that a damaged
+file is refused before it signs anything.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import msgspec
 
-from sealpoint.errors import KeyFileUnsafe
-from sealpoint.signing._keys import Signer
+from sealpoint.errors import KeyFileUnsafe, KeyLocked, NotTrusted
+from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._sealed_secret import (
+    ENCRYPTION,
+    NONCE_BYTES,
+    SALT_BYTES,
+    SCRYPT_N,
+    TAG_BYTES,
+    Passphrase,
+    Unlock,
+    seal_secret,
+    unseal_secret,
+)
 
-__all__ = ["decode_key_file", "encode_key_file"]
+__all__ = [
+    "KeyFacts",
+    "decode_key_file",
+    "describe_key_file",
+    "encode_key_file",
+    "encode_locked_key_file",
+]
 
 _VERSION = 1
 _SCHEME = "ed25519"
 _PLAIN = "none"
+_ENCRYPTIONS = (_PLAIN, ENCRYPTION)
+_SECRET_BYTES = 32
+# Of salt, nonce and secret.
+_SIZES = {
+    _PLAIN: (0, 0, _SECRET_BYTES),
+    ENCRYPTION: (SALT_BYTES, NONCE_BYTES, _SECRET_BYTES + TAG_BYTES),
+}
+_ABSENT = ""
 _BYTES_MAX = 16 * 1024
 
 
-class _KeyDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _KeyDocument(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
+):
     v: int
     name: str
     scheme: str
     public: str
     enc: str
+    # Those of an encrypted key; a plain file is without them.
+    salt: str = _ABSENT
+    nonce: str = _ABSENT
     secret: str
+
+    def __repr__(self) -> str:
+        return "_KeyDocument(...)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Parsed:
+    document: _KeyDocument
+    secret: bytes
+    salt: bytes
+    nonce: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyFacts:
+    """What a key file says about itself to whoever does not open it."""
+
+    public: PublicKey
+    """Of an encrypted key, it is proven only by opening it."""
+    encrypted: bool
 
 
 _DECODER = msgspec.json.Decoder(_KeyDocument)
 
 
 def encode_key_file(signer: Signer) -> bytes:
-    """The content of the key file of `signer`."""
-    document = _KeyDocument(
-        _VERSION, signer.name, _SCHEME, str(signer.public), _PLAIN, signer.secret_bytes().hex()
+    """The content of the key file of `signer`, as it is: whoever reads it has the key."""
+    return _format(_document(signer, enc=_PLAIN, secret=signer.secret_bytes().hex()))
+
+
+def encode_locked_key_file(
+    signer: Signer,
+    passphrase: Passphrase,
+    random_bytes: Callable[[int], bytes],
+    *,
+    scrypt_n: int = SCRYPT_N,
+) -> bytes:
+    """The content of the key file of `signer`, encrypted.
+
+    Args:
+        signer: The key.
+        passphrase: What opens it again.
+        random_bytes: A source of randomness such as `os.urandom`.
+        scrypt_n: The cost, for tests alone.
+
+    Raises:
+        KeyFileUnsafe: The source gave too few bytes.
+    """
+    salt, nonce = random_bytes(SALT_BYTES), random_bytes(NONCE_BYTES)
+    if (len(salt), len(nonce)) != (SALT_BYTES, NONCE_BYTES):
+        raise KeyFileUnsafe(
+            f"key {signer.name!r}: expected {SALT_BYTES} and {NONCE_BYTES} random bytes, "
+            "found others"
+        )
+    document = _document(signer, enc=ENCRYPTION, salt=salt.hex(), nonce=nonce.hex(), secret=_ABSENT)
+    sealed = seal_secret(
+        signer.secret_bytes(),
+        passphrase,
+        salt=salt,
+        nonce=nonce,
+        associated=_beside(document),
+        scrypt_n=scrypt_n,
     )
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    return _format(msgspec.structs.replace(document, secret=sealed.hex()))
 
 
-def decode_key_file(data: bytes, *, name: str) -> Signer:
+def decode_key_file(
+    data: bytes, *, name: str, unlock: Unlock | None = None, scrypt_n: int = SCRYPT_N
+) -> Signer:
     """Read a key file.
+
+    Args:
+        data: Its bytes.
+        name: Whose key it has to be.
+        unlock: Asked for the passphrase if the key is encrypted, and only then.
+        scrypt_n: The cost, for tests alone.
 
     Raises:
         KeyFileUnsafe: It is no key file, belongs to another name, or its halves do not match.
+        KeyLocked: It is encrypted, and there is no passphrase, or another, or it was changed.
     """
-    parsed = _parse(data)
-    if parsed is None:
-        raise KeyFileUnsafe(f"key {name!r}: expected a key file, found other bytes")
-    document, secret = parsed
-    # No text of the file is quoted: in a damaged one, any of it may be the secret.
-    if (document.v, document.scheme, document.enc) != (_VERSION, _SCHEME, _PLAIN):
-        raise KeyFileUnsafe(
-            f"key {name!r}: expected version {_VERSION}, scheme {_SCHEME}, encryption {_PLAIN}, "
-            f"found others (version {document.v})"
-        )
-    if document.name != name:
-        raise KeyFileUnsafe(f"key {name!r}: expected the key of that name, found another's")
+    # (1) The shape, all of it, before a passphrase is asked for or any work is done.
+    parsed = _checked(data, name)
+    # (2) The secret. The passphrase proves everything else in the file as well.
+    secret = parsed.secret
+    if parsed.document.enc == ENCRYPTION:
+        secret = _unsealed(parsed, name, unlock, scrypt_n)
+    # (3) The public half is the one of this secret.
     signer = Signer(name, secret)
-    if encode_key_file(signer) != data:
+    if str(signer.public) != parsed.document.public:
         raise KeyFileUnsafe(f"key {name!r}: expected its public half, found another key's")
     return signer
 
 
-def _parse(data: bytes) -> tuple[_KeyDocument, bytes] | None:
-    """The document and its secret, or None.
+def describe_key_file(data: bytes, *, name: str) -> KeyFacts:
+    """Read what a key file says without its passphrase.
+
+    Raises:
+        KeyFileUnsafe: It is no key file, belongs to another name, or its halves do not match.
+    """
+    document = _checked(data, name).document
+    if document.enc == _PLAIN:
+        return KeyFacts(public=decode_key_file(data, name=name).public, encrypted=False)
+    return KeyFacts(public=_public(document.public, name), encrypted=True)
+
+
+def _document(
+    signer: Signer, *, enc: str, secret: str, salt: str = _ABSENT, nonce: str = _ABSENT
+) -> _KeyDocument:
+    return _KeyDocument(
+        v=_VERSION,
+        name=signer.name,
+        scheme=_SCHEME,
+        public=str(signer.public),
+        enc=enc,
+        salt=salt,
+        nonce=nonce,
+        secret=secret,
+    )
+
+
+def _format(document: _KeyDocument) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _beside(document: _KeyDocument) -> bytes:
+    """What the encryption binds besides the secret: the whole file without it."""
+    return _format(msgspec.structs.replace(document, secret=_ABSENT))
+
+
+def _checked(data: bytes, name: str) -> _Parsed:
+    """The file, if it is a key file of this name as this version writes it."""
+    parsed = _parse(data)
+    if parsed is None:
+        raise KeyFileUnsafe(f"key {name!r}: expected a key file, found other bytes")
+    document = parsed.document
+    # No text of the file is quoted: in a damaged one, any of it may be the secret.
+    if (document.v, document.scheme) != (_VERSION, _SCHEME) or document.enc not in _ENCRYPTIONS:
+        raise KeyFileUnsafe(
+            f"key {name!r}: expected version {_VERSION}, scheme {_SCHEME}, encryption "
+            f"{' or '.join(_ENCRYPTIONS)}, found others (version {document.v})"
+        )
+    if document.name != name:
+        raise KeyFileUnsafe(f"key {name!r}: expected the key of that name, found another's")
+    sizes = (len(parsed.salt), len(parsed.nonce), len(parsed.secret))
+    if sizes != _SIZES[document.enc]:
+        raise KeyFileUnsafe(
+            f"key {name!r}: expected {_SECRET_BYTES} secret bytes, and salt and nonce if they are "
+            "encrypted, found others"
+        )
+    return parsed
+
+
+def _parse(data: bytes) -> _Parsed | None:
+    """The document and its bytes, or None unless it is written as we write.
 
     The cause of a failure may quote the file, and `raise ... from None` would hide it without
     letting it go: so no error is raised while it is being handled.
@@ -73,6 +223,36 @@ def _parse(data: bytes) -> tuple[_KeyDocument, bytes] | None:
         return None
     try:
         document = _DECODER.decode(data)
-        return document, bytes.fromhex(document.secret)
+        texts = (document.secret, document.salt, document.nonce)
+        parsed = _Parsed(document, *map(bytes.fromhex, texts))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
+    if (parsed.secret.hex(), parsed.salt.hex(), parsed.nonce.hex()) != texts:
+        return None
+    return parsed if _format(document) == data else None
+
+
+def _unsealed(parsed: _Parsed, name: str, unlock: Unlock | None, scrypt_n: int) -> bytes:
+    if unlock is None:
+        raise KeyLocked(f"key {name!r}: expected its passphrase, found none")
+    secret = unseal_secret(
+        parsed.secret,
+        unlock(name),
+        salt=parsed.salt,
+        nonce=parsed.nonce,
+        associated=_beside(parsed.document),
+        scrypt_n=scrypt_n,
+    )
+    if secret is None:
+        raise KeyLocked(
+            f"key {name!r}: expected its passphrase and its file as it was written, found another "
+            "passphrase or a changed file"
+        )
+    return secret
+
+
+def _public(text: str, name: str) -> PublicKey:
+    try:
+        return PublicKey.parse(text)
+    except NotTrusted as exc:  # which quotes nothing
+        raise KeyFileUnsafe(f"key {name!r}: expected a public half, found none") from exc

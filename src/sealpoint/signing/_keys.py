@@ -8,7 +8,7 @@ identity, so that a second valid signature would change nothing. ADR 0007 says w
 """
 
 from collections.abc import Callable
-from typing import NoReturn, Self
+from typing import Self
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
@@ -86,7 +86,8 @@ class Signer:
         if len(secret) != _KEY_BYTES:
             raise KeyFileUnsafe(f"key {name!r}: expected {_KEY_BYTES} secret bytes, found others")
         self.name = name
-        self._secret = secret
+        # A view can be neither pickled nor printed by accident, which bytes can.
+        self._secret = memoryview(secret)
         public, self._key = crypto_sign_seed_keypair(secret)
         self.public = PublicKey(public)
         self.key = self.public.id.raw.hex()
@@ -104,11 +105,7 @@ class Signer:
 
     def secret_bytes(self) -> bytes:
         """The secret, for the key file alone."""
-        return self._secret
-
-    def __reduce__(self) -> NoReturn:
-        # What the protocol expects of an object that is not to be pickled or copied.
-        raise TypeError("a signer holds a secret: it is neither pickled nor copied")
+        return bytes(self._secret)
 
     def __repr__(self) -> str:
         return f"Signer({self.name!r}, key {self.public.id.short()})"

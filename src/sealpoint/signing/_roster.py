@@ -3,10 +3,12 @@
 
 A roster is a whole document, never a difference, and is believed only as the body of a store
 chain entry that the root signed. Empty means no: an identity without roles or namespaces may do
-nothing. A key belongs to one identity, so that nobody counts twice.
+nothing. A key belongs to one identity, so that nobody counts twice. A key that has a cut has come
+to its end: it is held by nobody, and the cut is never taken back.
 """
 
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 from enum import StrEnum, unique
 
 import msgspec
@@ -15,10 +17,24 @@ from sealpoint.errors import NotTrusted
 from sealpoint.ids import KeyId
 from sealpoint.signing._keys import PublicKey
 
-__all__ = ["ANY_NAMESPACE", "Identity", "Pool", "Role", "Roster", "RosterDocument", "RosterKey"]
+__all__ = [
+    "ANY_NAMESPACE",
+    "STOPPED",
+    "Cut",
+    "Identity",
+    "Pool",
+    "Role",
+    "Roster",
+    "RosterDocument",
+    "RosterKey",
+]
 
 ANY_NAMESPACE = "*"
+STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
+"""The expiry of a key that is being ended, until its cut is there: past by every clock."""
+
 _SCHEME = "ed25519"
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @unique
@@ -38,6 +54,7 @@ class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scheme: str
     public: str
     expires: datetime | None = None
+    """From this instant on it writes nothing; in UTC. The newest roster decides."""
 
 
 class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +87,9 @@ class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The end of a key: a blob of the store chain lists its last accepted positions."""
 
     key: str
+    """The digits of its id, as entries name it."""
     positions: str
+    """The digest of that blob."""
 
 
 class RosterDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,25 +109,29 @@ class Roster:
         NotTrusted: The document contradicts itself, or asks for what this version does not know.
     """
 
-    __slots__ = ("_by_key", "_by_name", "_members", "document", "seq")
+    __slots__ = ("_by_name", "_expires", "cuts", "document", "keys", "members", "seq")
 
     def __init__(self, document: RosterDocument, *, seq: int) -> None:
         self.document = document
         self.seq = seq
-        self._by_key: dict[KeyId, tuple[Identity, PublicKey]] = {}
+        self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
+        """Every key that somebody holds, with its holder."""
         self._by_name: dict[str, Identity] = {}
-        self._members = {pool.name: frozenset(pool.members) for pool in document.pools}
+        self._expires: dict[str, datetime] = {}
+        self.cuts = {cut.key: cut.positions for cut in document.cuts}
+        """Every key that has come to its end, with the digest of its list of positions."""
+        self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
+        """The members of every pool."""
         for identity in document.identities:
             self._add(identity)
-        if len(self._members) != len(document.pools) or self._members.keys() & self._by_name.keys():
+        if len(self.members) != len(document.pools) or self.members.keys() & self._by_name.keys():
             raise NotTrusted(f"roster {seq}: expected a name of its own for each pool")
-        if not all(members <= self._by_name.keys() for members in self._members.values()):
+        if not all(members <= self._by_name.keys() for members in self.members.values()):
             raise NotTrusted(f"roster {seq}: expected members of pools to be identities")
-        if document.cuts or any(key.expires for each in document.identities for key in each.keys):
-            # Ignoring the end of a key would let it go on: what is not yet enforced is refused.
-            raise NotTrusted(
-                f"roster {seq}: expected no cuts and no expiry, which this version does not know"
-            )
+        if len(self.cuts) != len(document.cuts) or not all(
+            _DIGEST.fullmatch(text) for cut in document.cuts for text in (cut.key, cut.positions)
+        ):
+            raise NotTrusted(f"roster {seq}: expected cuts with a key and a digest, each key once")
 
     def _add(self, identity: Identity) -> None:
         if identity.name in self._by_name:
@@ -123,32 +146,91 @@ class Roster:
                     f"roster {self.seq}: expected scheme {_SCHEME}, found {key.scheme!r}"
                 )
             public = PublicKey.parse(key.public)
-            if public.id in self._by_key:
+            if public.id in self.keys:
                 raise NotTrusted(
                     f"roster {self.seq}: expected key {public.id.short()} with one identity"
                 )
-            self._by_key[public.id] = (identity, public)
+            if public.id.raw.hex() in self.cuts:
+                raise NotTrusted(
+                    f"roster {self.seq}: expected key {public.id.short()}, which has a cut, with "
+                    f"nobody, found it with {identity.name!r}"
+                )
+            if key.expires is not None:
+                if key.expires.tzinfo is not UTC:
+                    # One instant has one spelling, and none is without its zone.
+                    raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
+                self._expires[public.id.raw.hex()] = key.expires
+            self.keys[public.id] = (identity, public)
 
     @property
     def identities(self) -> tuple[Identity, ...]:
         """Every identity, in the order of the document."""
         return self.document.identities
 
-    def covers(self, earlier: "Roster") -> bool:
-        """Whether every key may still do all that it might under an earlier roster."""
-        for before in earlier.identities:
-            now = self._by_name.get(before.name)
-            if now is None or not (
-                set(before.roles) <= set(now.roles)
-                and before.break_glass <= now.break_glass
-                and {key.public for key in before.keys} <= {key.public for key in now.keys}
-                and all(map(now.covers, before.namespaces))
-            ):
-                return False
-        return all(
-            self._members.get(pool.name, frozenset()) >= set(pool.members)
-            for pool in earlier.document.pools
+    def follows(self, earlier: "Roster | None") -> None:
+        """Check that this roster may come after an earlier one, or be the first.
+
+        An entry is judged by the roster that it names, so a key that lost a right could go on
+        under the earlier one: whatever shrinks needs a cut for every key that it concerns.
+
+        Raises:
+            NotTrusted: A right is gone without a cut, a cut is gone or changed, or there is one
+                for a key that nobody held.
+        """
+        before = {} if earlier is None else earlier.cuts
+        if not before.items() <= self.cuts.items():
+            raise NotTrusted(f"roster {self.seq}: expected every earlier cut, found one gone")
+        held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
+        if not self.cuts.keys() - before.keys() <= held:
+            raise NotTrusted(
+                f"roster {self.seq}: expected cuts for keys of the roster before, found another"
+            )
+        for key in () if earlier is None else sorted(self.lessened(earlier)):
+            if key.raw.hex() not in self.cuts:
+                raise NotTrusted(
+                    f"roster {self.seq}: expected every earlier right of key {key.short()} or a "
+                    "cut for it, found neither"
+                )
+
+    def lessened(self, earlier: "Roster") -> set[KeyId]:
+        """The keys that may no longer do all that they might under an earlier roster."""
+        nobody: frozenset[str] = frozenset()
+        left = {
+            member
+            for name, members in earlier.members.items()
+            for member in members - self.members.get(name, nobody)
+        }
+        return {
+            key
+            for key, (before, _) in earlier.keys.items()
+            if before.name in left or not self._keeps(key, before)
+        }
+
+    def _keeps(self, key: KeyId, before: Identity) -> bool:
+        """Whether a key is still with the same identity, and that one has all its rights."""
+        now, _ = self.keys.get(key, (None, None))
+        return (
+            now is not None
+            and now.name == before.name
+            and set(before.roles) <= set(now.roles)
+            and before.break_glass <= now.break_glass
+            and all(map(now.covers, before.namespaces))
         )
+
+    def without_cuts(self) -> "Roster":
+        """The same roster for judging rights alone: the newest one decides about cuts."""
+        if not self.cuts:
+            return self
+        return Roster(msgspec.structs.replace(self.document, cuts=()), seq=self.seq)
+
+    def expires(self, key: str) -> datetime | None:
+        """When a key expires, by the digits of its id; None if it does not, or is not held."""
+        return self._expires.get(key)
+
+    def pool_of(self, identity: str) -> str | None:
+        """The pool that an identity is a member of, if it is one of exactly one."""
+        pools = [name for name, members in self.members.items() if identity in members]
+        return pools[0] if len(pools) == 1 else None
 
     def identity(self, name: str) -> Identity | None:
         """The identity of a name, or None."""
@@ -156,8 +238,8 @@ class Roster:
 
     def holder(self, key: KeyId) -> tuple[Identity, PublicKey] | None:
         """Who holds a key, and the key itself; None if nobody does."""
-        return self._by_key.get(key)
+        return self.keys.get(key)
 
     def owns(self, identity: str, owner: str) -> bool:
         """Whether an identity is an owner, or a member of the pool that is."""
-        return identity == owner or identity in self._members.get(owner, ())
+        return identity == owner or identity in self.members.get(owner, ())

@@ -2,8 +2,8 @@
 """The root and the pin: what a reader must know before it opens a store.
 
 The root is a list of keys and how many of them must sign a roster. The pin names one store, its
-root and the least roster that may be believed. It comes from configuration or from the caller and
-is never learned from the store.
+first root, the newest root that is known, and the least roster that may be believed. It comes from
+configuration or from the caller and is never learned from the store.
 """
 
 from collections.abc import Iterable
@@ -16,24 +16,27 @@ from sealpoint.ids import Digest, StoreId
 from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._seals import Seal
 
-__all__ = ["Root", "TrustPin"]
+__all__ = ["Root", "RootDocument", "TrustPin"]
 
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024
 _ROOT_KEYS_MAX = 16
 
 
-class _RootDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RootDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A root as it is written down: in a pin, and in the entry that makes it the next one."""
+
     version: int
     threshold: int
     keys: tuple[str, ...]
 
 
-class _PinDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _PinDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     v: int
     store: str
-    root: _RootDocument
+    root: RootDocument
     roster: int
+    newest: RootDocument | None = None
 
 
 _DECODER = msgspec.json.Decoder(_PinDocument)
@@ -68,6 +71,21 @@ class Root:
         if len(self._by_id) != len(self.keys):
             raise NotTrusted("root: expected different keys, found one of them twice")
 
+    @classmethod
+    def parse(cls, document: RootDocument) -> Self:
+        """Read what is written down.
+
+        Raises:
+            NotTrusted: It cannot be a root.
+        """
+        keys = [PublicKey.parse(key) for key in document.keys]
+        return cls(version=document.version, threshold=document.threshold, keys=keys)
+
+    @property
+    def document(self) -> RootDocument:
+        """The root as it is written down; two roots are the same if these are equal."""
+        return RootDocument(self.version, self.threshold, tuple(str(key) for key in self.keys))
+
     def verify(self, message: bytes, seals: Iterable[Seal]) -> None:
         """Check that enough different root keys signed.
 
@@ -83,22 +101,41 @@ class Root:
                 valid.add(key.id)
         if len(valid) < self.threshold:
             raise NotTrusted(
-                f"root signatures: expected {self.threshold} of the pinned keys, found {len(valid)}"
+                f"root signatures: expected {self.threshold} of the keys of root {self.version}, "
+                f"found {len(valid)}"
             )
 
 
 class TrustPin:
-    """The store, its root, and the least roster sequence that may be believed."""
+    """The store, its root, and the least roster sequence that may be believed.
 
-    __slots__ = ("root", "roster_seq_min", "store")
+    Args:
+        store: The store.
+        root: The first root, from which its store chain is verified.
+        roster_seq_min: The least position that the newest roster may have.
+        newest: A later root that the store chain must have come to; None if none is known.
 
-    def __init__(self, *, store: StoreId, root: Root, roster_seq_min: int = 0) -> None:
+    Raises:
+        NotTrusted: These cannot be a pin.
+    """
+
+    __slots__ = ("newest", "root", "roster_seq_min", "store")
+
+    def __init__(
+        self, *, store: StoreId, root: Root, roster_seq_min: int = 0, newest: Root | None = None
+    ) -> None:
         self.store = store
         self.root = root
         self.roster_seq_min = roster_seq_min
+        self.newest = newest
         if roster_seq_min < 0:
             raise NotTrusted(
                 f"pin: expected a roster sequence of 0 or more, found {roster_seq_min}"
+            )
+        if newest is not None and newest.version <= root.version:
+            raise NotTrusted(
+                f"pin: expected a newest root after version {root.version}, found version "
+                f"{newest.version}"
             )
 
     def encode(self) -> bytes:
@@ -106,10 +143,9 @@ class TrustPin:
         document = _PinDocument(
             _PIN_VERSION,
             str(self.store),
-            _RootDocument(
-                self.root.version, self.root.threshold, tuple(str(key) for key in self.root.keys)
-            ),
+            self.root.document,
             self.roster_seq_min,
+            None if self.newest is None else self.newest.document,
         )
         return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
@@ -129,22 +165,32 @@ class TrustPin:
             raise NotTrusted("pin: expected a trust pin as JSON, found something else") from exc
         if document.v != _PIN_VERSION:
             raise NotTrusted(f"pin: expected version {_PIN_VERSION}, found {document.v}")
-        root = Root(
-            version=document.root.version,
-            threshold=document.root.threshold,
-            keys=[PublicKey.parse(key) for key in document.root.keys],
+        newest = None if document.newest is None else Root.parse(document.newest)
+        pin = cls(
+            store=store,
+            root=Root.parse(document.root),
+            roster_seq_min=document.roster,
+            newest=newest,
         )
-        pin = cls(store=store, root=root, roster_seq_min=document.roster)
         if pin.encode() != data:
             raise NotTrusted("pin: expected the one spelling of it, found another")
         return pin
 
     def fingerprint(self) -> Digest:
-        """A digest of store and root for two people to compare; rosters do not change it."""
+        """A digest of store and first root for two people to compare; nothing later changes it."""
         keys = ",".join(str(key) for key in self.root.keys)
         text = f"{self.store} {self.root.version} {self.root.threshold} {keys}"
         return Digest.of(text.encode())
 
     def with_roster(self, seq: int) -> "TrustPin":
         """The same pin that believes no roster below `seq`."""
-        return TrustPin(store=self.store, root=self.root, roster_seq_min=seq)
+        return TrustPin(store=self.store, root=self.root, roster_seq_min=seq, newest=self.newest)
+
+    def with_root(self, newest: Root) -> "TrustPin":
+        """The same pin that believes no store chain which has not come to this root."""
+        return TrustPin(
+            store=self.store,
+            root=self.root,
+            roster_seq_min=self.roster_seq_min,
+            newest=None if newest.document == self.root.document else newest,
+        )

@@ -1,32 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
 """Save and load agent state: threads of checkpoints on a storage, an anchor and a roster."""
 
+from sealpoint.store._accept import AcceptedRestore, accept_restore
 from sealpoint.store._adopt import adopt_store_chain, adopt_thread, unanchored_threads
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
 from sealpoint.store._core import Core, Parts
+from sealpoint.store._end import Ended, end_keys
+from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import check_name, store_slot
-from sealpoint.store._refs import CheckpointRef, Event, Loaded, ThreadNames
-from sealpoint.store._roster import append_roster
+from sealpoint.store._refs import (
+    CheckpointRef,
+    Collected,
+    Erasure,
+    Event,
+    Loaded,
+    Pruning,
+    ThreadNames,
+)
+from sealpoint.store._restore import (
+    RestorePlan,
+    ThreadOutcome,
+    ThreadRestore,
+    plan_restore,
+)
+from sealpoint.store._roster import append_root, append_roster, require_roots
+from sealpoint.store._roster_copy import export_roster, import_roster
+from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread import Thread
 
 __all__ = [
+    "EXPIRY_WARNING",
+    "AcceptedRestore",
     "BlobReader",
     "Chain",
     "CheckpointRef",
     "CheckpointStore",
+    "Collected",
     "Core",
+    "Doubt",
+    "Ended",
+    "Erasure",
     "Event",
     "Loaded",
     "Parts",
+    "Pruning",
+    "RestorePlan",
+    "Survey",
     "Thread",
     "ThreadNames",
+    "ThreadOutcome",
+    "ThreadRestore",
+    "accept_restore",
     "adopt_store_chain",
     "adopt_thread",
+    "append_root",
     "append_roster",
+    "check_expiry",
     "check_name",
+    "claimed_name",
+    "end_keys",
+    "export_roster",
     "fresh_digests",
+    "import_roster",
+    "plan_restore",
+    "require_roots",
     "store_slot",
+    "take_survey",
     "unanchored_threads",
 ]

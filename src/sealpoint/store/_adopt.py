@@ -20,10 +20,11 @@ from sealpoint.ledger import (
     verify_entry,
 )
 from sealpoint.store._append import Draft, append, check_rights
-from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
+from sealpoint.store._genesis import newest_genesis
 from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
+from sealpoint.store._whole import WholeChain
 
 __all__ = ["adopt_store_chain", "adopt_thread", "unanchored_threads"]
 
@@ -73,12 +74,16 @@ def _genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     """The name in a thread's genesis if that is genuine and of this namespace, else None."""
     place = Place(core.store_hex, core.namespace, thread.hex())
     try:
-        record = core.storage.read(thread, 0)
-        if record is None or record.body is None:
+        found = newest_genesis(core, thread)
+        if found is None or found[1].body is None:
             return None
-        entry = verify_entry(record.header, record.seals, place=place, seq=0, chain=trust)
-        begin(entry, record.body, trust)
-        body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body)
+        seq, record = found
+        entry = verify_entry(record.header, record.seals, place=place, seq=seq, chain=trust)
+        if seq == 0:
+            begin(entry, record.body, trust)
+        elif entry.header.kind is not Kind.GENESIS:
+            return None
+        body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, found[1].body)
     except (Tampered, NotTrusted):
         return None
     return body.name
@@ -96,13 +101,14 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     """
     text = _reason(reason)
     trust = core.trust()
-    chain = Chain(core, name, lambda _entry, _record: None)
+    chain = WholeChain(core, name, lambda _entry, _record: None)
     if core.anchor.get(chain.slot) is not None:
         raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
     chain.bind(thread)
     check_rights(chain, trust, Kind.ADOPT, None)
     chain.verify_all()
-    if chain.genesis().name != name:
+    genesis = chain.genesis()
+    if genesis is None or genesis.name != name:
         raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
     head = chain.verified_head()
     body = AdoptBody(salt=core.salt(), reason=text)

@@ -7,16 +7,18 @@ is unknown is resolved by reading its position before anything else is signed fo
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
+    Misplaced,
     NotOwner,
     NotTrusted,
     SealpointError,
     StorageUnavailable,
+    Superseded,
     UsageError,
 )
 from sealpoint.ledger import (
@@ -36,6 +38,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
+from sealpoint.store._expiry import require_unexpired
 
 __all__ = ["Draft", "append", "check_rights", "reserve"]
 
@@ -54,10 +57,10 @@ def reserve(chain: Chain, thread: bytes) -> bool:
     Returns:
         False if the name has another id by now; the chain is bound to that one.
     """
-    position = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
+    position = Position(thread, chain.core.trust().epoch, 0, RESERVED_SEQ, bytes(32))
     found = chain.core.anchor.create(chain.slot, position)
     chain.anchored = found
-    if found == position:
+    if found.reserved and found.thread == thread:
         return True
     chain.bind(found.thread)
     return False
@@ -74,11 +77,20 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
     signer = chain.core.signer()
     roster = trust.roster
     holder = chain.core.holder(trust)
+    if signer.key in roster.cuts:
+        raise NotTrusted(
+            f"identity {signer.name!r}: expected a key in force, found {signer.key[:12]}, which "
+            f"was revoked by roster {roster.seq} or before",
+            hint="Nothing was saved. If the key was replaced, open the store again with the new "
+            "one; sealpoint keys list shows which key is in force.",
+        )
     if holder is None:
         raise NotTrusted(
             f"identity {signer.name!r}: expected its key in the roster, found it missing",
             hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
         )
+    newest = None if chain.head is None else chain.head.header.at
+    require_unexpired(chain.core, trust, signer.key, newest, f"identity {signer.name!r}")
     rule = KINDS[kind]
     if rule.role is None or not holder[0].may(rule.role, chain.core.namespace):
         raise NotTrusted(
@@ -98,6 +110,7 @@ def append(
     drafts: Sequence[Draft],
     *,
     blobs: Mapping[bytes, bytes],
+    needs: Collection[bytes] = (),
     label: bytes | None = None,
     follow: bool = True,
 ) -> Entry:
@@ -108,11 +121,15 @@ def append(
 
     Raises:
         HeadMoved: Somebody else has written there.
+        Missing: A blob that was put ahead is gone again.
         StorageUnavailable: Nothing was written.
         AnchorUnavailable: The entries stand, the anchor is behind.
     """
     trust = chain.core.trust()
     tip = None if chain.head is None else chain.tip()
+    if tip is not None:
+        # Nothing is built on what a restore cut off, or a key signed after its end.
+        trust.require_counted(tip.entry.header, tip.entry.hash)
     first = 0 if tip is None else tip.entry.seq + 1
     records: list[Record] = []
     for draft in drafts:
@@ -121,13 +138,42 @@ def append(
     if tip is None:
         raise UsageError("append: expected at least one entry, found none")
     try:
-        chain.core.storage.append(chain.thread, first, records, blobs=blobs, label=label)
+        chain.core.storage.append(
+            chain.thread, first, records, blobs=blobs, needs=needs, label=label
+        )
     except StorageUnavailable as exc:
         _resolve(chain, first, records, exc)
     chain.set_tip(tip, records[-1])
     if follow:
         chain.advance_anchor()
+        _require_standing(chain, trust, tip.entry)
     return tip.entry
+
+
+def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
+    """Look once more at the store chain: something may have ended while the entry was written.
+
+    Whoever ends a key stops it first and then takes the positions that count, so an entry that
+    came too late to be counted always meets one of the two here, and is not lost in silence.
+
+    Raises:
+        NotTrusted: The entry is in the store, and nobody may believe it.
+        Superseded: The same, because a restore was accepted without it.
+    """
+    newest = chain.core.trust()
+    if newest is not trust:
+        try:
+            newest.restores.check(entry.header, entry.hash, newest.lists)
+        except Misplaced as exc:
+            raise Superseded(
+                f"entry {entry.seq} of thread {chain.name!r}: expected no restore while it was "
+                f"written, found one that did not keep it: {exc.message}",
+                hint="It does not count. Load the thread again and decide anew; whoever accepted "
+                "the restore runs sealpoint accept-restore once more, which takes it away.",
+            ) from exc
+        newest.accepted_until(entry.header, entry.hash)
+        where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
+        require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 
 
 def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> tuple[Tip, Record]:
@@ -143,7 +189,7 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         epoch=trust.epoch,
         ns=core.namespace,
         thread=chain.place.thread,
-        gen=0,
+        gen=0 if tip is None else tip.entry.header.gen + tip.fence.erased,
         seq=seq,
         prev=None if tip is None else tip.entry.hash.hex(),
         skip=None if tip is None else tip.spine.hash_at(skip_seq(seq)).hex(),

@@ -52,6 +52,7 @@ class BlobWriter:
         "pending",
         "reached",
         "seen",
+        "spilled",
     )
 
     def __init__(
@@ -70,6 +71,8 @@ class BlobWriter:
         self._seen_bytes = 0
         self.pending: dict[bytes, bytes] = {}
         """What is still to be stored with the entry."""
+        self.spilled: set[bytes] = set()
+        """What has been stored ahead of it."""
         self.fresh: dict[bytes, None] = {}
         """Every blob that is stored for this checkpoint, in order."""
         self.reached: set[bytes] = set()
@@ -121,6 +124,7 @@ class BlobWriter:
     def _spill(self) -> None:
         """Store early what would take too much memory; orphans are legal."""
         self._storage.put_blobs(self._thread, self.pending)
+        self.spilled.update(self.pending)
         self.pending = {}
         self._pending_bytes = 0
 

@@ -7,14 +7,15 @@ head by its links. What entries mean is decided in `_thread.py`; `_append.py` wr
 """
 
 from collections.abc import Callable, Iterator
+from typing import Self
 
-from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor import Position
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
-    Erased,
     Forged,
     Forked,
+    Misplaced,
     Missing,
     NotTrusted,
     RolledBack,
@@ -24,12 +25,14 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.ledger import (
+    CutWatch,
     Entry,
     GenesisBody,
     Header,
     Kind,
     Place,
     Spine,
+    StoreChain,
     Tip,
     begin,
     extend,
@@ -43,6 +46,8 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store._core import Core
+from sealpoint.store._expiry import check_expiry
+from sealpoint.store._genesis import claimed_name, newest_genesis
 from sealpoint.store._names import label_of, thread_slot
 
 __all__ = ["Chain"]
@@ -51,33 +56,56 @@ __all__ = ["Chain"]
 class Chain:
     """A thread's chain, as far as this handle has verified it. Callers hold the thread's lock."""
 
-    def __init__(self, core: Core, name: str, observe: Callable[[Entry, Record], object]) -> None:
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        observe: Callable[[Entry, Record], object],
+        forget: Callable[[], object] = lambda: None,
+    ) -> None:
         self.core = core
         self.observe = observe
+        self.forget = forget
         self.name = name
         self.slot = thread_slot(core.parts.secret, core.namespace, name)
         self.thread = b""
+        self._namespace = core.namespace
         self.place = Place(core.store_hex, core.namespace, "")
         self.anchored: Position | None = None
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
+        self._cuts = CutWatch()
+        self._epoch: int | None = None
+
+    @classmethod
+    def at_slot(cls, core: Core, slot: bytes, thread: bytes) -> Self:
+        """The chain of a thread whose name may be erased, and which may be of any namespace."""
+        namespace, name = claimed_name(core, thread)
+        if thread_slot(core.parts.secret, namespace, name) != slot:
+            name = thread.hex()[:12]
+        chain = cls(core, name, lambda _entry, _record: None)
+        chain.slot = slot
+        chain.bind(thread, namespace)
+        return chain
 
     @property
     def label(self) -> bytes:
         """The storage's hint for this name."""
-        return label_of(self.core.store.raw, self.core.namespace, self.name)
+        return label_of(self.core.store.raw, self._namespace, self.name)
 
-    def bind(self, thread: bytes) -> None:
+    def bind(self, thread: bytes, namespace: str | None = None) -> None:
         """Say which thread this is; until a head is verified it may be said again."""
         self.thread = thread
-        self.place = Place(self.core.store_hex, self.core.namespace, thread.hex())
+        self._namespace = self._namespace if namespace is None else namespace
+        self.place = Place(self.core.store_hex, self._namespace, thread.hex())
 
     def refresh(self) -> None:
         """Verify whatever is newer than what this handle knows, then let the anchor follow.
 
         `observe` is called for every entry that is new to this handle, oldest first; at first use
-        that begins with the anchored entry.
+        that begins with the anchored entry. `forget` is called before, if a restore has cut off
+        what this handle knew.
 
         Raises:
             UnknownThread: Nobody has saved anything under this name.
@@ -88,10 +116,25 @@ class Chain:
             NotTrusted: An entry is signed by a key that may not write it.
         """
         # (0) the pin and the store chain
-        self.core.trust()
+        trust = self.core.trust()
+        try:
+            self._refresh(trust)
+        except (RolledBack, Forked, Tampered):
+            # A restore that this process has not heard of would explain it.
+            renewed = self.core.renewed_trust()
+            if renewed.epoch == trust.epoch:
+                raise
+            self._refresh(renewed)
+
+    def _refresh(self, trust: StoreChain) -> None:
         # The anchor is read before the store: what it holds was in the store already.
         anchored = self._anchored_position()
+        if self._epoch != trust.epoch:
+            self._follow_restore(trust)
         known = self.head
+        if known is not None:
+            # Its key may have come to its end since this handle verified it.
+            trust.accepted_until(known.header, known.hash)
         first = known.seq if known is not None else max(anchored.seq, 0)
         expected = first
         for seq, record in self.core.storage.scan(self.thread, first):
@@ -109,11 +152,29 @@ class Chain:
                 self.head, self.head_record, self._tip = entry, record, tip
         if expected == first:
             raise self._nothing_at(first, anchored)
+        if self._tip is not None:
+            self._tip.require_owner()
         self._compare(anchored, known)
+
+    def is_outdated(self) -> bool:
+        """Whether a restore was accepted since this handle looked."""
+        return self._epoch != self.core.trust().epoch
+
+    def _follow_restore(self, trust: StoreChain) -> None:
+        """Let go of a head that a restore cut off; what was kept is met like something new."""
+        if self.head is not None:
+            self._cuts = CutWatch()  # an entry that it waits for may be lost
+            try:
+                trust.restores.check(self.head.header, self.head.hash, trust.lists)
+            except Misplaced:
+                self.head = self.head_record = self._tip = self.anchored = None
+                self.forget()
+        self._epoch = trust.epoch
 
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
         head = self.verified_head()
+        self._cuts.require_settled(self._shown())
         if anchored.seq > head.seq:
             raise RolledBack(
                 f"{self._shown()}: expected entry {anchored.seq}, which the anchor has seen, "
@@ -133,8 +194,7 @@ class Chain:
             anchored = self.core.anchor.get(self.slot)
             if anchored is None:
                 raise unknown
-        if anchored.erased:
-            raise Erased(f"{self._shown()}: it was erased at entry {anchored.seq}")
+        anchored = self.core.follow_restore(self.slot, anchored)
         if anchored.thread != self.thread:
             if self.head is not None:
                 raise Forked(f"{self._shown()}: expected the anchored thread, found another")
@@ -146,7 +206,8 @@ class Chain:
         for thread in self.core.storage.labelled(self.label):
             found = Chain(self.core, self.name, self.observe)
             found.bind(thread)
-            if found.genesis().name == self.name:
+            genesis = found.genesis()
+            if genesis is not None and genesis.name == self.name:
                 return Unanchored(
                     f"{self._shown()}: expected the anchor to know it, found it in the store only"
                 )
@@ -158,22 +219,16 @@ class Chain:
             "found none"
         )
 
-    def genesis(self) -> GenesisBody:
-        """The body of the first entry, which is verified on its own."""
-        record = self._record(0)
-        entry = self.verify(record, 0)
+    def genesis(self) -> GenesisBody | None:
+        """The body of the newest genesis, which is verified on its own; None if it was erased."""
+        self._record(0)
+        found = newest_genesis(self.core, self.thread)
+        if found is None:
+            return None
+        seq, record = found
+        entry = self.verify(record, seq)
         body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body or b"")
         return body
-
-    @staticmethod
-    def claimed_name(core: Core, thread: bytes) -> tuple[str, str]:
-        """The namespace and name that a genesis claims: no more than a claim, until proven."""
-        record = core.storage.read(thread, 0)
-        if record is None or record.body is None:
-            raise Missing(f"thread {thread.hex()[:12]}: expected a genesis, found none")
-        header = parse_header(record.header)
-        body: GenesisBody = parse_body(Kind.GENESIS, header.body, record.body)
-        return header.ns, body.name
 
     def _nothing_at(self, first: int, anchored: Position) -> SealpointError:
         if anchored.reserved and self.head is None:
@@ -189,26 +244,16 @@ class Chain:
             raise self._differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
+        self._cuts.follow(entry, chain)
+        if seq > anchored.seq:
+            check_expiry(self.core, chain, entry, None if self.head is None else self.head.header)
         if self.head is not None:
-            tip: Tip | None = extend(self.tip(), entry, record.body, chain)
+            tip: Tip | None = extend(self._known_tip(), entry, record.body, chain)
         elif seq == 0:
-            tip = begin(entry, record.body or b"", chain)
+            tip = begin(entry, record.body, chain)
         else:
             tip = None  # the anchored entry: its own signature and the anchor vouch for it
         return entry, tip
-
-    def verify_all(self) -> None:
-        """Verify every entry from genesis on, without the anchor: for adoption alone."""
-        seq = -1
-        nowhere = Position(self.thread, 0, 0, RESERVED_SEQ, bytes(32))
-        for seq, record in self.core.storage.scan(self.thread, 0):
-            expected = 0 if self.head is None else self.head.seq + 1
-            if seq != expected:
-                raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
-            entry, tip = self._next(record, seq, nowhere)
-            self.head, self.head_record, self._tip = entry, record, tip
-        if seq < 0:
-            raise Missing(f"{self._shown()}: expected a genesis in the store, found none")
 
     def verify(self, record: Record, seq: int) -> Entry:
         """Verify one entry on its own, with a newer roster if it was written under one."""
@@ -233,6 +278,12 @@ class Chain:
 
     def tip(self) -> Tip:
         """The head with all that is needed to judge or write the next entry."""
+        tip = self._known_tip()
+        tip.require_owner()
+        return tip
+
+    def _known_tip(self) -> Tip:
+        """The same, where entries that follow may still explain why a body is missing."""
         if self._tip is None:
             head = self.verified_head()
             hashes, header = {head.seq: head.hash}, head.header
@@ -248,6 +299,7 @@ class Chain:
     def set_tip(self, tip: Tip, record: Record) -> None:
         """Move to a tip that this handle has just written."""
         self.head, self.head_record, self._tip = tip.entry, record, tip
+        self._epoch = tip.entry.header.epoch
 
     def descend(self, seq: int) -> tuple[Record, Header]:
         """(4) An older entry, proven to be an ancestor of the verified head."""
@@ -303,7 +355,8 @@ class Chain:
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
         head = self.verified_head()
-        position = Position(self.thread, head.header.epoch, head.header.gen, head.seq, head.hash)
+        header, erased = head.header, head.header.kind is Kind.ERASE
+        position = Position(self.thread, header.epoch, header.gen, head.seq, head.hash, erased)
         expected = self.anchored
         if expected is None:
             raise AnchorUnavailable(f"{self._shown()}: expected to know what the anchor holds")
@@ -312,8 +365,6 @@ class Chain:
             if found == position:
                 self.anchored = position
                 return
-            if found.erased:
-                raise Erased(f"{self._shown()}: it was erased at entry {found.seq}")
             if found.seq > head.seq:
                 # A descendant, if the store can show it: then there is nothing left to do.
                 self.refresh()

@@ -2,16 +2,19 @@
 """An open store: its threads, and the list of their names."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from threading import Lock
 from weakref import WeakValueDictionary
 
 from sealpoint.anchor import Position
 from sealpoint.errors import SealpointError, UsageError
-from sealpoint.ledger import STORE_CHAIN, link_hash
-from sealpoint.store._chain import Chain
+from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.store._collect import collect
 from sealpoint.store._core import Core, Parts
+from sealpoint.store._expiry import warn_of_expiry
+from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import check_name, store_slot, thread_slot
-from sealpoint.store._refs import ThreadNames
+from sealpoint.store._refs import Collected, ThreadNames
 from sealpoint.store._thread import Thread
 
 __all__ = ["CheckpointStore"]
@@ -31,7 +34,7 @@ class CheckpointStore:
     def __init__(self, parts: Parts) -> None:
         check_name(parts.namespace, "namespace")
         self.core = Core(parts)
-        self.core.renewed_trust()
+        warn_of_expiry(self.core, self.core.renewed_trust())
         self._lock = Lock()
         self._handles: WeakValueDictionary[str, Thread] = WeakValueDictionary()
         self._recent: OrderedDict[str, Thread] = OrderedDict()
@@ -69,7 +72,7 @@ class CheckpointStore:
         core.trust()
         own = store_slot(core.parts.secret)
         expected = {
-            slot: position
+            slot: self._restored(position)
             for slot, position in core.anchor.slots()
             if slot != own and not position.erased
         }
@@ -83,7 +86,7 @@ class CheckpointStore:
             namespace, name = found
             slot = thread_slot(core.parts.secret, namespace, name)
             position = expected.get(slot)
-            if position is not None and position.thread == thread:
+            if position is not None and position.thread == thread and not self._is_lost(position):
                 if namespace == core.namespace:
                     names.append(name)
                 if self._stands(position):
@@ -92,12 +95,45 @@ class CheckpointStore:
         complete = all(position.reserved for position in expected.values())
         return ThreadNames(names=tuple(sorted(names)), complete=complete)
 
+    def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        compact: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Collected:
+        """Take away what no thread of the store needs any more, in every namespace.
+
+        That is what an interrupted prune or erasure, and saves that never came to an end, left
+        behind. A thread that does not verify is left as it is.
+
+        Args:
+            dry_run: Say what would go, and change nothing.
+            compact: Also make the files smaller, which writes once more whatever stays.
+            progress: Called after each thread with how many are done, and how many there are.
+
+        Raises:
+            ReadOnly: The store was opened for reading only.
+        """
+        return collect(self.core, dry_run=dry_run, compact=compact, progress=progress)
+
     def _named(self, thread: bytes) -> tuple[str, str] | None:
         """What a genesis says it is called; the anchor's slot proves it."""
         try:
-            return Chain.claimed_name(self.core, thread)
+            return claimed_name(self.core, thread)
         except SealpointError:
             return None
+
+    def _restored(self, position: Position) -> Position:
+        try:
+            return self.core.restored(position)
+        except SealpointError:
+            return position
+
+    def _is_lost(self, position: Position) -> bool:
+        """Whether what the store has of a thread was lost in a restore, and has come back."""
+        record = self.core.storage.read(position.thread, 0) if position.reserved else None
+        return record is not None and parse_header(record.header).epoch < position.epoch
 
     def _stands(self, position: Position) -> bool:
         """Whether the entry that the anchor has seen is where it was seen."""

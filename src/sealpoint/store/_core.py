@@ -5,9 +5,9 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
-from sealpoint.anchor import Anchor, Position
+from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -19,7 +19,16 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.ids import KeyId, StoreId
-from sealpoint.ledger import STORE_CHAIN, Header, StoreChain
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    CutLists,
+    Header,
+    Kind,
+    StoreChain,
+    link_hash,
+    parse_header,
+)
+from sealpoint.limits import CUT_BYTES_MAX
 from sealpoint.signing import Identity, PublicKey, Signer, TrustPin
 from sealpoint.storage import Storage
 from sealpoint.store._names import store_slot
@@ -74,7 +83,13 @@ class Core:
         self._anchored: Position | None = None
         self._holder: tuple[StoreChain, tuple[Identity, PublicKey] | None] | None = None
         self._writers: dict[tuple[int, str], str] = {}
-        self._chain = StoreChain(parts.pin)
+        self._begun = StoreChain(
+            parts.pin,
+            lists=CutLists(lambda name: parts.storage.blob(STORE_CHAIN, name, CUT_BYTES_MAX)),
+        )
+        self._chain = self._begun
+        self.warned: tuple[int, date] | None = None
+        """For which roster, and on which day, it was last said that the key expires soon."""
 
     def signer(self) -> Signer:
         """The key that writes.
@@ -203,12 +218,55 @@ class Core:
         return chain
 
     def _check_minimum(self, chain: StoreChain) -> None:
-        least = self.parts.pin.roster_seq_min
+        least, newest = self.parts.pin.roster_seq_min, self.parts.pin.newest
+        if newest is not None and chain.root.version < newest.version:
+            raise RolledBack(
+                f"store chain: expected root {newest.version}, which the pin names, "
+                f"found root {chain.root.version}"
+            )
         if chain.roster.seq < least:
             raise RolledBack(
                 f"store chain: expected roster {least} or later, which the pin names, "
                 f"found roster {chain.roster.seq}"
             )
+
+    def restored(self, anchored: Position) -> Position:
+        """What an anchored position of a thread has become by the restores accepted since.
+
+        Raises:
+            RolledBack: The store does not have the entry that the newest restore kept.
+        """
+        chain = self._chain
+        if anchored.epoch >= chain.epoch or anchored.thread == STORE_CHAIN:
+            return anchored
+        kept = chain.kept(anchored.thread)
+        if kept is None:
+            return Position(anchored.thread, chain.epoch, 0, RESERVED_SEQ, bytes(32))
+        seq, entry = kept
+        record = self.storage.read(anchored.thread, seq)
+        if record is None or link_hash(record.header) != entry:
+            raise RolledBack(
+                f"thread {anchored.thread.hex()[:12]}: expected entry {seq}, which the newest "
+                "restore kept, found it missing or another"
+            )
+        header = parse_header(record.header)
+        erased = header.kind is Kind.ERASE
+        return Position(anchored.thread, chain.epoch, header.gen, seq, entry, erased)
+
+    def follow_restore(self, slot: bytes, anchored: Position) -> Position:
+        """The anchored position after the restores accepted since, entered into the anchor.
+
+        Raises:
+            RolledBack: The store does not have the entry that the newest restore kept.
+        """
+        while True:
+            position = self.restored(anchored)
+            if position == anchored or self.parts.read_only:
+                return position
+            found = self.anchor.advance(slot, anchored, position)
+            if found == position:
+                return position
+            anchored = found
 
     def is_anchored(self) -> bool:
         """Whether the anchor knows this store at all."""
@@ -216,7 +274,7 @@ class Core:
 
     def verified_store_chain(self) -> StoreChain:
         """The store chain by the pin alone, without the anchor: for `init` and adoption."""
-        chain = self.read_store_chain(StoreChain(self.parts.pin), None)
+        chain = self.read_store_chain(self._begun, None)
         self._check_minimum(chain)
         return chain
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-__all__ = ["CheckpointRef", "Event", "Loaded", "ThreadNames"]
+__all__ = [
+    "CheckpointRef",
+    "Collected",
+    "Erasure",
+    "Event",
+    "Loaded",
+    "Pruning",
+    "ThreadNames",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +31,8 @@ class CheckpointRef:
     metadata: dict[str, Any] = field(hash=False)
     entry: str = ""
     """The hash of its entry, which no other checkpoint of any thread has."""
+    pruned: bool = False
+    """Its state was given up by a prune."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +43,44 @@ class Loaded:
     ref: CheckpointRef
     metadata: dict[str, Any]
     world: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """What a prune gave up, or would."""
+
+    pruned: tuple[CheckpointRef, ...]
+    """The checkpoints that lost their state, newest first."""
+    blobs: int
+    """How many blobs were dropped."""
+    size_bytes: int
+    """How much they held; a state that lies beside its entry is not counted."""
+    entry: int | None
+    """The position of the entry that records it; None: nothing was to be recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What an erasure removed, or would."""
+
+    entries: int
+    """How many entries it took the bodies of."""
+    blobs: int
+    size_bytes: int
+    entry: int | None
+    """The position of the entry that records it; None for a dry run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What a collection found to remove in a whole store."""
+
+    threads: int
+    """How many threads were looked at."""
+    blobs: int
+    size_bytes: int
+    failures: tuple[tuple[str, str], ...]
+    """The threads that could not be read, which are left as they are: id and message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread of an open store: `Thread` adds saving to what `_view.py` reads.
+"""A thread of an open store: `Thread` adds saving to reading (`_view.py`) and retention.
 
 One handle is one worker's view of a thread. It adopts the verified head at its first use. Its
 first save opens a session, whose resume entry is the fence; when somebody else opens a later one,
@@ -18,6 +18,7 @@ from sealpoint.errors import (
     Edited,
     HeadMoved,
     IdReused,
+    Missing,
     SealpointError,
     Superseded,
     UnknownThread,
@@ -43,14 +44,16 @@ from sealpoint.store._core import Core
 from sealpoint.store._json import plain_object
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
-from sealpoint.store._view import ThreadView, make_ref
+from sealpoint.store._retention import RetainedThread
+from sealpoint.store._view import make_ref
 
 __all__ = ["Thread"]
 
 _encode_json = msgspec.json.Encoder().encode
+_REPEATS_MAX = 5
 
 
-class Thread(ThreadView):
+class Thread(RetainedThread):
     """A thread's checkpoints. `CheckpointStore.thread` gives one handle for each name."""
 
     def __init__(self, core: Core, name: str) -> None:
@@ -101,7 +104,7 @@ class Thread(ThreadView):
         draft = _Draft(state, id, parent, metadata, world)
         with self._lock:
             try:
-                return self._save(draft)
+                return self._settled(lambda: self._save(draft))
             except SealpointError as error:
                 self._refused(error)
                 raise
@@ -124,14 +127,16 @@ class Thread(ThreadView):
                 "wrote it, found a save"
             )
         # A look that failed halfway has a head and nothing that it was compared with.
-        if self._chain.head is None or self._chain.anchored is None or self._uncertain:
+        chain = self._chain
+        unknown = chain.head is None or chain.anchored is None or chain.is_outdated()
+        if unknown or self._uncertain:
             try:
                 self._look()
             except UnknownThread:
-                if self._chain.head is not None:
+                if chain.head is not None:
                     raise
-                if not self._chain.thread:
-                    self._chain.bind(ThreadId.draw(self._core.parts.random_bytes).raw)
+                if not chain.thread:
+                    chain.bind(ThreadId.draw(self._core.parts.random_bytes).raw)
             self._uncertain = False
         self._check_session()
 
@@ -156,17 +161,25 @@ class Thread(ThreadView):
         blobs = BlobWriter(self._core.storage, chain.thread, self._known, self._seen)
         body, payload = self._checkpoint(draft, blobs)
         drafts = [*self._opening(), Draft(Kind.CHECKPOINT, body, payload)]
-        new_thread = chain.head is None
-        if new_thread and not reserve(chain, chain.thread):
+        if chain.head is None and not reserve(chain, chain.thread):
             self._uncertain = True
             return None
+        begins = drafts[0].kind is Kind.GENESIS
         entry: Entry | None = None
         try:
             entry = append(
-                chain, drafts, blobs=blobs.pending, label=chain.label if new_thread else None
+                chain,
+                drafts,
+                blobs=blobs.pending,
+                needs=blobs.spilled,
+                label=chain.label if begins else None,
             )
         except HeadMoved:
             pass  # what became of it is said below, without this as its context
+        except Missing:
+            if not draft.may_repeat(blobs.spilled):
+                raise
+            return None  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
             self._after_failure(exc, drafts, body, blobs)
             raise
@@ -182,15 +195,16 @@ class Thread(ThreadView):
             return []
         trust = self._core.trust()
         drafts = []
-        if chain.head is None:
-            owner, basis = check_rights(chain, trust, Kind.GENESIS, None).name, 0
-            drafts.append(
-                Draft(
-                    Kind.GENESIS, GenesisBody(salt=self._core.salt(), name=self._name, owner=owner)
-                )
-            )
+        basis = 0 if chain.head is None else chain.head.seq
+        owner = None if chain.head is None else chain.tip().fence.owner
+        if owner is None:
+            # A new thread, or a new generation of one that was erased.
+            # The pool owns it if there is one pool that the writer stands for.
+            writer = check_rights(chain, trust, Kind.GENESIS, None).name
+            owner = trust.roster.pool_of(writer) or writer
+            genesis = GenesisBody(salt=self._core.salt(), name=self._name, owner=owner)
+            drafts.append(Draft(Kind.GENESIS, genesis))
         else:
-            owner, basis = chain.tip().fence.owner, chain.head.seq
             check_rights(chain, trust, Kind.RESUME, owner)
         resume = ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
         return [*drafts, Draft(Kind.RESUME, resume)]
@@ -220,8 +234,16 @@ class Thread(ThreadView):
             parent=draft.parent,
             metadata=draft.metadata,
             world=world,
+            prune=self._prune_seq(),
         )
         return body, payload
+
+    def _prune_seq(self) -> int | None:
+        """The newest prune entry, for the checkpoint that is about to follow it."""
+        if self._chain.head is None:
+            return None
+        self._retention()
+        return None if self._prune is None else self._prune[0]
 
     def _saved(self, entry: Entry, body: CheckpointBody, blobs: BlobWriter) -> CheckpointRef:
         opened = self._session != entry.header.fence
@@ -245,6 +267,8 @@ class Thread(ThreadView):
         """
         self._uncertain = True
         self._own = frozenset(sha256(encode_body(draft.body)).hexdigest() for draft in drafts)
+        if isinstance(exc, Superseded):
+            return  # a restore was accepted meanwhile, and did not keep them
         head, record = self._chain.head, self._chain.head_record
         if head is None or record is None or head.header.kind is not Kind.CHECKPOINT:
             return
@@ -269,7 +293,9 @@ class Thread(ThreadView):
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error
-        head = self._chain.verified_head()
+        head = self._chain.head
+        if head is None:
+            raise error(f"thread {self._name!r}: expected it as it was, found it lost in a restore")
         raise error(
             f"thread {self._name!r}: expected nobody else to write, found entry {head.seq} of "
             f"session {head.header.fence} by {head.writer!r}"
@@ -277,9 +303,15 @@ class Thread(ThreadView):
 
     def _observe(self, entry: Entry, record: Record) -> None:
         # First: an edited body ends the next line, and must not hide that somebody wrote.
-        if KINDS[entry.header.kind].moves_basis and entry.header.body not in self._own:
+        # A prune keeps what the newest checkpoint holds, so a session goes on after it.
+        kind, own = entry.header.kind, entry.header.body in self._own
+        if KINDS[kind].moves_basis and kind is not Kind.PRUNE and not own:
             self._moved = True
         super()._observe(entry, record)
+
+    def _cut_off(self) -> None:
+        super()._cut_off()
+        self._moved = True
 
     def _look(self) -> None:
         """Learn what is newest. At first use that is adopted; later it may be others' entries."""
@@ -293,7 +325,8 @@ class Thread(ThreadView):
     def _take_up(self) -> None:
         # Only now: a load that failed has shown the caller nothing to go on from.
         self._lost, self._uncertain, self._moved = None, False, False
-        if self._chain.verified_head().header.fence != self._session:
+        head = self._chain.head
+        if head is None or head.header.fence != self._session:
             self._session = None
 
     def _repeated(self, draft: "_Draft") -> CheckpointRef | None:
@@ -309,19 +342,27 @@ class Thread(ThreadView):
         # As JSON: in Python, 1 equals 1.0 and True.
         again = (draft.parent, _encode_json(draft.metadata), world)
         same = (body.parent, _encode_json(body.metadata), body.world) == again
-        if not same or not self._same_state(draft.state, body, header, record):
+        pruned = self._is_pruned(header)
+        stored = None if pruned else record
+        if not same or not self._same_state(draft.state, body, header, stored):
             raise IdReused(
                 f"checkpoint {draft.id!r} of thread {self._name!r}: expected the same payload as "
                 f"entry {seq}, found another"
             )
-        return make_ref(header, body, self._core.writer(header), link_hash(record.header))
+        entry = link_hash(record.header)
+        return make_ref(header, body, self._core.writer(header), entry, pruned=pruned)
 
-    def _same_state(self, state: Any, body: CheckpointBody, header: Header, record: Record) -> bool:
-        """Compare trees; a tree that another version cut differently is built anew first."""
+    def _same_state(
+        self, state: Any, body: CheckpointBody, header: Header, record: Record | None
+    ) -> bool:
+        """Compare trees; a tree that another version cut differently is built anew first.
+
+        That cannot be done without the record: of a state that was given up only the root is left.
+        """
         registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
         mine = registry.encode_tree(state, blob_digest, seed=seed)
-        if mine == root:
-            return True
+        if mine == root or record is None:
+            return mine == root
         reader = self._reader(header, record, root)
         stored = registry.decode_tree(root, reader.get, verified=True, get_many=reader.get_many)
         return registry.encode_tree(stored, blob_digest, seed=seed) == mine
@@ -330,7 +371,7 @@ class Thread(ThreadView):
 class _Draft:
     """The arguments of a save, checked before anything is read or written."""
 
-    __slots__ = ("id", "metadata", "parent", "state", "world")
+    __slots__ = ("_repeats", "id", "metadata", "parent", "state", "world")
 
     def __init__(
         self,
@@ -341,9 +382,15 @@ class _Draft:
         world: Mapping[str, Any] | None,
     ) -> None:
         self.state = state
+        self._repeats = _REPEATS_MAX
         self.id = None if name is None else check_name(name, "checkpoint id")
         if isinstance(parent, CheckpointRef):
             parent = parent.id
         self.parent = None if parent is None else check_name(parent, "parent id")
         self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
         self.world = None if world is None else _encode_json(plain_object(world, "world"))
+
+    def may_repeat(self, spilled: set[bytes]) -> bool:
+        """Whether it is worth while to put everything once more."""
+        self._repeats -= 1
+        return bool(spilled) and self._repeats >= 0

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies and blobs of a thread: what must be there, and what may be gone because it was given up.
+
+The walk goes from the first entry to the last, and what a prune or an erasure gave up is said only
+after it. So the newest of each is looked up from the end, believed for the time being, and must
+turn out at the end to be the one that the verified chain has.
+"""
+
+from typing import NamedTuple
+
+from sealpoint.codec import Reached, tree_blobs
+from sealpoint.errors import Misplaced, Missing
+from sealpoint.ledger import (
+    CheckpointBody,
+    Entry,
+    Kind,
+    PruneBody,
+    parse_body,
+    parse_header,
+)
+from sealpoint.storage import Record
+from sealpoint.store import BlobReader, Core, fresh_digests
+
+__all__ = ["Claims", "Retention"]
+
+
+class Claims(NamedTuple):
+    """Where the newest erasure and the newest prune of its generation lie, as the store says."""
+
+    erased: int | None = None
+    prune: int | None = None
+    rule: PruneBody | None = None
+
+
+class Retention:
+    """What has been given up in one thread, while it is verified entry by entry."""
+
+    def __init__(self, core: Core, thread: bytes) -> None:
+        self._core = core
+        self._thread = thread
+        self._reached = Reached()
+        self._erased: int | None = None
+        self._prune: tuple[int, PruneBody] | None = None
+        self._checkpoint = -1
+        self.claims = _claimed(core, thread)
+
+    def check(self, entry: Entry, record: Record) -> None:
+        """Check the body of the next verified entry, and the blobs that it must have.
+
+        Raises:
+            Missing: Something is gone that nobody gave up.
+            Edited: Something is not what was written.
+            Misplaced: A prune brings back what was given up, or takes what it must not.
+        """
+        header, seq = entry.header, entry.seq
+        if self.claims.erased is not None and seq < self.claims.erased:
+            return
+        if record.body is None:
+            raise Missing(f"entry {seq}: expected its body, found none")
+        body = parse_body(header.kind, header.body, record.body)
+        if header.kind is Kind.ERASE:
+            self._erased, self._prune = seq, None
+        elif header.kind is Kind.PRUNE:
+            self._check_prune(seq, body)
+        elif header.kind is Kind.CHECKPOINT:
+            self._checkpoint = seq
+            self._check_checkpoint(seq, body, record.payload)
+
+    def finish(self) -> None:
+        """Make sure that what was believed on the way is what the chain says."""
+        prune = None if self._prune is None else self._prune[0]
+        if (self._erased, prune) != self.claims[:2]:
+            raise Missing(
+                f"thread {self._thread.hex()[:12]}: expected the erasure or prune that accounts "
+                "for what is gone, found none"
+            )
+
+    def _check_prune(self, seq: int, body: PruneBody) -> None:
+        earlier = None if self._prune is None else self._prune[1]
+        if earlier is not None and (
+            body.before < earlier.before or any(earlier.covers(kept) for kept in body.kept)
+        ):
+            raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
+        if body.covers(self._checkpoint):
+            raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
+        self._prune = seq, body
+
+    def _check_checkpoint(self, seq: int, body: CheckpointBody, payload: bytes | None) -> None:
+        prune = None if self._prune is None else self._prune[0]
+        if body.prune != prune:
+            raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
+        _, newest, rule = self.claims
+        if rule is not None and rule.covers(seq):
+            return
+        root = bytes.fromhex(body.root)
+        reader = BlobReader(
+            self._core.storage,
+            self._thread,
+            self._core.registry.limits.blob_bytes_max,
+            f"entry {seq} of thread {self._thread.hex()[:12]}",
+            (root, payload),
+        )
+        reader.get(root)
+        if newest is not None and seq < newest:
+            # Blobs that it needs may be listed by a checkpoint that was given up.
+            for _ in tree_blobs(
+                root,
+                reader.get,
+                limits=self._core.registry.limits,
+                reached=self._reached,
+                fetch_all=True,
+            ):
+                pass
+        for digest in fresh_digests(body.fresh, body.fresh_list, reader):
+            reader.get(digest)
+        if body.world is not None:
+            reader.get(bytes.fromhex(body.world))
+
+
+def _claimed(core: Core, thread: bytes) -> Claims:
+    """Look from the end for the newest erasure and prune; nothing of this is believed yet."""
+    prune: int | None = None
+    found = False
+    for seq, record in core.storage.scan(thread, 0, descending=True):
+        header = parse_header(record.header)
+        if header.kind is Kind.ERASE:
+            return _with_rule(core, thread, Claims(seq, prune))
+        if not found and header.kind is Kind.PRUNE:
+            prune, found = seq, True
+        elif not found and header.kind is Kind.CHECKPOINT and record.body is not None:
+            body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, record.body)
+            prune, found = body.prune, True
+        if found and not header.gen:
+            break
+    return _with_rule(core, thread, Claims(None, prune))
+
+
+def _with_rule(core: Core, thread: bytes, claims: Claims) -> Claims:
+    record = None if claims.prune is None else core.storage.read(thread, claims.prune)
+    if record is None or record.body is None:
+        return claims
+    header = parse_header(record.header)
+    if header.kind is not Kind.PRUNE:
+        return claims
+    rule: PruneBody = parse_body(Kind.PRUNE, header.body, record.body)
+    return claims._replace(rule=rule)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint keys revoke` and `rotate`: the end of a key, shown before it comes.
+
+Both say first what would end and which threads are in doubt, ask unless they are told not to, and
+can be repeated when they were interrupted.
+"""
+
+import dataclasses
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from sealpoint.api import (
+    Doubt,
+    Revocation,
+    Rotation,
+    next_key,
+    revoke_key,
+    rotate_key,
+    take_next_key,
+)
+from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    can_ask,
+    confirm,
+    print_code,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    working,
+)
+from sealpoint.errors import UsageError
+from sealpoint.signing import Role
+
+__all__ = ["agreed", "expires_option", "revoke", "rotate", "yes_option"]
+
+_PREFIX = "key:"
+_ID_DIGITS = 12
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def _time(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
+    """A day, which begins at midnight in UTC, or a time with its zone; `never` stays a word."""
+    if text is None or text == "never":
+        return text
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as exc:
+        raise click.BadParameter("expected a day such as 2030-01-31") from exc
+    if found.tzinfo is None and len(text) > len("2030-01-31"):
+        raise click.BadParameter("expected a zone after the time, such as Z")
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+expires_option = click.option(
+    "--expires",
+    metavar="DAY",
+    callback=_time,
+    help="From when on the key may not write: a day, or a time with its zone.",
+)
+
+
+def agreed(question: str, *, yes: bool, as_json: bool) -> bool:
+    """Whether somebody said yes, on the command line or on a terminal."""
+    if yes:
+        return True
+    if as_json or not can_ask():
+        raise UsageError(
+            "keys: expected --yes, or a terminal to ask on, found neither",
+            hint="Look first at what would end, with --dry-run where there is one; then give "
+            "--yes.",
+        )
+    return confirm(question)
+
+
+@click.command("revoke")
+@click.argument("name")
+@click.option("--key", metavar="ID", help="One key of it: its id, or 12 digits or more of it.")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in the roster.")
+@click.option("--dry-run", is_flag=True, help="Only say what would end.")
+@yes_option
+@store_options()
+@json_option
+def revoke(
+    name: str,
+    *,
+    key: str | None,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """End the keys of the identity NAME for good.
+
+    What they wrote stays readable, and nothing that is signed with them later counts. The
+    identity stays: sealpoint keys rotate gives it a new key. Needs the root key on this machine.
+    """
+
+    def run(*, dry: bool) -> Revocation:
+        with working("looking at every thread" if dry else "revoking") as report:
+            return revoke_key(
+                where.url,
+                name,
+                key=key,
+                reason=reason,
+                dry_run=dry,
+                progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
+                passphrase=asked_passphrase,
+                **where.directories,
+            )
+
+    found = run(dry=True)
+    if not as_json:
+        _print_plan(name, found.keys, found.threads, found.unverified)
+    if not dry_run:
+        if not agreed("Shall this end for good?", yes=yes, as_json=as_json):
+            print_note("Nothing was revoked.")
+            click.get_current_context().exit(1)
+        found = run(dry=False)
+    if as_json:
+        print_json({**dataclasses.asdict(found), "revoked": not dry_run, "reason": reason})
+    elif dry_run:
+        print_line("Nothing was revoked: this was a dry run.")
+    else:
+        print_line((Styled("Revoked", "good"), f" by roster {found.roster}, in force from now on."))
+        _print_beyond(found.beyond)
+        print_line("Other machines: export the pin again, so that none believes an older roster.")
+
+
+@click.command("rotate")
+@click.argument("name")
+@click.option("--public", metavar="HEX", help="Its new public key, which --prepare made elsewhere.")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice([str(role) for role in Role]),
+    help="What it may do from now on, instead of what it might before; may be repeated.",
+)
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NAME",
+    help="Where it may do it from now on, instead of where it might before; may be repeated.",
+)
+@expires_option
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@click.option("--prepare", is_flag=True, help="Only make the new key, for a root elsewhere.")
+@click.option("--finish", is_flag=True, help="Only bring a prepared key into use here.")
+@click.option("--dry-run", is_flag=True, help="Only say what would end.")
+@yes_option
+@passphrase_option
+@store_options()
+@json_option
+def rotate(name: str, *, prepare: bool, finish: bool, where: Where, **options: Any) -> None:
+    """Give the identity NAME a new key, and end the ones that it had.
+
+    Processes that hold an old key are refused at their next save: start them again. The old
+    private key is removed. Needs the root key on this machine.
+    """
+    as_json = options["as_json"]
+    if prepare and finish:
+        raise UsageError("rotate: expected --prepare or --finish, found both")
+    if prepare:
+        choose = first_passphrase(f"the next key of {name!r}") if options["encrypt"] else None
+        public = next_key(where.url, name, passphrase=choose, **where.directories)
+        _print_prepared(name, str(public), str(public.id), as_json=as_json)
+    elif finish:
+        public = take_next_key(where.url, name, **where.directories)
+        if as_json:
+            print_json({"name": name, "public": str(public), "key": str(public.id)})
+        else:
+            print_line(Styled("The new key is in use here, and the old one is gone.", "good"))
+    else:
+        _rotate(name, where, **options)
+
+
+def _rotate(
+    name: str,
+    where: Where,
+    *,
+    roles: tuple[str, ...],
+    namespaces: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    encrypt: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    def run(*, dry: bool) -> Rotation:
+        with working("looking at every thread" if dry else "rotating") as report:
+            return rotate_key(
+                where.url,
+                name,
+                roles=roles or None,
+                namespaces=namespaces or None,
+                dry_run=dry,
+                progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
+                passphrase=asked_passphrase,
+                new_passphrase=first_passphrase(f"the new key of {name!r}") if encrypt else None,
+                **options,
+                **where.directories,
+            )
+
+    found = run(dry=True)
+    if not as_json:
+        _print_plan(name, found.ended, found.threads, found.unverified)
+    if not dry_run:
+        if not agreed("Shall this end, and a new key begin?", yes=yes, as_json=as_json):
+            print_note("Nothing was rotated.")
+            click.get_current_context().exit(1)
+        found = run(dry=False)
+    if as_json:
+        print_json({**dataclasses.asdict(found), "rotated": not dry_run})
+    elif dry_run:
+        print_line("Nothing was rotated: this was a dry run.")
+    else:
+        print_line((Styled("Rotated", "good"), f" by roster {found.roster}, in force from now on."))
+        print_fields([("name", name), ("key", found.key or ""), ("public", found.public or "")])
+        _print_beyond(found.beyond)
+        if found.here:
+            print_line("Start the processes again that run as it: the new key is in place.")
+        else:
+            print_line("Where its private key is:")
+            print_code([f"  sealpoint keys rotate {name} --finish"])
+
+
+def _print_prepared(name: str, public: str, key: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": name, "public": public, "key": key})
+        return
+    print_line(Styled("The next key is prepared; the present one stays in use.", "good"))
+    print_line("Where the root key is, run:")
+    print_code([f"  sealpoint keys rotate {name} --public {public}"])
+    print_line("Then here:")
+    print_code([f"  sealpoint keys rotate {name} --finish"])
+
+
+def _print_plan(
+    name: str, keys: Iterable[str], threads: int, unverified: tuple[Doubt, ...]
+) -> None:
+    shown = [key.removeprefix(_PREFIX)[:_ID_DIGITS] for key in keys]
+    if not shown:
+        print_line(f"No key of {name} ends: it has none.")
+        return
+    print_line("To be ended for good:")
+    for key in shown:
+        print_line(f"  key {key} of {name}")
+    were = "1 thread" if threads == 1 else f"{threads:,} threads"
+    print_line(f"What they signed in {were} stays good, and nothing that comes later.")
+    if unverified:
+        print_line("")
+        print_line(Styled("Some threads do not verify:", "warning"))
+        _print_doubts(unverified)
+    print_line("")
+
+
+def _print_beyond(beyond: tuple[Doubt, ...]) -> None:
+    if beyond:
+        print_line("")
+        print_line(Styled("Something came after the end, and is refused:", "bad"))
+        _print_doubts(beyond)
+
+
+def _print_doubts(doubts: tuple[Doubt, ...]) -> None:
+    print_table(
+        ("thread", "code", "stays good up to"),
+        [
+            (
+                doubt.name or doubt.thread[:_ID_DIGITS],
+                doubt.code,
+                "nothing of these keys" if doubt.kept is None else f"entry {doubt.kept}",
+            )
+            for doubt in doubts
+        ],
+    )

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint accept-restore` and `roster`: coming back from a backup, honestly.
+
+What was lost is shown before anything is accepted. On a terminal a person is asked; elsewhere
+`--yes` is needed. `keys quorum` lets operators accept a restore without the root.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sealpoint.api import (
+    AcceptedRestore,
+    RestorePlan,
+    Standing,
+    ThreadOutcome,
+    ThreadRestore,
+    accept_restore,
+    anchor_positions,
+    export_roster,
+    import_roster,
+    plan_restore,
+    set_restore_quorum,
+)
+from sealpoint.cli._json import read_document
+from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import asked_passphrase
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    can_ask,
+    confirm,
+    print_code,
+    print_fields,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    print_text,
+    working,
+)
+from sealpoint.config import replace_file
+from sealpoint.errors import UsageError
+from sealpoint.limits import ROSTER_COPY_BYTES_MAX
+
+__all__ = ["accept_restore_", "quorum", "roster"]
+
+_ID_DIGITS = 12
+_ROWS_MAX = 100
+_WORDS = {
+    ThreadOutcome.BEHIND: Styled("older: its newest entries are gone", "warning"),
+    ThreadOutcome.BESIDE: Styled("OTHER: it went on another way than was seen here", "bad"),
+    ThreadOutcome.DAMAGED: Styled("whole, and what lies after it does not verify", "warning"),
+    ThreadOutcome.ERASED: Styled("erased since: nothing is kept, so it stays erased", "warning"),
+    ThreadOutcome.GONE: Styled("GONE: nothing of it is left that verifies", "bad"),
+    ThreadOutcome.LEFTOVER: Styled("whole, with entries that an earlier restore cut off"),
+    ThreadOutcome.UNSEEN: Styled("never seen by this anchor: kept as it is", "quiet"),
+}
+
+
+@click.command("accept-restore")
+@click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded for everybody.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be kept and lost.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--identity",
+    "identities",
+    multiple=True,
+    metavar="NAME",
+    help="An operator who signs instead of the root, if the roster has a quorum; repeatable.",
+)
+@store_options()
+@json_option
+def accept_restore_(
+    *,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    identities: tuple[str, ...],
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Accept a store that was brought back from a backup, with what it lost.
+
+    Stop all workers first. The newest roster must be in the store: sealpoint roster import. Needs
+    the root key on this machine, or as many operators as the roster asks for.
+    """
+    with working("comparing store and anchor") as report:
+        plan = plan_restore(where.url, progress=_told(report), **where.directories)
+    nothing = not plan.losses and not plan.leftovers
+    if not as_json:
+        _print_plan(plan)
+    done: AcceptedRestore | None = None
+    if not (dry_run or nothing):
+        if not yes and not _agreed(plan, as_json=as_json):
+            print_note("Nothing was accepted.")
+            click.get_current_context().exit(1)
+        with working("accepting the restore") as report:
+            done = accept_restore(
+                where.url,
+                plan,
+                reason=reason,
+                identities=identities,
+                progress=_told(report),
+                passphrase=asked_passphrase,
+                **where.directories,
+            )
+    if as_json:
+        print_json(_document(plan, done, reason))
+    elif done is not None:
+        _print_done(done, reason)
+    elif not nothing:
+        print_line("Nothing was accepted: this was a dry run.")
+
+
+def _told(report: Callable[[int, int, str], None]) -> Callable[[int, int], object]:
+    return lambda done, total: report(done, total, f"{done:,} of {total:,} threads")
+
+
+def _agreed(plan: RestorePlan, *, as_json: bool) -> bool:
+    if as_json or not can_ask():
+        raise UsageError(
+            "accept-restore: expected --yes, or a terminal to ask on, found neither",
+            hint="See what would be kept and lost with --dry-run, then give --yes.",
+        )
+    if not plan.losses:
+        return confirm("Shall the entries that do not count be taken out of the store?")
+    return confirm("Are all workers stopped, and shall the store be accepted with these losses?")
+
+
+def _print_plan(plan: RestorePlan) -> None:
+    if not plan.losses and not plan.leftovers:
+        print_line("Nothing to accept: the store has everything that the anchor has seen.")
+        return
+    whole = plan.threads - len(plan.losses) - len(plan.leftovers)
+    print_line(f"Of {_count(plan.threads, 'thread')} that the anchor knows, {whole:,} stay whole.")
+    for heading, threads in (
+        ("To be accepted as it is in the store:", plan.losses),
+        ("In the way of these threads:", plan.leftovers),
+        ("Not known to the anchor of this machine:", plan.unseen),
+    ):
+        if threads:
+            print_line("")
+            print_line(Styled(heading, "heading"))
+            _print_threads(threads)
+    lost = sum(each.lost for each in plan.losses)
+    beyond = sum(each.beyond for each in (*plan.losses, *plan.leftovers))
+    print_line("")
+    if lost:
+        print_line(f"Lost for good, also if they come back: {_entries(lost)}.")
+    if beyond:
+        print_line(f"To be taken out of the store: {_entries(beyond)}.")
+
+
+def _print_threads(threads: Sequence[ThreadRestore]) -> None:
+    shown = threads[:_ROWS_MAX]
+    columns: list[tuple[str, list[str | Styled]]] = [
+        ("thread", [_name(each) for each in shown]),
+        ("what became of it", [_WORDS[each.outcome] for each in shown]),
+        (
+            "kept up to",
+            ["nothing" if each.kept is None else f"entry {each.kept}" for each in shown],
+        ),
+    ]
+    # Mostly there is one of the two, and a line has little room.
+    if any(each.lost for each in shown):
+        columns.append(("lost", [_lost(each) for each in shown]))
+    if any(each.beyond for each in shown):
+        columns.append(("taken out", [_taken_out(each) for each in shown]))
+    print_table(
+        [heading for heading, _ in columns],
+        list(zip(*(cells for _, cells in columns), strict=True)),
+    )
+    if len(threads) > _ROWS_MAX:
+        counts = Counter(each.outcome for each in threads[_ROWS_MAX:])
+        rest = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+        print_line(Styled(f"... and {rest}; --json lists them all.", "quiet"))
+    for each in shown:
+        if each.stopped and each.outcome is not ThreadOutcome.ERASED:
+            name = each.name or each.thread[:_ID_DIGITS]
+            print_line(Styled(f"{name}: {each.stopped.splitlines()[0]}", "quiet"))
+
+
+def _name(thread: ThreadRestore) -> str | Styled:
+    return thread.name or Styled(f"(id {thread.thread[:_ID_DIGITS]}...)", "quiet")
+
+
+def _lost(thread: ThreadRestore) -> str:
+    least = "at least " if thread.outcome is ThreadOutcome.BESIDE else ""
+    return f"{least}{thread.lost:,}" if thread.lost else "-"
+
+
+def _taken_out(thread: ThreadRestore) -> str:
+    stays = thread.outcome is ThreadOutcome.UNSEEN or not thread.beyond
+    return "-" if stays else f"{thread.beyond:,}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def _print_done(done: AcceptedRestore, reason: str) -> None:
+    if done.entry is None:
+        print_line(Styled("Taken out.", "good"))
+    else:
+        print_line(
+            (
+                Styled("Accepted", "good"),
+                f", with the reason {reason!r}: epoch {done.epoch} begins.",
+            )
+        )
+        print_fields([("recorded in", f"entry {done.entry} of the store chain")])
+    if not done.compacted:
+        print_line("What was taken out is still in the files: run sealpoint gc when nobody reads.")
+    if done.in_the_way:
+        print_line("")
+        print_line(Styled("Somebody saved meanwhile, and that does not count:", "bad"))
+        _print_threads(done.in_the_way)
+        print_line("Stop the workers, and run this again to take it out of the store.")
+    if done.entry is not None:
+        print_line("Export the roster again for the next backup: it has this restore now.")
+
+
+def _document(plan: RestorePlan, done: AcceptedRestore | None, reason: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "threads": plan.threads,
+        "losses": [_thread(each) for each in plan.losses],
+        "leftovers": [_thread(each) for each in plan.leftovers],
+        "unseen": [_thread(each) for each in plan.unseen],
+        "digest": plan.digest,
+        "accepted": done is not None,
+        "reason": reason,
+    }
+    if done is not None:
+        found |= {
+            "entry": done.entry,
+            "epoch": done.epoch,
+            "removed": done.removed,
+            "compacted": done.compacted,
+            "in_the_way": [_thread(each) for each in done.in_the_way],
+        }
+    return found
+
+
+def _thread(thread: ThreadRestore) -> dict[str, Any]:
+    return {**asdict(thread), "lost": thread.lost}
+
+
+@click.group()
+def roster() -> None:
+    """Back up the roster, and put it back into a restored store."""
+
+
+@roster.command("export")
+@click.argument("file", metavar="FILE")
+@store_options()
+@json_option
+def export(file: str, *, where: Where, as_json: bool) -> None:
+    """Write the whole store chain to FILE; - prints it.
+
+    Part of every backup: a restored store is accepted only with the newest roster. It holds no
+    secret, but names of people: only its owner can read the file.
+    """
+    with working("reading the roster"):
+        data = export_roster(where.url, **where.directories)
+    if file == "-":
+        if as_json:
+            raise UsageError("roster export: expected a FILE with --json, found -")
+        print_text(data.decode())
+        return
+    replace_file(Path(file), data)
+    if as_json:
+        print_json({"file": file, "bytes": len(data)})
+    else:
+        print_fields([("roster", file), ("size", f"{len(data):,} bytes")])
+
+
+@roster.command("import")
+@click.argument("file", metavar="FILE")
+@store_options()
+@json_option
+def import_(file: str, *, where: Where, as_json: bool) -> None:
+    """Put entries of the store chain that the store lacks back from FILE; - is standard input.
+
+    Every entry is verified by the pin of this machine. Nothing that is there is changed.
+    """
+    data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
+    with working("verifying the roster"):
+        count = import_roster(where.url, data, **where.directories)
+        chain = anchor_positions(where.url, **where.directories)[0]
+    behind = chain.standing is Standing.STORE_BEHIND
+    if as_json:
+        print_json({"entries": count, "head": chain.head, "anchored": chain.anchored})
+        return
+    words = f"Put back: {_entries(count)}." if count else "Nothing was missing."
+    print_line(Styled(words, "good"))
+    if behind:
+        print_line(
+            f"The anchor has seen entry {chain.anchored} of the store chain, and it still ends at "
+            f"entry {chain.head}: a newer roster export is needed."
+        )
+
+
+@click.command("quorum")
+@click.argument("persons", type=click.IntRange(min=0), metavar="N")
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@store_options()
+@json_option
+def quorum(persons: int, *, reason: str | None, where: Where, as_json: bool) -> None:
+    """Let N operators of all namespaces, different persons, accept a restore without the root.
+
+    0 leaves it to the root alone. Needs the root key on this machine.
+    """
+    with working("signing the roster"):
+        seq = set_restore_quorum(
+            where.url, persons, reason=reason, passphrase=asked_passphrase, **where.directories
+        )
+    if as_json:
+        print_json({"quorum": persons, "roster": seq})
+        return
+    print_line(Styled("In force from now on.", "good"))
+    who = _count(persons, "operator") if persons else "nobody but the root"
+    print_fields([("restores accepted by", who), ("roster", str(seq))])
+    if persons:
+        print_code(["  sealpoint accept-restore --identity NAME ... --reason '...'"])

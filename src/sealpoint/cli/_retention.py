@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint prune`, `erase` and `gc`: giving up old states, erasing a thread, freeing space.
+
+What would go is said before anything goes. On a terminal a person is asked; elsewhere `--yes` is
+needed, so that no script gives anything up by accident.
+"""
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from sealpoint.cli._options import json_option
+from sealpoint.cli._references import find_ref, ref_document, short_id, when
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    can_ask,
+    confirm,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    working,
+)
+from sealpoint.errors import Tampered, UsageError
+from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning, Thread
+
+__all__ = ["erase", "gc", "prune"]
+
+_AGE = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
+)
+_AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_SIZE_UNITS = ("kB", "MB", "GB", "TB")
+_SIZE_STEP = 1000
+_ROWS_MAX = 20
+_ID_DIGITS = 12
+
+_dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only say what would go, and change nothing."
+)
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+_compact_option = click.option(
+    "--no-compact",
+    "compact",
+    is_flag=True,
+    flag_value=False,
+    default=True,
+    help="Leave the files as large as they are, which is faster.",
+)
+
+
+@click.command()
+@click.argument("thread")
+@click.option(
+    "--keep-last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Keep the newest N checkpoints that still have their state.",
+)
+@click.option(
+    "--keep-since",
+    metavar="TIME",
+    help="Keep what was saved since: 2026-01-31, 2026-01-31T09:30:00Z, or an age such as 30d.",
+)
+@click.option(
+    "--keep", multiple=True, metavar="ID", help="Keep this checkpoint, an id or seq:N; repeatable."
+)
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded.")
+@_dry_run_option
+@_yes_option
+@_compact_option
+@store_options("identity", "namespace")
+@json_option
+def prune(
+    thread: str,
+    keep_last: int | None,
+    keep_since: str | None,
+    keep: tuple[str, ...],
+    reason: str | None,
+    *,
+    dry_run: bool,
+    yes: bool,
+    compact: bool,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Give up the states of older checkpoints of THREAD and free their space.
+
+    A checkpoint stays if any --keep option names it; the newest always stays. What goes is
+    recorded in a signed entry, and is still listed without its state. A worker may go on saving.
+    """
+    since = None if keep_since is None else _time(keep_since, datetime.now(UTC))
+    with where.reading() if dry_run else where.writing() as store:
+        handle = store.thread(thread)
+        named = [_found(handle, each) for each in keep]
+
+        def run(*, dry: bool) -> Pruning:
+            with working("looking at the thread" if dry else "pruning"):
+                return handle.prune(
+                    keep_last=keep_last,
+                    keep_since=since,
+                    keep=named,
+                    reason=reason,
+                    dry_run=dry,
+                    compact=compact,
+                )
+
+        found = run(dry=True)
+        nothing = not found.pruned and not found.blobs
+        if not as_json:
+            _print_plan(found)
+        if not (dry_run or nothing):
+            _require_agreement("Shall they be pruned?", "pruned", yes=yes, as_json=as_json)
+            found = run(dry=False)
+    done = not (dry_run or nothing)
+    if as_json:
+        print_json(
+            {
+                "thread": thread,
+                "checkpoints": [ref_document(ref) for ref in found.pruned],
+                **_counts(found),
+                "done": done,
+            }
+        )
+    elif done:
+        gone = _things(_number(len(found.pruned), "state", "states"), found)
+        print_line((Styled("Pruned", "good"), f": {gone}."))
+    elif not nothing:
+        print_line("Nothing was pruned: this was a dry run.")
+
+
+def _print_plan(planned: Pruning) -> None:
+    if planned.pruned:
+        print_line("To lose their state for good:")
+        _print_refs(planned.pruned)
+        print_line("")
+    elif planned.blobs:
+        print_line("Every checkpoint is kept; something that none of them needs can go.")
+    else:
+        print_line("Nothing to prune: every checkpoint is kept.")
+        return
+    gone = _things(_number(len(planned.pruned), "state", "states"), planned)
+    print_line(f"{gone} would go.")
+
+
+@click.command()
+@click.argument("thread")
+@click.option(
+    "--reason", required=True, metavar="TEXT", help="Why; it is recorded and stays readable."
+)
+@_dry_run_option
+@_yes_option
+@click.option(
+    "--identity",
+    "eraser",
+    default="operator",
+    show_default=True,
+    metavar="NAME",
+    help="The identity whose key signs; it needs the privacy role.",
+)
+@store_options("namespace")
+@json_option
+def erase(
+    thread: str,
+    reason: str,
+    eraser: str,
+    *,
+    dry_run: bool,
+    yes: bool,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Remove all that THREAD ever held from the store and its files.
+
+    States, metadata, ids and the name go; signed headers stay and prove that something was
+    there, by whom and when. It cannot be undone. A later save begins a new generation.
+    """
+    with where.reading() if dry_run else where.writing(eraser) as store:
+        handle = store.thread(thread)
+        with working("looking at the thread"):
+            found = handle.erase(reason=reason, dry_run=True)
+            refs = list(handle.history())
+        nothing = not found.entries and not found.blobs
+        if not as_json:
+            _print_erasure_plan(refs, found)
+        if not (dry_run or nothing):
+            question = f"Shall all that thread {thread!r} ever held be erased for good?"
+            _require_agreement(question, "erased", yes=yes, as_json=as_json)
+        if not dry_run:
+            # Also where nothing is left: an erasure that was cut short may not have compacted.
+            with working("erasing"):
+                found = handle.erase(reason=reason)
+    if as_json:
+        counts = {"entries": found.entries, **_counts(found)}
+        print_json({"thread": thread, **counts, "done": not dry_run})
+    elif dry_run:
+        print_line("Nothing was erased: this was a dry run.")
+    elif not nothing:
+        gone = _things(_number(found.entries, "body", "bodies"), found)
+        print_line((Styled("Erased", "good"), f": {gone}; entry {found.entry} records it."))
+
+
+def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None:
+    if not planned.entries and not planned.blobs:
+        print_line("Nothing is left to erase: the thread holds nothing.")
+        return
+    if refs:
+        print_line("To be removed for good, with everything else in the thread:")
+        _print_refs(refs)
+        print_line("")
+    gone = _things(_number(planned.entries, "body", "bodies"), planned)
+    print_line(f"{gone} would go.")
+
+
+@click.command()
+@_dry_run_option
+@_compact_option
+@store_options("identity")
+@json_option
+def gc(*, dry_run: bool, compact: bool, where: Where, as_json: bool) -> None:
+    """Remove what no thread needs any more, in all namespaces, and make the files smaller.
+
+    That is what an interrupted prune or erasure, and saves that never came to an end, left
+    behind. A thread that does not verify is left as it is, and the exit status is then 30.
+    """
+    with (
+        where.reading() if dry_run else where.writing() as store,
+        working("collecting garbage") as report_progress,
+    ):
+
+        def progress(done: int, total: int) -> None:
+            report_progress(done, total, f"{done:,} of {total:,} threads")
+
+        found = store.gc(dry_run=dry_run, compact=compact, progress=progress)
+    if as_json:
+        failures = [{"thread": thread, "message": message} for thread, message in found.failures]
+        print_json({**asdict(found), "failures": failures, "done": not dry_run})
+    else:
+        _print_collected(found, dry_run=dry_run)
+    if found.failures:
+        click.get_current_context().exit(Tampered.exit_status)
+
+
+def _print_collected(found: Collected, *, dry_run: bool) -> None:
+    if found.failures:
+        print_table(
+            ("left as it is", "because"),
+            [(thread[:_ID_DIGITS], message) for thread, message in found.failures],
+        )
+        print_line("")
+    looked = f"{_number(found.threads, 'thread', 'threads')} looked at"
+    if not found.blobs:
+        print_line(f"{looked}: nothing to remove.")
+    elif dry_run:
+        print_line(f"{looked}: {_blobs(found.blobs, found.size_bytes)} would go.")
+    else:
+        gone = f": {_blobs(found.blobs, found.size_bytes)}; {looked}."
+        print_line((Styled("Removed", "good"), gone))
+    if dry_run:
+        print_line("Nothing was removed: this was a dry run.")
+    if found.failures:
+        count = _number(len(found.failures), "thread does", "threads do")
+        print_line((Styled(f"{count} not verify", "bad"), ": sealpoint verify says more."))
+
+
+# ---------------------------------------------------------------------- what the verbs share
+
+
+def _require_agreement(question: str, done: str, *, yes: bool, as_json: bool) -> None:
+    """Go on only if somebody wants it; otherwise end the command."""
+    if yes:
+        return
+    if as_json or not can_ask():
+        raise UsageError(
+            f"{done}: expected --yes, or a terminal to ask on, found neither",
+            hint=f"See what would be {done} with --dry-run, then give --yes.",
+        )
+    if not confirm(question):
+        print_note(f"Nothing was {done}.")
+        click.get_current_context().exit(1)
+
+
+def _found(thread: Thread, text: str) -> "CheckpointRef | str":
+    found = find_ref(thread, text)
+    return text if found is None else found
+
+
+def _time(text: str, now: datetime) -> datetime:
+    """A time with a zone, a day in UTC, or how long ago."""
+    found = None
+    with suppress(OverflowError, ValueError):  # no such day, or before there were any
+        if age := _AGE.fullmatch(text):
+            found = now - timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
+        elif _MOMENT.fullmatch(text):
+            found = datetime.fromisoformat(text)
+    if found is None:
+        raise UsageError(
+            f"--keep-since: expected a day, a time with a zone or an age, found {text!r}",
+            hint="Write 2026-01-31, 2026-01-31T09:30:00Z, or 30d (s, m, h, d or w).",
+        )
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+
+
+def _print_refs(refs: Sequence[CheckpointRef]) -> None:
+    print_table(
+        ("seq", "time", "writer", "id"),
+        [(str(ref.seq), when(ref.time), ref.writer, short_id(ref.id)) for ref in refs[:_ROWS_MAX]],
+    )
+    if len(refs) > _ROWS_MAX:
+        more = f"... and {len(refs) - _ROWS_MAX:,} older ones; --json lists all."
+        print_line(Styled(more, "quiet"))
+
+
+def _counts(found: Pruning | Erasure) -> dict[str, Any]:
+    return {"blobs": found.blobs, "size_bytes": found.size_bytes, "entry": found.entry}
+
+
+def _things(first: str, found: Pruning | Erasure) -> str:
+    """What goes, in words; blobs only if there are some."""
+    return f"{first} and {_blobs(found.blobs, found.size_bytes)}" if found.blobs else first
+
+
+def _blobs(count: int, size_bytes: int) -> str:
+    return f"{_number(count, 'blob', 'blobs')} of {_size(size_bytes)}"
+
+
+def _number(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _size(size_bytes: int) -> str:
+    """A number of bytes as people say it."""
+    if size_bytes < _SIZE_STEP:
+        return _number(size_bytes, "byte", "bytes")
+    size, unit = size_bytes / _SIZE_STEP, 0
+    while size >= _SIZE_STEP and unit + 1 < len(_SIZE_UNITS):
+        size, unit = size / _SIZE_STEP, unit + 1
+    return f"{size:,.1f} {_SIZE_UNITS[unit]}"

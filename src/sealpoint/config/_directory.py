@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of one store below the configuration directory.
+
+Every directory from CONFIG_DIR down is checked from the top before a file in it is opened, and
+made for the user alone before one is written.
+"""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from sealpoint.config._disk import check_directory, make_directory, read_file, write_new_file
+from sealpoint.config._settings import Settings
+from sealpoint.config._url import StoreUrl
+
+__all__ = ["StoreDirectory"]
+
+_NAME_BYTES = 16
+
+
+class StoreDirectory:
+    """Where the files of a store lie, and the safe way to them."""
+
+    __slots__ = ("_settings", "directory", "url")
+
+    def __init__(self, settings: Settings, url: StoreUrl) -> None:
+        self._settings = settings
+        self.url = url
+        name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
+        self.directory = settings.config_dir / "stores" / name
+
+    def _below(self, directory: Path) -> list[Path]:
+        """Every directory below CONFIG_DIR down to one, from the top."""
+        top = self._settings.config_dir
+        parts = directory.relative_to(top).parts
+        return [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+
+    def _is_safe(self, directory: Path) -> bool:
+        """Whether a directory is there; every one on the way to it is checked."""
+        return check_directory(self._settings.config_dir, follow=True) and all(
+            check_directory(path) for path in self._below(directory)
+        )
+
+    def _read(self, path: Path, *, bytes_max: int, secret: bool) -> bytes | None:
+        if not self._is_safe(path.parent):
+            return None
+        return read_file(path, bytes_max=bytes_max, secret=secret)
+
+    def _prepare(self, directory: Path) -> None:
+        """Make the directories down to one, and note the URL for people who look."""
+        make_directory(self._settings.config_dir, follow=True, parents=True)
+        for path in self._below(directory):
+            make_directory(path)
+        write_new_file(self.directory / "store.json", self._note())
+
+    def _note(self) -> bytes:
+        return msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"

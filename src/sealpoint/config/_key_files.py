@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The private keys of a store on this machine: `keys/<identity>.key`.
+
+A key is made once and never overwritten by another; only its passphrase changes. What lies in a
+file is the business of `sealpoint.signing`.
+"""
+
+import os
+from pathlib import Path
+
+from sealpoint.config._directory import StoreDirectory
+from sealpoint.config._disk import replace_file, write_new_file
+from sealpoint.config._names import check_identity_name
+from sealpoint.errors import (
+    ConfigError,
+    DirectoryUnusable,
+    KeyMissing,
+    NameInvalid,
+    StoreExists,
+)
+from sealpoint.signing import (
+    KeyFacts,
+    Signer,
+    Unlock,
+    decode_key_file,
+    describe_key_file,
+    encode_key_file,
+    encode_locked_key_file,
+)
+
+__all__ = ["KeyFiles", "key_file_bytes"]
+
+_KEY_FILE_BYTES_MAX = 16 * 1024
+_KEY_SUFFIX = ".key"
+
+
+class KeyFiles(StoreDirectory):
+    """The key files of a store. Nothing is read or made before a method asks for it."""
+
+    __slots__ = ()
+
+    def signer(self, name: str, unlock: Unlock | None = None) -> Signer:
+        """The private key of an identity; `unlock` is asked for the passphrase of one that has one.
+
+        Raises:
+            KeyMissing: It is not on this machine.
+            KeyFileUnsafe: Others can read it, or it is damaged.
+            KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
+            NameInvalid: No identity can be called this.
+        """
+        return decode_key_file(self._key_bytes(name), name=name, unlock=unlock)
+
+    def key_facts(self, name: str) -> KeyFacts:
+        """What the key file of an identity says without a passphrase; raises as `signer` does."""
+        return describe_key_file(self._key_bytes(name), name=name)
+
+    def write_key(self, signer: Signer, choose: Unlock | None = None) -> None:
+        """Keep a private key, encrypted if `choose` gives a passphrase; none is ever overwritten.
+
+        Raises:
+            StoreExists: There is a key of this name already.
+            NameInvalid: No identity can be called this.
+        """
+        path = self._key_path(signer.name)
+        self._prepare(path.parent)
+        # Nobody is asked to choose a passphrase for what cannot be made.
+        if os.path.lexists(path) or not write_new_file(path, key_file_bytes(signer, choose)):
+            raise StoreExists(
+                f"key {signer.name!r} of store {self.url}: expected none yet, found {path}",
+                hint="A key is never overwritten: use it, or choose another name.",
+            )
+
+    def relock_key(self, name: str, unlock: Unlock, choose: Unlock | None) -> Signer:
+        """Write a key under another passphrase, or as it is where `choose` is None.
+
+        Until the new file is durable the old one stays, so a failure at any step loses nothing.
+
+        Raises:
+            ConfigError: The file was changed meanwhile.
+            KeyMissing, KeyFileUnsafe, KeyLocked, NameInvalid: As `signer`.
+        """
+        before = self._key_bytes(name)
+        signer = decode_key_file(before, name=name, unlock=unlock)
+        data = key_file_bytes(signer, choose)
+        # Somebody may have taken minutes to type: a key that came in meanwhile must not be lost.
+        if self._key_bytes(name) != before:
+            raise ConfigError(
+                f"key {name!r}: expected its file as it was when it was opened, found another",
+                hint="Somebody changed the key meanwhile, and it was left alone: try again.",
+            )
+        replace_file(self._key_path(name), data)
+        return signer
+
+    def key_names(self) -> list[str]:
+        """The identities whose private keys are on this machine, in order."""
+        keys = self.directory / "keys"
+        if not self._is_safe(keys):
+            return []
+        try:
+            found = [path.name for path in keys.iterdir()]
+        except OSError as exc:
+            raise DirectoryUnusable(
+                f"{keys}: expected a directory that can be read, found {exc.strerror}"
+            ) from exc
+        return sorted(
+            name.removesuffix(_KEY_SUFFIX)
+            for name in found
+            if name.endswith(_KEY_SUFFIX) and _is_identity_name(name.removesuffix(_KEY_SUFFIX))
+        )
+
+    def _key_path(self, name: str) -> Path:
+        return self.directory / "keys" / f"{check_identity_name(name)}{_KEY_SUFFIX}"
+
+    def _key_bytes(self, name: str) -> bytes:
+        path = self._key_path(name)
+        data = self._read(path, bytes_max=_KEY_FILE_BYTES_MAX, secret=True)
+        if data is None:
+            raise KeyMissing(
+                f"key {name!r} of store {self.url}: expected a file {path}, found none"
+            )
+        return data
+
+
+def key_file_bytes(signer: Signer, choose: Unlock | None) -> bytes:
+    """The content of a key's file, encrypted if `choose` gives a passphrase."""
+    if choose is None:
+        return encode_key_file(signer)
+    return encode_locked_key_file(signer, choose(signer.name), os.urandom)
+
+
+def _is_identity_name(name: str) -> bool:
+    try:
+        check_identity_name(name)
+    except NameInvalid:
+        return False
+    return True

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of a restore: what of a restored store would be kept, and what is lost.
+
+Every thread is compared with what the anchor has seen of it, and nothing is written. The store
+chain has to be the newest that the anchor has seen, so no restore brings back a key. `_accept.py`
+records what was shown. ADR 0010 says why.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum, unique
+from math import inf
+
+from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Edited,
+    Missing,
+    RolledBack,
+    SealpointError,
+    StorageUnavailable,
+    Tampered,
+)
+from sealpoint.ledger import STORE_CHAIN, CutList, Entry, Kind, StoreChain, link_hash, parse_header
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
+from sealpoint.store._whole import WholeChain
+
+__all__ = [
+    "Progress",
+    "RestorePlan",
+    "ThreadOutcome",
+    "ThreadRestore",
+    "first_beyond",
+    "plan_restore",
+]
+
+Progress = Callable[[int, int], object]
+_Line = tuple[bytes, int, bytes]
+
+
+@unique
+class ThreadOutcome(StrEnum):
+    """How a thread of a restored store stands to what the anchor has seen."""
+
+    INTACT = "intact"
+    """Everything that the anchor has seen is there."""
+    BEHIND = "behind"
+    """The newest entries are gone."""
+    BESIDE = "beside"
+    """It went on another way than the anchor has seen."""
+    DAMAGED = "damaged"
+    """Everything that the anchor has seen is there, and what lies after it does not verify."""
+    ERASED = "erased"
+    """It was erased since: nothing is kept, so that it stays erased."""
+    GONE = "gone"
+    """Nothing of it verifies."""
+    LEFTOVER = "leftover"
+    """It is whole, and entries that an earlier restore has cut off lie after it."""
+    UNSEEN = "unseen"
+    """This anchor has never seen it: it is kept as it is, for an anchor that has."""
+
+
+_LOSES_NOTHING = (
+    ThreadOutcome.INTACT,
+    ThreadOutcome.DAMAGED,
+    ThreadOutcome.LEFTOVER,
+    ThreadOutcome.UNSEEN,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadRestore:
+    """What a restore does to one thread."""
+
+    thread: str
+    """Its id in hexadecimal."""
+    name: str
+    """What it calls itself; empty if that is gone."""
+    outcome: ThreadOutcome
+    kept: int | None
+    """The position of the newest entry that stays; None: nothing does."""
+    seen: int
+    """The position of the newest entry that the anchor has seen; -1: none."""
+    beyond: int = 0
+    """How many entries of the store lie beyond what stays, and will be taken out of it."""
+    stopped: str = ""
+    """Why the first of those does not count; empty if there are none."""
+
+    @property
+    def lost(self) -> int:
+        """How many entries that the anchor has seen are gone; beside it, at least so many."""
+        if self.outcome in _LOSES_NOTHING:
+            return 0
+        return self.seen - (-1 if self.kept is None else min(self.kept, self.seen - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What accepting the store as it is would keep and lose."""
+
+    threads: int
+    """How many threads the anchor knows."""
+    losses: tuple[ThreadRestore, ...]
+    """The threads that do not stay as they are."""
+    leftovers: tuple[ThreadRestore, ...]
+    """The threads in whose way lies what an earlier restore has cut off."""
+    unseen: tuple[ThreadRestore, ...]
+    """The threads that are in the store, and that this anchor has never seen."""
+    kept: CutList = field(repr=False)
+    lost: CutList = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A digest of all of it: the same plan has the same."""
+        return (self.kept.digest + self.lost.digest).hex()
+
+
+def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
+    """Compare every thread with the anchor. Writes nothing, except that the anchor may follow.
+
+    Args:
+        core: The store.
+        progress: Called after each thread with how many are done, and how many there are.
+
+    Raises:
+        RolledBack: The store chain is older than the anchor has seen: bring back the roster first.
+        Tampered, NotTrusted, Forked: The store chain cannot be believed.
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+    """
+    try:
+        core.renewed_trust()
+    except RolledBack as exc:
+        raise RolledBack(
+            exc.message,
+            hint="A restore never brings back an older roster. Run: sealpoint roster import FILE",
+        ) from exc
+    return _Planner(core).run(progress)
+
+
+class _Planner:
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._chain: StoreChain = core.trust()
+        self._kept: list[_Line] = []
+        self._lost: list[_Line] = []
+        self._found: list[ThreadRestore] = []
+
+    def run(self, progress: Progress | None) -> RestorePlan:
+        # Threads before slots: a name is reserved before it has an entry.
+        threads = {thread for thread in self._core.storage.threads() if thread != STORE_CHAIN}
+        slots = [
+            (slot, position)
+            for slot, position in self._core.anchor.slots()
+            if position.thread != STORE_CHAIN
+        ]
+        unseen = sorted(threads - {position.thread for _, position in slots})
+        total = len(slots) + len(unseen)
+        for number, (slot, position) in enumerate(slots, start=1):
+            self._look(slot, position)
+            if progress is not None:
+                progress(number, total)
+        for number, thread in enumerate(unseen, start=len(slots) + 1):
+            self._look_unseen(thread)
+            if progress is not None:
+                progress(number, total)
+        self._found.sort(key=lambda each: (each.name, each.thread))
+        apart = (ThreadOutcome.LEFTOVER, ThreadOutcome.UNSEEN)
+        return RestorePlan(
+            threads=len(slots),
+            losses=tuple(each for each in self._found if each.outcome not in apart),
+            leftovers=self._of(ThreadOutcome.LEFTOVER),
+            unseen=self._of(ThreadOutcome.UNSEEN),
+            kept=CutList.of(self._kept),
+            lost=CutList.of(self._lost),
+        )
+
+    def _of(self, outcome: ThreadOutcome) -> tuple[ThreadRestore, ...]:
+        return tuple(each for each in self._found if each.outcome is outcome)
+
+    def _look(self, slot: bytes, position: Position) -> None:
+        """A thread that the anchor knows."""
+        core, thread = self._core, position.thread
+        seen = self._seen(position)
+        if seen is None and first_beyond(core, thread, -1) is None:
+            # A name that nothing was saved under, or a thread that was lost before.
+            core.follow_restore(slot, position)
+            return
+        try:
+            chain = Chain(core, _shown(core, thread), lambda _entry, _record: None)
+            chain.slot = slot
+            chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
+            chain.refresh()
+            head: Entry | None = chain.verified_head()
+            outcome, stop = ThreadOutcome.INTACT, None
+        except (StorageUnavailable, AnchorUnavailable):
+            raise
+        except SealpointError as error:
+            head, stop = self._prefix(thread)
+            outcome = self._outcome(position, seen, head)
+            stop = error if stop is None else stop
+            if outcome is ThreadOutcome.ERASED:
+                head = None
+        self._note(thread, seen, outcome, head, stop)
+
+    def _seen(self, position: Position) -> tuple[int, bytes] | None:
+        """The newest entry that the anchor has seen; after a restore, what that one kept."""
+        if position.epoch < self._chain.epoch:
+            return self._chain.kept(position.thread)
+        return None if position.reserved else (position.seq, position.entry)
+
+    def _prefix(self, thread: bytes) -> tuple[Entry | None, SealpointError | None]:
+        """The last entry up to which a thread verifies from its genesis on, and what comes then."""
+        chain = WholeChain(self._core, _shown(self._core, thread), lambda _entry, _record: None)
+        try:
+            chain.bind(thread, _namespace(self._core, thread, 0))
+        except Tampered as error:
+            return None, error
+        return chain.verify_prefix()
+
+    def _outcome(
+        self, position: Position, seen: tuple[int, bytes] | None, head: Entry | None
+    ) -> ThreadOutcome:
+        """What has become of a thread that is refused."""
+        if seen is not None:
+            if head is None:
+                return ThreadOutcome.ERASED if position.erased else ThreadOutcome.GONE
+            # Erasures that the anchor has seen, and those below the newest entry that is there.
+            erased = head.header.gen + (head.header.kind is Kind.ERASE)
+            if erased < position.gen + position.erased:
+                return ThreadOutcome.ERASED
+            if head.seq < seen[0]:
+                return ThreadOutcome.BEHIND
+            record = self._core.storage.read(position.thread, seen[0])
+            if record is None or link_hash(record.header) != seen[1]:
+                return ThreadOutcome.BESIDE
+        beyond = first_beyond(self._core, position.thread, -1 if head is None else head.seq)
+        if beyond is not None and _epoch(beyond[1]) < self._chain.epoch:
+            return ThreadOutcome.LEFTOVER
+        return ThreadOutcome.DAMAGED
+
+    def _look_unseen(self, thread: bytes) -> None:
+        """A thread that this anchor does not know. What is not genuine is nobody's."""
+        head, stop = self._prefix(thread)
+        if head is not None:
+            self._note(thread, None, ThreadOutcome.UNSEEN, head, stop)
+
+    def _note(
+        self,
+        thread: bytes,
+        seen: tuple[int, bytes] | None,
+        outcome: ThreadOutcome,
+        head: Entry | None,
+        stop: SealpointError | None,
+    ) -> None:
+        if head is not None:
+            self._kept.append((thread, head.seq, head.hash))
+        if outcome is ThreadOutcome.INTACT:
+            return
+        beyond = _count_beyond(self._core, thread, -1 if head is None else head.seq)
+        found = ThreadRestore(
+            thread=thread.hex(),
+            name=_name(self._core, thread),
+            outcome=outcome,
+            kept=None if head is None else head.seq,
+            seen=RESERVED_SEQ if seen is None else seen[0],
+            beyond=beyond,
+            stopped=str(stop) if beyond and stop is not None else "",
+        )
+        self._found.append(found)
+        if found.lost and seen is not None:
+            self._lost.append((thread, *seen))
+
+
+def first_beyond(core: Core, thread: bytes, seq: int) -> tuple[int, bytes | None] | None:
+    """Position and header of the first record after a position, None for one nobody can read."""
+    try:
+        found = next(core.storage.scan(thread, seq + 1), None)
+    except Edited:
+        return seq + 1, None
+    return None if found is None else (found[0], found[1].header)
+
+
+def _epoch(header: bytes | None) -> float:
+    """The epoch that a header names; one that nobody can read has no end."""
+    try:
+        return inf if header is None else parse_header(header).epoch
+    except Edited:
+        return inf
+
+
+def _count_beyond(core: Core, thread: bytes, seq: int) -> int:
+    count = 0
+    try:
+        for _ in core.storage.scan(thread, seq + 1):
+            count += 1
+    except Edited:
+        count += 1
+    return count
+
+
+def _namespace(core: Core, thread: bytes, seq: int) -> str:
+    """The namespace that an entry of a thread claims; its signature will prove it."""
+    record = core.storage.read(thread, seq)
+    if record is None:
+        raise Missing(f"thread {thread.hex()[:12]}: expected entry {seq} in the store, found none")
+    return parse_header(record.header).ns
+
+
+def _shown(core: Core, thread: bytes) -> str:
+    """What messages call a thread."""
+    return _name(core, thread) or thread.hex()[:12]
+
+
+def _name(core: Core, thread: bytes) -> str:
+    try:
+        return claimed_name(core, thread)[1]
+    except Tampered:
+        return ""

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A look at every thread of a store: where some keys wrote last, for the cuts that end them.
+
+A thread's head is verified as for any read, and from it the links lead down to the newest entry
+by each key. A thread that does not verify is listed with the entry that the anchor has seen: what
+was good before the key ended stays good once the damage is repaired. One that the anchor does not
+know is in no list, so nothing there by such a key will count.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sealpoint.anchor import Position
+from sealpoint.errors import AnchorUnavailable, SealpointError, StorageUnavailable, Unanchored
+from sealpoint.ids import KeyId
+from sealpoint.ledger import STORE_CHAIN, CutList, StoreChain, link_hash
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
+
+__all__ = ["Doubt", "Progress", "Survey", "take_survey"]
+
+Progress = Callable[[int, int], object]
+_Line = tuple[bytes, int, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A thread that does not verify."""
+
+    thread: str
+    """Its id in hexadecimal."""
+    name: str
+    """What it calls itself, if that could be read: no more than a claim."""
+    code: str
+    """The code of the error that a reader gets."""
+    message: str
+    kept: int | None
+    """The anchored position, up to which entries of an ended key still count; None: none do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Where some keys wrote last, in every thread."""
+
+    positions: Mapping[str, CutList]
+    """For each key, by the digits of its id, the threads that it wrote."""
+    heads: CutList
+    """The verified head of every thread."""
+    doubts: tuple[Doubt, ...]
+
+    @property
+    def threads(self) -> int:
+        """How many threads some of the keys wrote, or may have written."""
+        lists = list(self.positions.values())
+        if len(lists) == 1:
+            return len(lists[0])
+        return len({thread for made in lists for thread in made.threads()})
+
+    def agrees(self, other: "Survey") -> bool:
+        """Whether two looks found the same: the keys wrote nothing in between.
+
+        A thread that verifies in one of them alone may be about to change: its worker has written
+        an entry and the anchor does not know it yet.
+        """
+        return _outcome(self) == _outcome(other)
+
+
+def _outcome(survey: Survey) -> tuple[dict[str, bytes], set[tuple[str, str]]]:
+    return (
+        {key: made.data for key, made in survey.positions.items()},
+        {(doubt.thread, doubt.code) for doubt in survey.doubts},
+    )
+
+
+def take_survey(
+    core: Core,
+    keys: frozenset[str],
+    before: Survey | None = None,
+    progress: Progress | None = None,
+) -> Survey:
+    """Look at every thread.
+
+    Args:
+        core: The store. Unless it is read-only, the anchor follows to every verified head.
+        keys: The digits of the ids of the keys that are looked for.
+        before: An earlier look for the same keys: threads that stand still are not walked again.
+        progress: Called now and then with how many threads are done, and how many there are.
+
+    Raises:
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+    """
+    return _Surveyor(core, keys, before).run(progress)
+
+
+class _Surveyor:
+    def __init__(self, core: Core, keys: frozenset[str], before: Survey | None) -> None:
+        self._core = core
+        self._before = before
+        self._since = _first_rosters(core.renewed_trust(), keys)
+        self._found: dict[str, list[_Line]] = {key: [] for key in keys}
+        self._heads: list[_Line] = []
+        self._doubts: list[Doubt] = []
+
+    def run(self, progress: Progress | None) -> Survey:
+        core = self._core
+        # Threads before slots: a name is reserved before it has an entry.
+        threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
+        slots = {position.thread: slot for slot, position in core.anchor.slots()}
+        slots.pop(STORE_CHAIN, None)
+        # Those that the store has lost may be brought back from a copy.
+        threads.extend(slots.keys() - set(threads))
+        for number, thread in enumerate(threads):
+            self._look(thread, slots.get(thread))
+            if progress is not None:
+                progress(number + 1, len(threads))
+        return Survey(
+            positions={key: CutList.of(lines) for key, lines in self._found.items()},
+            heads=CutList.of(self._heads),
+            doubts=tuple(sorted(self._doubts, key=lambda doubt: (doubt.name, doubt.thread))),
+        )
+
+    def _look(self, thread: bytes, slot: bytes | None) -> None:
+        core = self._core
+        anchored = None if slot is None else core.anchor.get(slot)
+        try:
+            if slot is None or anchored is None:
+                raise Unanchored(
+                    f"thread {thread.hex()[:12]}: expected the anchor to know it, found it in the "
+                    "store only"
+                )
+            if anchored.reserved and core.storage.read(thread, 0) is None:
+                return  # a name that nothing was ever saved under
+            chain = Chain.at_slot(core, slot, thread)
+            chain.refresh()
+            found = self._newest(chain)
+        except (StorageUnavailable, AnchorUnavailable):
+            raise
+        except SealpointError as error:
+            self._doubt(thread, anchored, error)
+            return
+        head = chain.verified_head()
+        self._heads.append((thread, head.seq, head.hash))
+        for key, (seq, entry) in found.items():
+            self._found[key].append((thread, seq, entry))
+
+    def _newest(self, chain: Chain) -> dict[str, tuple[int, bytes]]:
+        """The newest entry by each key."""
+        head = chain.verified_head()
+        if self._before is not None and self._before.heads.position(chain.thread) == (
+            head.seq,
+            head.hash,
+        ):
+            known = {
+                key: made.position(chain.thread) for key, made in self._before.positions.items()
+            }
+            return {key: place for key, place in known.items() if place is not None}
+        found: dict[str, tuple[int, bytes]] = {}
+        wanted = dict(self._since)
+        for header, record in chain.walk():
+            if header.by in wanted:
+                del wanted[header.by]
+                found[header.by] = header.seq, link_hash(record.header)
+            # Along a thread the roster never goes back: before its first one, no key wrote.
+            if all(first > header.roster for first in wanted.values()):
+                break
+        return found
+
+    def _doubt(self, thread: bytes, anchored: Position | None, error: SealpointError) -> None:
+        seen = None if anchored is None else self._seen(anchored)
+        if seen is not None:
+            for lines in self._found.values():
+                lines.append((thread, *seen))
+        self._doubts.append(
+            Doubt(
+                thread=thread.hex(),
+                name=_claimed_name(self._core, thread),
+                code=error.code,
+                message=str(error),
+                kept=None if seen is None else seen[0],
+            )
+        )
+
+    def _seen(self, anchored: Position) -> tuple[int, bytes] | None:
+        """The entry that the anchor, or a restore accepted since, vouches for."""
+        chain = self._core.trust()
+        if anchored.epoch < chain.epoch:
+            return chain.restores.kept(anchored.thread, chain.lists)
+        return None if anchored.reserved else (anchored.seq, anchored.entry)
+
+
+def _claimed_name(core: Core, thread: bytes) -> str:
+    try:
+        return claimed_name(core, thread)[1]
+    except SealpointError:
+        return ""
+
+
+def _first_rosters(chain: StoreChain, keys: frozenset[str]) -> dict[str, int]:
+    """For each key, the first roster that holds it; 0 for one that none does."""
+    found = {}
+    for key in keys:
+        name = KeyId(bytes.fromhex(key))
+        found[key] = next((each.seq for each in chain.rosters if each.holder(name)), 0)
+    return found

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Taking away what no living checkpoint needs: what a prune or an erasure gave up, and orphans.
+
+A sweep decides by the verified chain alone and reads what lives before it drops anything; a thread
+whose living blobs cannot be read is left as it is. Whatever it drops is dropped only while the
+head stands where it looked, so that a save which goes on meanwhile never loses a blob that it
+names. It can be repeated at any time.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+
+from sealpoint.codec import Reached, tree_blobs
+from sealpoint.errors import HeadMoved, Missing
+from sealpoint.ledger import CheckpointBody, Header, Kind, PruneBody, parse_body
+from sealpoint.storage import Record
+from sealpoint.store._blobs import BlobReader, fresh_digests
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
+
+__all__ = ["Swept", "drop_orphans", "sweep", "would_sweep"]
+
+_BATCH = 1000
+_GIVES_UP = (Kind.PRUNE, Kind.ERASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep took away."""
+
+    blobs: int = 0
+    size_bytes: int = 0
+    payloads: int = 0
+    """How many entries lost the payload beside them, or their body."""
+
+    def __add__(self, other: "Swept") -> "Swept":
+        return Swept(
+            self.blobs + other.blobs,
+            self.size_bytes + other.size_bytes,
+            self.payloads + other.payloads,
+        )
+
+
+class _Living:
+    """What has to stay of a thread, by the entries below a verified head."""
+
+    def __init__(
+        self, chain: Chain, prune: PruneBody | None = None, *, erased: bool = False
+    ) -> None:
+        self._chain = chain
+        self._reached = Reached()
+        self.blobs: set[bytes] = set()
+        self.payloads: list[int] = []
+        """Checkpoints that were pruned and still have a payload beside them."""
+        self.bodies: list[int] = []
+        """Erased entries that still have a body."""
+        for header, record in chain.walk():
+            if erased:
+                if record.body is not None or record.payload is not None:
+                    self.bodies.append(header.seq)
+            elif header.kind is Kind.ERASE:
+                erased = True
+            elif header.kind is Kind.PRUNE and prune is None:
+                prune = parse_body(Kind.PRUNE, header.body, _body(header, record))
+            elif header.kind is Kind.CHECKPOINT:
+                self._add(header, record, prune)
+
+    def follow(self, seq: int) -> bool:
+        """Take in what was saved after `seq`.
+
+        Returns:
+            False if that is not all that happened, and everything has to be looked at anew.
+        """
+        for header, record in _newer(self._chain, seq):
+            if header.kind in _GIVES_UP:
+                return False
+            if header.kind is Kind.CHECKPOINT:
+                self._add(header, record, None)
+        return True
+
+    def _add(self, header: Header, record: Record, prune: PruneBody | None) -> None:
+        """Keep what a checkpoint needs, unless the prune that came after it gave it up."""
+        if prune is not None and prune.covers(header.seq):
+            if record.payload is not None:
+                self.payloads.append(header.seq)
+            return
+        body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, _body(header, record))
+        root = bytes.fromhex(body.root)
+        core = self._chain.core
+        reader = BlobReader(
+            core.storage,
+            self._chain.thread,
+            core.registry.limits.blob_bytes_max,
+            f"entry {header.seq} of thread {self._chain.name!r}",
+            (root, record.payload),
+        )
+        self.blobs.add(root)
+        self.blobs.update(
+            bytes.fromhex(name) for name in (body.fresh_list, body.world) if name is not None
+        )
+        if prune is None:
+            # Whatever it did not bring itself, the newest checkpoint before it reaches.
+            self.blobs.update(fresh_digests(body.fresh, body.fresh_list, reader))
+        else:
+            limits = core.registry.limits
+            self.blobs.update(tree_blobs(root, reader.get, limits=limits, reached=self._reached))
+
+
+def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = False) -> _Living:
+    """What lives; looked at anew if somebody else swept away meanwhile what was being read."""
+    while True:
+        seq = chain.verified_head().seq
+        try:
+            return _Living(chain, prune, erased=erased)
+        except Missing:
+            chain.refresh()
+            if not any(header.kind in _GIVES_UP for header, _ in _newer(chain, seq)):
+                raise
+
+
+def _newer(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:
+    """The entries after a position, newest first."""
+    return takewhile(lambda found: found[0].seq > seq, chain.walk())
+
+
+def sweep(chain: Chain) -> Swept:
+    """Drop what the newest prune or erasure gave up, and blobs that no entry names.
+
+    Args:
+        chain: A thread with a verified head.
+
+    Raises:
+        Tampered: Something that lives is missing or damaged; nothing was dropped.
+    """
+    swept = Swept()
+    while True:
+        sweeper = _Sweeper(chain)
+        finished = sweeper.run()
+        swept += sweeper.swept
+        if finished:
+            return swept
+
+
+class _Sweeper:
+    """A sweep by what lives now. Whatever is saved meanwhile is added to that."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._living = _looked(chain)
+        self._head = chain.verified_head().seq
+        self.swept = Swept()
+
+    def run(self) -> bool:
+        """Drop everything that may go; False if somebody gave up more, and it is to begin anew."""
+        if self._chain.verified_head().header.kind is Kind.ERASE:
+            # First, while the bodies still say what the thread was called: `gc` may have to do it.
+            # Not once there is a new generation, which has the same name.
+            try:
+                self._chain.core.storage.drop(
+                    self._chain.thread, self._head, label=self._chain.label
+                )
+            except HeadMoved:
+                return self._follow() and self.run()
+        return all(self._drop(batch) for batch in _batches(self._chain, self._living))
+
+    def _drop(self, batch: "_Batch") -> bool:
+        """Drop a little; the same once more without what has come to life meanwhile."""
+        while True:
+            blobs = [pair for pair in batch.blobs if pair[0] not in self._living.blobs]
+            try:
+                self._chain.core.storage.drop(
+                    self._chain.thread,
+                    self._head,
+                    payloads=batch.payloads,
+                    bodies=batch.bodies,
+                    blobs=[digest for digest, _ in blobs],
+                )
+            except HeadMoved:
+                if not self._follow():
+                    return False
+            else:
+                self.swept += _counted(replace(batch, blobs=blobs))
+                return True
+
+    def _follow(self) -> bool:
+        """Take in what was saved meanwhile; False if something was given up as well."""
+        self._chain.refresh()
+        followed = self._living.follow(self._head)
+        self._head = self._chain.verified_head().seq
+        return followed
+
+
+def would_sweep(chain: Chain, *, prune: PruneBody | None = None, erased: bool = False) -> Swept:
+    """What a sweep would drop if the thread were pruned so, or erased, or as it is."""
+    return sum(
+        (_counted(batch) for batch in _batches(chain, _looked(chain, prune, erased=erased))),
+        Swept(),
+    )
+
+
+def drop_orphans(core: Core, thread: bytes, *, dry_run: bool = False) -> Swept:
+    """Drop the blobs of a thread that never got an entry."""
+    swept = Swept()
+    try:
+        for blobs in _chunked(core.storage.stored_blobs(thread)):
+            if not dry_run:
+                core.storage.drop(thread, -1, blobs=[digest for digest, _ in blobs])
+            swept += Swept(len(blobs), sum(size for _, size in blobs))
+    except HeadMoved:
+        pass  # somebody saved there just now: its blobs are no orphans any more
+    return swept
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    blobs: list[tuple[bytes, int]]
+    payloads: list[int]
+    bodies: list[int]
+
+
+def _batches(chain: Chain, living: _Living) -> Iterator[_Batch]:
+    """What may go, a little at a time: no transaction is long, and no list follows the store."""
+    for place in range(0, len(living.payloads), _BATCH):
+        yield _Batch([], living.payloads[place : place + _BATCH], [])
+    for place in range(0, len(living.bodies), _BATCH):
+        yield _Batch([], [], living.bodies[place : place + _BATCH])
+    stored = chain.core.storage.stored_blobs(chain.thread)
+    for blobs in _chunked(pair for pair in stored if pair[0] not in living.blobs):
+        yield _Batch(blobs, [], [])
+
+
+def _chunked(stored: Iterable[tuple[bytes, int]]) -> Iterator[list[tuple[bytes, int]]]:
+    pairs = iter(stored)
+    while batch := list(islice(pairs, _BATCH)):
+        yield batch
+
+
+def _counted(batch: _Batch) -> Swept:
+    size_bytes = sum(size for _, size in batch.blobs)
+    return Swept(len(batch.blobs), size_bytes, len(batch.payloads) + len(batch.bodies))
+
+
+def _body(header: Header, record: Record) -> bytes:
+    if record.body is None:
+        raise Missing(f"entry {header.seq}: expected its body, found none")
+    return record.body
