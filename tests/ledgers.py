@@ -20,12 +20,17 @@ from sealpoint.ledger import (
     AdoptBody,
     Body,
     CheckpointBody,
+    CutList,
+    CutLists,
     Entry,
+    EraseBody,
     GenesisBody,
     Header,
     Kind,
     Place,
+    PruneBody,
     ResumeBody,
+    RootBody,
     RosterBody,
     StoreChain,
     Tip,
@@ -39,6 +44,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import (
     ENTRY_TYPE,
+    Cut,
     Identity,
     Pool,
     Role,
@@ -60,6 +66,7 @@ __all__ = [
     "THREAD",
     "StoreLedger",
     "ThreadLedger",
+    "cut",
     "genesis_body",
     "identity",
     "key",
@@ -100,9 +107,16 @@ def identity(
     return Identity(name, name, roles or (Role.WRITER,), tuple(namespaces), tuple(held))
 
 
-def roster(*identities: Identity, pools: Sequence[Pool] = ()) -> RosterDocument:
+def roster(
+    *identities: Identity, pools: Sequence[Pool] = (), cuts: Sequence[Cut] = ()
+) -> RosterDocument:
     """A roster of these identities."""
-    return RosterDocument(identities=identities, pools=tuple(pools))
+    return RosterDocument(identities=identities, pools=tuple(pools), cuts=tuple(cuts))
+
+
+def cut(name: str, positions: CutList) -> Cut:
+    """The end of the key of this name."""
+    return Cut(key=key(name).key, positions=positions.digest.hex())
 
 
 def seals(header: bytes, *signers: Signer, payload_type: bytes = ENTRY_TYPE) -> bytes:
@@ -125,7 +139,8 @@ class StoreLedger:
     """A store chain in the making."""
 
     def __init__(self, trusted: TrustPin | None = None) -> None:
-        self.chain = StoreChain(trusted or pin())
+        self.blobs: dict[bytes, bytes] = {}
+        self.chain = StoreChain(trusted or pin(), lists=CutLists(self.blobs.get))
         self.records: list[Record] = []
 
     def header(self, kind: Kind, body: bytes, signer: Signer, **changes: Any) -> Header:
@@ -158,6 +173,17 @@ class StoreLedger:
         """The next record with a roster; by `root` unless others are named."""
         body = RosterBody(salt=SALT, roster=document)
         return self.record(Kind.ROSTER, body, *(signers or ("root",)), **changes)
+
+    def root_record(self, root: Root, *signers: str, **changes: Any) -> Record:
+        """The next record with a new root, by the keys of these names."""
+        body = RootBody(salt=SALT, root=root.document)
+        return self.record(Kind.ROOT, body, *signers, **changes)
+
+    def cut_list(self, *positions: tuple[bytes, int, bytes]) -> CutList:
+        """A list of last positions, which the chain finds from now on."""
+        made = CutList.of(positions)
+        self.blobs[made.digest] = made.data
+        return made
 
     def adopt_record(self, *signers: str, **changes: Any) -> Record:
         """The next record with an adoption."""
@@ -197,6 +223,10 @@ def _body(kind: Kind, owner: str, seq: int) -> Body:
         return CheckpointBody(salt=SALT, id=f"c{seq}", root=root, fresh=(root,))
     if kind is Kind.ADOPT:
         return AdoptBody(salt=SALT, reason="moved")
+    if kind is Kind.PRUNE:
+        return PruneBody(salt=SALT, before=max(seq - 1, 0))
+    if kind is Kind.ERASE:
+        return EraseBody(salt=SALT, reason="asked for")
     return Body(salt=SALT)
 
 
@@ -224,6 +254,11 @@ class ThreadLedger:
         """The next position."""
         return len(self.records)
 
+    @property
+    def gen(self) -> int:
+        """The generation of the next entry."""
+        return 0 if self.tip is None else self.tip.entry.header.gen + self.tip.fence.erased
+
     def header(self, kind: Kind, body: bytes, signer: Signer, **changes: Any) -> Header:
         """The next header, with some fields changed."""
         seq = self.seq
@@ -234,7 +269,7 @@ class ThreadLedger:
             epoch=0,
             ns=self.place.ns,
             thread=self.place.thread,
-            gen=0,
+            gen=self.gen,
             seq=seq,
             prev=hashes[-1].hex() if seq else None,
             skip=hashes[skip_seq(seq)].hex() if seq else None,
@@ -266,8 +301,18 @@ class ThreadLedger:
         """Verify a record as the next of the chain; the chain stays as it is."""
         entry = self.verify(record)
         if self.tip is None:
-            return begin(entry, record.body or b"", self.chain)
+            return begin(entry, record.body, self.chain)
         return extend(self.tip, entry, record.body, self.chain)
+
+    def forget(self, *positions: int) -> "ThreadLedger":
+        """The same chain as a reader meets it that lacks the bodies at these positions."""
+        again = ThreadLedger(self.chain, namespace=self.place.ns)
+        for seq, record in enumerate(self.records):
+            body = None if seq in positions else record.body
+            kept = Record(record.header, record.seals, body)
+            again.tip = again.follow(kept)
+            again.records.append(kept)
+        return again
 
     def add(
         self, kind: Kind, body: Body | bytes | None = None, *, signer: str = "", **changes: Any

@@ -49,7 +49,9 @@ def test_log_as_json_has_everything(saved: Machine) -> None:
     assert document["more"] is False
     assert [each["id"] for each in document["checkpoints"]] == ["step-2", "step-1", "step-0"]
     assert document["checkpoints"][0]["metadata"] == {"step": 2, "source": "loop"}
-    assert set(document["checkpoints"][0]) == {"id", "seq", "time", "writer", "metadata"}
+    assert set(document["checkpoints"][0]) == {
+        *("id", "seq", "time", "writer", "metadata", "pruned")
+    }
 
 
 def test_a_limit_says_that_there_are_more(saved: Machine) -> None:

@@ -44,7 +44,10 @@ def test_json_names_the_same(fresh: Machine) -> None:
     """A script gets every path and the whole fingerprint."""
     document = fresh.json("init")
 
-    assert set(document) == {"store", "url", "fingerprint", "keys", "identities", "anchor"}
+    assert set(document) == {
+        *("store", "url", "fingerprint", "keys", "identities", "anchor", "encrypted"),
+    }
+    assert document["encrypted"] is False
     assert document["url"] == fresh.url
     assert document["fingerprint"].startswith("sha256:")
     assert Path(document["keys"]).is_dir()

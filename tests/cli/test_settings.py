@@ -18,12 +18,20 @@ from tests.cli.machine import Machine
 _READING = [
     *(("threads",), ("log", "t"), ("show", "t"), ("load", "t"), ("diff", "t"), ("verify",)),
     *(("anchor", "show"), ("keys", "list"), ("trust", "export")),
+    *(("prune", "t", "--keep-last", "1", "--dry-run"), ("gc", "--dry-run")),
+    ("erase", "t", "--reason", "x", "--dry-run"),
 ]
 _VERBS = [
     *_READING,
     *(("init",), ("save", "t"), ("trust", "import", "-"), ("keys", "new", "alice")),
     ("trust", "move", "sqlite:///old.db"),
     ("anchor", "adopt", "--reason", "x", "--yes"),
+    *(
+        ("prune", "t", "--keep-last", "1", "--yes"),
+        ("erase", "t", "--reason", "x", "--yes"),
+        ("gc",),
+    ),
+    ("keys", "passphrase", "alice", "--remove"),
     ("keys", "add", "alice", "--person", "a", "--role", "writer", "--namespace", "*"),
 ]
 

@@ -53,6 +53,7 @@ _PAGES = (
     "docs/guides/allow-your-types.md",
     "docs/guides/async.md",
     "docs/guides/keys-and-trust.md",
+    "docs/guides/retention.md",
     "docs/reference/api.md",
     "docs/reference/cli.md",
     "docs/reference/errors.md",

@@ -35,6 +35,32 @@ def test_it_saves_and_loads() -> None:
     asyncio.run(main())
 
 
+def test_it_prunes_erases_and_collects() -> None:
+    """Retention is the same as in the twin, and keeps its place among the calls of a thread."""
+
+    async def main() -> None:
+        async with aio.open_store("memory:") as store:
+            thread = store.thread("t")
+            saves = [thread.save(number, id=f"c{number}") for number in range(4)]
+            pruning = thread.prune(keep_last=1, keep=["c1"])
+            _, done = await asyncio.gather(asyncio.gather(*saves), pruning)
+            planned = await thread.prune(keep_last=1, dry_run=True)
+            seen: list[tuple[int, int]] = []
+            found = await store.gc(progress=lambda *each: seen.append(each), compact=False)
+
+            assert [ref.id for ref in done.pruned] == ["c2", "c0"]
+            assert [ref.id for ref in planned.pruned] == ["c1"]
+            assert [ref.pruned async for ref in thread.history()] == [False, True, False, True]
+            assert (found.threads, found.failures, seen) == (1, (), [(1, 1)])
+            assert (await thread.erase(reason="x", dry_run=True)).entries == 7
+            with pytest.raises(errors.Pruned):
+                await thread.load("c0")
+            with pytest.raises(errors.NotTrusted):
+                await thread.erase(reason="x")
+
+    asyncio.run(main())
+
+
 def test_it_can_be_awaited() -> None:
     """`await` gives a store that is closed by hand, once or twice, or by `async with`."""
 

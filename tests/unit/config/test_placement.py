@@ -2,6 +2,7 @@
 """A store never lies where its keys or its anchor lie, however its place is spelt."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,37 @@ def test_a_store_among_keys_or_anchors_is_misplaced(
 
     with pytest.raises(StoreMisplaced, match=f"outside the {kind} directory"):
         files.check_placement()
+
+
+@pytest.mark.parametrize("path", ["home", "home/config", "home/config/stores", "home/state/x"])
+def test_a_directory_apart_from_keys_and_anchor_is_well_placed(tmp_path: Path, path: str) -> None:
+    """A directory that holds keys or anchor, or lies in theirs, is none; one beside them is."""
+    (tmp_path / "home").mkdir()
+    where = replace(
+        settings(tmp_path),
+        config_dir=tmp_path / "home" / "config",
+        state_dir=tmp_path / "home" / "state",
+    )
+    StoreFiles(where, StoreUrl.parse(f"file://{tmp_path}/home/store")).check_placement()
+    StoreFiles(where, StoreUrl.parse(f"file://{tmp_path}/hom")).check_placement()
+
+    with pytest.raises(StoreMisplaced):
+        StoreFiles(where, StoreUrl.parse(f"file://{tmp_path}/{path}")).check_placement()
+
+
+def test_links_do_not_hide_keys_in_a_directory(tmp_path: Path) -> None:
+    """The configuration directory may be a link into the store, or be reached through one."""
+    (tmp_path / "store" / "inside").mkdir(parents=True)
+    (tmp_path / "config").symlink_to("store/inside")
+    (tmp_path / "way").symlink_to("store")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "store" / "link").symlink_to(tmp_path / "outside")
+    url = StoreUrl.parse(f"file://{tmp_path}/store")
+
+    for config in ("config", "way/inside", "store/link", "way/link", "way/new"):
+        where = replace(settings(tmp_path), config_dir=tmp_path / config)
+        with pytest.raises(StoreMisplaced, match="expected the configuration directory outside"):
+            StoreFiles(where, url).check_placement()
 
 
 def test_links_do_not_hide_a_misplaced_store(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -75,6 +76,45 @@ def test_the_last_name_is_never_followed(tmp_path: Path) -> None:
     assert after != StoreUrl.parse(f"sqlite:///{tmp_path}/other.db")
 
 
+def test_spellings_of_one_directory_are_one_store(tmp_path: Path) -> None:
+    """A directory is named from the root; more slashes at its start or end change nothing."""
+    home = tmp_path.resolve()
+    (home / "real").mkdir()
+    (home / "link").symlink_to("real")
+    expected = StoreUrl.parse(f"file://{home}/real/store")
+
+    assert (expected.kind, expected.path) == ("file", home / "real" / "store")
+    assert str(expected) == f"file://{home}/real/store"
+    for text in (
+        *(
+            f"file://{home}/real/store/",
+            f"file:///{home}/link/store",
+            f"file:////{home}/real/store",
+        ),
+        *(f"file://{home}/real/./st%6Fre", f"file://{home}/link/../link/store//"),
+    ):
+        assert StoreUrl.parse(text) == expected, text
+    assert StoreUrl.parse(f"sqlite:///{home}/real/store") != expected
+
+
+def test_a_directory_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Who makes the store a link to another trusted store does not get that one opened."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "store").symlink_to("other")
+    url = StoreUrl.parse(f"file://{tmp_path}/store")
+
+    assert url != StoreUrl.parse(f"file://{tmp_path}/other")
+
+
+@pytest.mark.parametrize("text", ["file:agents", "file:./agents", "file:/agents", "file://agents"])
+def test_a_relative_directory_is_refused_with_the_way_to_write_it(text: str) -> None:
+    """There is no default, and no directory that depends on where a program runs."""
+    with pytest.raises(UrlInvalid) as caught:
+        StoreUrl.parse(text)
+
+    assert "file:///srv/agents" in caught.value.hint
+
+
 def test_a_loop_of_links_is_no_crash(tmp_path: Path) -> None:
     """A directory that links to itself cannot be opened later, and is parsed all the same."""
     (tmp_path / "loop").symlink_to("loop")
@@ -84,17 +124,19 @@ def test_a_loop_of_links_is_no_crash(tmp_path: Path) -> None:
     assert url.path.name == "store.db"
 
 
+_KINDS: tuple[Literal["file", "sqlite"], ...] = ("file", "sqlite")
 _names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1)
 
 
 @given(st.lists(_names.filter(lambda name: name not in {".", ".."}), min_size=1, max_size=3))
 def test_every_path_has_a_url_that_reads_back(names: list[str]) -> None:
     """The text of a URL is plain ASCII and leads to the same file, whatever its name."""
-    url = StoreUrl(kind="sqlite", path=Path("/no-such-directory").joinpath(*names))
+    for kind in _KINDS:
+        url = StoreUrl(kind=kind, path=Path("/no-such-directory").joinpath(*names))
 
-    assert str(url).isascii()
-    assert str(url).isprintable()
-    assert StoreUrl.parse(str(url)) == url
+        assert str(url).isascii()
+        assert str(url).isprintable()
+        assert StoreUrl.parse(str(url)) == url
 
 
 @pytest.mark.parametrize(
@@ -108,7 +150,7 @@ def test_every_path_has_a_url_that_reads_back(names: list[str]) -> None:
         ("Memory:", "the scheme 'Memory'"),
         ("SQLITE:///a", "the scheme 'SQLITE'"),
         (" sqlite:///a", "the scheme ' sqlite'"),
-        ("file:///a", "the scheme 'file'"),
+        ("FILE:///a", "the scheme 'FILE'"),
         ("memory: ", "memory: alone"),
         ("memory://", "memory: alone"),
         ("memory:a", "memory: alone"),
@@ -139,6 +181,26 @@ def test_every_path_has_a_url_that_reads_back(names: list[str]) -> None:
         ("sqlite:///%c0%af", "expected UTF-8"),
         ("sqlite:///\udcff", "expected UTF-8"),
         ("sqlite:///" + "a" * 8192, "at most 8192 characters, found 8202"),
+        ("file", "found no scheme"),
+        ("file:", "three slashes after file:"),
+        ("file:a", "three slashes after file:"),
+        ("file:./a", "three slashes after file:"),
+        ("file:/a", "three slashes after file:"),
+        ("file://a", "expected no host, found 'a'"),
+        ("file://./a", r"expected no host, found '\.'"),
+        ("file://localhost/a", "expected no host, found 'localhost'"),
+        ("file://", "the path of a directory"),
+        ("file:///", "the path of a directory"),
+        ("file:////", "the path of a directory"),
+        ("file:///a/.", "the path of a directory"),
+        ("file:///a/..", "the path of a directory"),
+        ("file:///a/../", "the path of a directory"),
+        ("file:///a?mode=ro", "found a query"),
+        ("file:///a#b", "found a fragment"),
+        ("file:///a%2fb", "is no slash"),
+        ("file:///a%00b", "a zero byte"),
+        ("file:///%ff", "expected UTF-8"),
+        ("file:///~/a", "expected a path from the root, found"),
     ],
 )
 def test_another_text_is_refused(text: str, complaint: str) -> None:
@@ -201,10 +263,11 @@ def test_a_directory_that_is_not_utf8_is_refused(
 
 
 def test_a_url_is_never_half_of_one() -> None:
-    """A path belongs to sqlite, is needed there, and is absolute."""
-    with pytest.raises(UrlInvalid, match="sqlite alone"):
+    """A path belongs to what is on disk, is needed there, and is absolute."""
+    with pytest.raises(UrlInvalid, match="unless in memory"):
         StoreUrl(kind="memory", path=Path("/a"))
-    with pytest.raises(UrlInvalid, match="sqlite alone"):
-        StoreUrl(kind="sqlite", path=None)
-    with pytest.raises(UrlInvalid, match="absolute"):
-        StoreUrl(kind="sqlite", path=Path("a"))
+    for kind in _KINDS:
+        with pytest.raises(UrlInvalid, match="unless in memory"):
+            StoreUrl(kind=kind, path=None)
+        with pytest.raises(UrlInvalid, match="absolute"):
+            StoreUrl(kind=kind, path=Path("a"))

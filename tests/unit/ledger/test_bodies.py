@@ -12,8 +12,10 @@ from sealpoint.ledger import (
     AdoptBody,
     Body,
     CheckpointBody,
+    EraseBody,
     GenesisBody,
     Kind,
+    PruneBody,
     ResumeBody,
     RosterBody,
     encode_body,
@@ -35,7 +37,10 @@ _BODIES: dict[Kind, Body] = {
         parent="c0",
         metadata={"step": 1, "nested": {"list": [1.5, None, True, "ü"]}},
         world=_DIGEST,
+        prune=7,
     ),
+    Kind.PRUNE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="thirty days are over"),
+    Kind.ERASE: EraseBody(salt=SALT, reason="as was asked for"),
     Kind.ADOPT: AdoptBody(salt=SALT, reason="moved"),
     Kind.ROSTER: RosterBody(salt=SALT, roster=roster(identity("worker")), reason="init"),
 }
@@ -121,7 +126,7 @@ def test_a_written_default_is_another_spelling() -> None:
     """There is one way to say that a checkpoint has no parent."""
     data = encode_body(CheckpointBody(salt=SALT, id="c1", root=_DIGEST))
 
-    for more in (b',"parent":null}', b',"fresh":[]}', b',"metadata":null}'):
+    for more in (b',"parent":null}', b',"fresh":[]}', b',"metadata":null}', b',"prune":null}'):
         with pytest.raises(Edited, match="one spelling"):
             _parse(Kind.CHECKPOINT, data[:-1] + more)
 
@@ -186,3 +191,53 @@ def test_blobs_are_named_by_digests_alone(field: str, name: str) -> None:
 
     with pytest.raises(Edited, match="expected the fields of a checkpoint"):
         _parse(Kind.CHECKPOINT, data)
+
+
+# ---------------------------------------------------------------------- what a prune says
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "covered"),
+    [
+        (0, (), ()),
+        (1, (), (0,)),
+        (4, (), (0, 1, 2, 3)),
+        (4, (0, 1, 2, 3), ()),
+        (6, (2, 4), (0, 1, 3, 5)),
+        (6, (0, 5), (1, 2, 3, 4)),
+    ],
+)
+def test_a_prune_covers_what_is_below_its_bound_and_not_kept(
+    before: int, kept: tuple[int, ...], covered: tuple[int, ...]
+) -> None:
+    """Positions at the bound and above it keep their payload, and so do those that are listed."""
+    body = PruneBody(salt=SALT, before=before, kept=kept)
+
+    assert [seq for seq in range(10) if body.covers(seq)] == list(covered)
+    assert _parse(Kind.PRUNE, encode_body(body)) == body
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [(-1, ()), (5, (5,)), (5, (6,)), (5, (2, 2)), (5, (3, 2)), (5, (-1,)), (0, (0,))],
+    ids=["negative", "the bound", "beyond", "twice", "falling", "below zero", "nothing below"],
+)
+def test_positions_that_no_writer_would_list_are_refused(
+    before: int, kept: tuple[int, ...]
+) -> None:
+    """Kept positions rise, are below the bound and begin at 0, even where the owner signed more."""
+    body = PruneBody(salt=SALT, before=before, kept=kept)
+
+    with pytest.raises(Edited, match="expected the fields of a prune"):
+        _parse(Kind.PRUNE, encode_body(body))
+
+
+@pytest.mark.parametrize(
+    "field", [b'"before":"9"', b'"before":9.5', b'"before":null', b'"before":1e3']
+)
+def test_a_bound_is_a_number(field: bytes) -> None:
+    """Another type, or another spelling of a number, is refused."""
+    data = encode_body(PruneBody(salt=SALT, before=9)).replace(b'"before":9', field)
+
+    with pytest.raises(Edited):
+        _parse(Kind.PRUNE, data)

@@ -13,12 +13,16 @@ _JUDGED = {
     "genesis": (Role.WRITER, True, False, True, False, True, False),
     "resume": (Role.WRITER, True, False, True, False, True, True),
     "checkpoint": (Role.WRITER, True, False, True, True, False, True),
+    "prune": (Role.WRITER, True, False, True, False, False, True),
+    "erase": (Role.PRIVACY, True, False, False, False, True, True),
     "adopt": (Role.OPERATOR, True, True, False, False, False, False),
     "roster": (None, False, True, False, False, False, False),
+    "root": (None, False, True, False, False, False, False),
+    "restore": (None, False, True, False, False, False, False),
 }
 _RESERVED = {
     *("writes", "handoff", "pause", "unpause", "request", "approval", "denial", "expiry"),
-    *("prune", "hide", "erase", "break-glass", "root", "restore"),
+    *("hide", "break-glass"),
 }
 
 

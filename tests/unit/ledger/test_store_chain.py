@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store chain is believed from the pin alone, and no right on it ever shrinks."""
+"""The store chain is believed from the pin alone, and no right on it shrinks without a cut."""
 
 from typing import Any
 
@@ -9,8 +9,7 @@ import pytest
 from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError, Tampered
 from sealpoint.ids import StoreId
 from sealpoint.ledger import STORE_CHAIN, Body, Kind, StoreChain
-from sealpoint.signing import Pool, Role, RosterDocument, RosterKey, TrustPin
-from sealpoint.signing._roster import Cut
+from sealpoint.signing import Cut, Pool, Role, RosterDocument, RosterKey, TrustPin
 from sealpoint.storage import Record
 from tests.ledgers import (
     SALT,
@@ -96,7 +95,7 @@ def test_a_missing_signature_is_refused() -> None:
             ledger,
             ledger.roster_record(_FIRST, *signers),
             NotTrusted,
-            "expected 2 of the pinned keys, found 1",
+            "expected 2 of the keys of root 1, found 1",
         )
 
 
@@ -121,14 +120,14 @@ def test_a_foreign_root_is_refused() -> None:
     foreign.add(foreign.roster_record(_FIRST, "mallory"))
     ledger = StoreLedger()
 
-    _refused(ledger, foreign.records[0], NotTrusted, "expected 1 of the pinned keys, found 0")
+    _refused(ledger, foreign.records[0], NotTrusted, "expected 1 of the keys of root 1, found 0")
 
 
 def test_an_identity_of_the_roster_signs_no_roster() -> None:
     """Not even an operator of everything may change the roster."""
     ledger = _begun()
 
-    _refused(ledger, ledger.roster_record(_FIRST, "operator"), NotTrusted, "pinned keys, found 0")
+    _refused(ledger, ledger.roster_record(_FIRST, "operator"), NotTrusted, "root 1, found 0")
 
 
 def test_a_false_root_signature_is_a_forgery() -> None:
@@ -167,8 +166,8 @@ _PLACES: dict[str, tuple[dict[str, Any], str]] = {
     "a gap": ({"seq": 2}, "another position"),
     "the same position": ({"seq": 0}, "another position"),
     "an epoch": ({"epoch": 1}, "another epoch"),
-    "a generation": ({"gen": 1}, "another epoch"),
-    "a fence": ({"fence": 1}, "another epoch"),
+    "a generation": ({"gen": 1}, "another generation and fence"),
+    "a fence": ({"fence": 1}, "another generation and fence"),
     "another previous hash": ({"prev": _OTHER}, "another previous hash"),
     "no previous hash": ({"prev": None}, "another previous hash"),
     "another skip hash": ({"skip": _OTHER}, "another skip hash"),
@@ -241,7 +240,7 @@ def test_a_roster_that_takes_a_right_away_is_refused(document: RosterDocument) -
     """The holder could go on under the older roster, so the newer one would be a false comfort."""
     ledger = _begun()
 
-    _refused(ledger, ledger.roster_record(document), NotTrusted, "every earlier right")
+    _refused(ledger, ledger.roster_record(document), NotTrusted, "every earlier right of key")
 
 
 def test_a_roster_that_gives_rights_is_believed() -> None:
@@ -266,7 +265,8 @@ def test_a_roster_that_gives_rights_is_believed() -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        (msgspec.structs.replace(_FIRST, cuts=(Cut("ab", "cd"),)), "no cuts"),
+        (msgspec.structs.replace(_FIRST, cuts=(Cut("ab", "cd"),)), "expected cuts with a key"),
+        (msgspec.structs.replace(_FIRST, cuts=(Cut("ab" * 32, "cd" * 32),)), "roster before"),
         (roster(identity("a"), pools=[Pool("p", ("a", "b"))]), "members of pools"),
         (roster(identity("a"), identity("a", keys=("b",))), "'a' once"),
         (roster(identity("a"), identity("b", keys=("a",))), "with one identity"),
@@ -275,7 +275,7 @@ def test_a_roster_that_gives_rights_is_believed() -> None:
     ],
 )
 def test_a_roster_that_contradicts_itself_is_refused(document: RosterDocument, why: str) -> None:
-    """What the root signed is still checked; cuts, which nobody here can judge, are refused."""
+    """What the root signed is still checked, the first roster like any other."""
     ledger = StoreLedger()
 
     _refused(ledger, ledger.roster_record(document), NotTrusted, why)
@@ -325,6 +325,13 @@ def test_an_adoption_comes_after_a_roster() -> None:
     _refused(ledger, ledger.adopt_record("operator"), NotTrusted, "expected a roster, found none")
 
 
+def test_an_adoption_has_one_signature() -> None:
+    """A second one, even by another operator, is refused."""
+    ledger = _begun()
+
+    _refused(ledger, ledger.adopt_record("operator", "root"), Forged, "expected one signature")
+
+
 def test_a_false_adoption_is_a_forgery() -> None:
     """The operator must have signed these very bytes."""
     ledger = _begun()
@@ -335,7 +342,9 @@ def test_a_false_adoption_is_a_forgery() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", sorted(set(Kind) - {Kind.ROSTER, Kind.ADOPT}), ids=lambda kind: kind.value
+    "kind",
+    sorted(set(Kind) - {Kind.ROSTER, Kind.ADOPT, Kind.ROOT, Kind.RESTORE}),
+    ids=lambda kind: kind.value,
 )
 def test_any_other_kind_is_refused(kind: Kind) -> None:
     """Kinds of threads and kinds that nobody judges yet are refused, by the root's key as well."""

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError
+from sealpoint.errors import Edited, Forged, Misplaced, Missing, NotTrusted, SealpointError
 from sealpoint.ledger import (
+    KINDS,
     Body,
     Kind,
     Place,
@@ -41,11 +42,15 @@ _TEAM = solo(
     identity("billing", namespaces=("billing",)),
     identity("operator", Role.OPERATOR),
     identity("auditor", Role.AUDITOR),
+    identity("officer", Role.PRIVACY),
     identity("nobody", namespaces=()),
     identity("pod-1"),
     identity("pod-2"),
     pools=[Pool("pods", ("pod-1", "pod-2"))],
 )
+
+
+_ON_THREADS = {kind for kind, rule in KINDS.items() if rule.on_threads}
 
 
 def _team() -> ThreadLedger:
@@ -57,6 +62,15 @@ def _refused(ledger: ThreadLedger, record: Record, error: type[SealpointError], 
         ledger.follow(record)
 
     assert caught.type is error
+
+
+def _missing(ledger: ThreadLedger, record: Record) -> None:
+    """Without its body an entry is let pass, for an erasure may follow; as the newest it is not."""
+    tip = ledger.follow(Record(record.header, record.seals, None))
+
+    assert tip.fence.owner is None
+    with pytest.raises(Missing, match=f"entry {ledger.seq} of .*: expected its body, found none"):
+        tip.require_owner()
 
 
 # ---------------------------------------------------------------------- what is believed
@@ -126,8 +140,8 @@ _ALONE: dict[str, tuple[dict[str, Any], type[SealpointError], str]] = {
     "another thread": ({"thread": "ab" * 16}, Misplaced, "expected thread"),
     "a later position": ({"seq": 4}, Misplaced, "expected position 3"),
     "an earlier position": ({"seq": 2}, Misplaced, "expected position 3"),
-    "another epoch": ({"epoch": 1}, Misplaced, "found 1 and 0"),
-    "another generation": ({"gen": 1}, Misplaced, "found 0 and 1"),
+    "another epoch": ({"epoch": 1}, NotTrusted, "expected epoch 0"),
+    "another generation": ({"gen": 1}, Misplaced, "expected generation 0, found 1"),
     "an unknown roster": ({"roster": 1}, NotTrusted, "expected a roster of the store chain"),
     "another key's id": ({"by": "ab" * 32}, Forged, "expected one signature by key"),
     "a key's id in capitals": (
@@ -172,6 +186,10 @@ def test_a_genuine_entry_is_refused_wherever_else_it_lies(place: Place) -> None:
         (Kind.RESUME, "operator", "expected writer"),
         (Kind.GENESIS, "operator", "expected writer"),
         (Kind.ADOPT, "worker", "expected operator of namespace 'default' for a adopt"),
+        (Kind.PRUNE, "operator", "expected writer of namespace 'default' for a prune"),
+        (Kind.PRUNE, "officer", "expected writer"),
+        (Kind.ERASE, "worker", "expected privacy of namespace 'default' for a erase"),
+        (Kind.ERASE, "operator", "expected privacy"),
         (Kind.CHECKPOINT, "billing", "found 'billing'"),
         (Kind.CHECKPOINT, "nobody", "found 'nobody'"),
         (Kind.CHECKPOINT, "stranger", "expected a key of roster 0"),
@@ -187,7 +205,7 @@ def test_a_key_without_the_right_is_refused(kind: Kind, signer: str, why: str) -
 
 @pytest.mark.parametrize(
     "kind",
-    sorted(set(Kind) - {Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT, Kind.ADOPT}),
+    sorted(set(Kind) - _ON_THREADS),
     ids=lambda kind: kind.value,
 )
 def test_kinds_of_the_store_chain_and_reserved_kinds_are_refused(kind: Kind) -> None:
@@ -322,8 +340,9 @@ def test_a_genesis_needs_its_body() -> None:
     ledger = ThreadLedger(_TEAM)
     record = ledger.record(Kind.GENESIS)
 
-    for body in (None, b"", encode_body(genesis_body("other"))):
+    for body in (b"", encode_body(genesis_body("other"))):
         _refused(ledger, Record(record.header, record.seals, body), Edited, "expected the one")
+    _missing(ledger, record)
 
 
 # ---------------------------------------------------------------------- the next entry
@@ -341,7 +360,15 @@ _NEXT: dict[str, tuple[Kind, dict[str, Any], type[SealpointError], str]] = {
     "an older fence": (Kind.CHECKPOINT, {"fence": 0}, NotTrusted, "expected fence 1, found 0"),
     "a later fence": (Kind.CHECKPOINT, {"fence": 3}, NotTrusted, "expected fence 1, found 3"),
     "a resume under the old fence": (Kind.RESUME, {"fence": 1}, NotTrusted, "expected fence"),
-    "a second genesis": (Kind.GENESIS, {}, Misplaced, "second genesis"),
+    "a second genesis": (Kind.GENESIS, {}, Misplaced, "a genesis after an erasure"),
+    "a genesis of another generation": (
+        Kind.GENESIS,
+        {"gen": 1},
+        Misplaced,
+        "a genesis after an erasure",
+    ),
+    "a prune under its own fence": (Kind.PRUNE, {"fence": 3}, NotTrusted, "expected fence 1"),
+    "a prune of the next generation": (Kind.PRUNE, {"gen": 1}, Misplaced, "expected generation 0"),
 }
 
 
@@ -388,7 +415,7 @@ def test_the_roster_never_goes_back() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [Kind.RESUME, Kind.CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.RESUME, Kind.CHECKPOINT, Kind.PRUNE])
 def test_another_writer_of_the_namespace_is_no_owner(kind: Kind) -> None:
     """Only the owner extends a thread, whoever else may write in the namespace."""
     ledger = _team()
@@ -436,7 +463,7 @@ def test_a_resume_needs_its_body() -> None:
     ledger = _team()
     record = ledger.record(Kind.RESUME)
 
-    _refused(ledger, Record(record.header, record.seals, None), Edited, "expected its body")
+    _missing(ledger, record)
     other = encode_body(resume_body("other"))
     _refused(ledger, Record(record.header, record.seals, other), Edited, "expected the one with")
 
@@ -478,7 +505,7 @@ def test_a_fence_is_read_from_the_entry_that_set_it() -> None:
 
 
 def test_other_entries_are_no_fence() -> None:
-    """A checkpoint, or a resume that names another fence, set none; without a body nothing does."""
+    """A checkpoint, or a resume that names another fence, set none, with a body or without."""
     ledger = _team()
     checkpoint = ledger.verify(ledger.records[2], 2)
     odd = ledger.record(Kind.RESUME, fence=1)
@@ -490,5 +517,5 @@ def test_other_entries_are_no_fence() -> None:
         read_fence(ledger.verify(own), own.body)
     with pytest.raises(Misplaced, match="expected a fence"):
         read_fence(ledger.verify(odd), odd.body)
-    with pytest.raises(Edited, match="expected its body"):
+    with pytest.raises(Misplaced, match="expected a fence, found a checkpoint"):
         read_fence(checkpoint, None)

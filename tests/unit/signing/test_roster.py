@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rosters: contradictions are refused, and what is not said is not allowed."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import msgspec
 import pytest
 
 from sealpoint.errors import NotTrusted
-from sealpoint.signing import Identity, Pool, Role, Roster, RosterDocument, RosterKey
-from sealpoint.signing._roster import Cut
+from sealpoint.signing import (
+    STOPPED,
+    Cut,
+    Identity,
+    Pool,
+    Role,
+    Roster,
+    RosterDocument,
+    RosterKey,
+)
 from tests.unit.signing.samples import signer
 
 
@@ -101,42 +111,200 @@ def test_owners_are_the_identity_itself_and_members_of_the_pool() -> None:
     assert not roster.owns("alice", "unknown")
 
 
-def test_a_roster_covers_one_that_allows_no_more() -> None:
+def _cut(number: int, positions: str = "ab" * 32) -> Cut:
+    return Cut(signer(number).key, positions)
+
+
+def _later(
+    *identities: Identity, pools: tuple[Pool, ...] = (), cuts: tuple[Cut, ...] = ()
+) -> Roster:
+    return Roster(RosterDocument(identities, pools, cuts=cuts), seq=8)
+
+
+_PODS = (Pool("pods", ("alice",)),)
+_BEFORE = _roster(_identity("alice", 1), pools=_PODS)
+
+
+def test_a_roster_that_gives_more_lessens_nobody() -> None:
     """Added identities, keys, roles, namespaces, pools and members take nothing away."""
-    before = _roster(_identity("alice", 1), pools=(Pool("pods", ("alice",)),))
-    after = _roster(
+    after = _later(
         _identity("alice", 1, 2, roles=(Role.AUDITOR, Role.WRITER), namespaces=("x", "default")),
         _identity("bob", 3),
         pools=(Pool("pods", ("bob", "alice")), Pool("more", ())),
     )
-    everywhere = _roster(_identity("alice", 1, namespaces=("*",)), pools=before.document.pools)
+    everywhere = _later(_identity("alice", 1, namespaces=("*",)), pools=_PODS)
 
-    assert before.covers(before)
-    assert after.covers(before)
-    assert everywhere.covers(before)
-    assert before.covers(_roster())
-    assert not before.covers(after)
-    assert not before.covers(everywhere)
-    assert not _roster().covers(before)
+    for each in (_BEFORE, after, everywhere):
+        assert each.lessened(_BEFORE) == set()
+        each.follows(_BEFORE)
+    after.follows(_roster())
+    after.follows(None)
+    assert _BEFORE.lessened(after) == {
+        signer(1).public.id,
+        signer(2).public.id,
+        signer(3).public.id,
+    }
+    assert _BEFORE.lessened(everywhere) == {signer(1).public.id}
+    assert _roster().lessened(_BEFORE) == {signer(1).public.id}
+
+
+_LESS: dict[str, tuple[tuple[Identity, ...], tuple[Pool, ...]]] = {
+    "identity": ((), ()),
+    "name": ((_identity("bob", 1),), (Pool("pods", ("bob",)),)),
+    "key": ((_identity("alice", 2),), _PODS),
+    "role": ((_identity("alice", 1, roles=(Role.AUDITOR,)),), _PODS),
+    "namespace": ((_identity("alice", 1, namespaces=("x",)),), _PODS),
+    "member": ((_identity("alice", 1), _identity("bob", 3)), (Pool("pods", ("bob",)),)),
+    "pool": ((_identity("alice", 1),), ()),
+}
+
+
+@pytest.mark.parametrize(("identities", "pools"), _LESS.values(), ids=_LESS)
+def test_a_right_shrinks_with_a_cut_alone(
+    identities: tuple[Identity, ...], pools: tuple[Pool, ...]
+) -> None:
+    """Every kind of right is compared, each on its own; with a cut the key is held by nobody."""
+    assert _later(*identities, pools=pools).lessened(_BEFORE) == {signer(1).public.id}
+    with pytest.raises(NotTrusted, match=f"right of key {signer(1).public.id.short()} or a cut"):
+        _later(*identities, pools=pools).follows(_BEFORE)
+    without = tuple(
+        msgspec.structs.replace(each, keys=tuple(key for key in each.keys if key != _key(1)))
+        for each in identities
+    )
+    _later(*without, pools=pools, cuts=(_cut(1),)).follows(_BEFORE)
+
+
+def test_break_glass_is_a_right() -> None:
+    """It may be given, and is not taken away without a cut."""
+    marked = msgspec.structs.replace(_identity("alice", 1), break_glass=True)
+    plain = _later(_identity("alice", 1))
+
+    assert _later(marked).lessened(plain) == set()
+    assert plain.lessened(_later(marked)) == {signer(1).public.id}
+
+
+def test_every_key_that_loses_a_right_needs_its_cut() -> None:
+    """One of two keys of an identity that has fewer roles is not enough."""
+    before = _roster(_identity("alice", 1, 2), _identity("bob", 3))
+    fewer = _identity("alice", roles=())
+
+    with pytest.raises(NotTrusted, match=f"key {signer(2).public.id.short()}"):
+        _later(fewer, _identity("bob", 3), cuts=(_cut(1),)).follows(before)
+    _later(fewer, _identity("bob", 3), cuts=(_cut(1), _cut(2))).follows(before)
+
+
+def test_an_identity_without_keys_loses_nothing() -> None:
+    """Where no key had the right, nobody can go on under an older roster."""
+    _later(_identity("bob", 3)).follows(_roster(_identity("alice"), _identity("bob", 3)))
+
+
+def test_cuts_are_never_taken_back() -> None:
+    """A later roster repeats every cut as it was, in any order."""
+    before = _later(_identity("alice", 3), cuts=(_cut(1), _cut(2)))
+
+    _later(_identity("alice", 3), cuts=(_cut(2), _cut(1))).follows(before)
+    for cuts in ((), (_cut(1),), (_cut(1), _cut(2, "cd" * 32)), (_cut(2), _cut(3))):
+        with pytest.raises(NotTrusted, match="every earlier cut"):
+            _later(_identity("alice"), cuts=cuts).follows(before)
+
+
+def test_a_cut_is_for_a_key_that_was_held() -> None:
+    """There is nothing to end in the first roster, nor of a key that nobody has."""
+    for earlier in (None, _BEFORE):
+        with pytest.raises(NotTrusted, match="keys of the roster before"):
+            _later(_identity("alice", 1), pools=_PODS, cuts=(_cut(9),)).follows(earlier)
+
+
+def test_a_key_with_a_cut_is_held_by_nobody() -> None:
+    """Not by its identity, and not by another one."""
+    for name in ("alice", "bob"):
+        with pytest.raises(
+            NotTrusted, match=f"which has a cut, with nobody, found it with '{name}'"
+        ):
+            _later(_identity(name, 2, 1), cuts=(_cut(1),))
 
 
 @pytest.mark.parametrize(
-    "after",
+    "cuts",
     [
-        _roster(_identity("bob", 1), pools=(Pool("pods", ("bob",)),)),
-        _roster(_identity("alice", 2), pools=(Pool("pods", ("alice",)),)),
-        _roster(_identity("alice", 1, roles=(Role.AUDITOR,)), pools=(Pool("pods", ("alice",)),)),
-        _roster(_identity("alice", 1, namespaces=("x",)), pools=(Pool("pods", ("alice",)),)),
-        _roster(_identity("alice", 1), _identity("bob", 3), pools=(Pool("pods", ("bob",)),)),
-        _roster(_identity("alice", 1)),
+        (Cut("key", "ab" * 32),),
+        (Cut("ab" * 32, "positions"),),
+        (Cut("AB" * 32, "ab" * 32),),
+        (Cut("ab" * 32, "ab" * 31),),
+        (Cut("ab" * 32, "ab" * 32 + "\n"),),
+        (_cut(1), _cut(1)),
+        (_cut(1), _cut(1, "cd" * 32)),
     ],
-    ids=["identity", "key", "role", "namespace", "member", "pool"],
 )
-def test_a_roster_that_takes_something_away_does_not_cover(after: Roster) -> None:
-    """Every kind of right is compared, each on its own."""
-    before = _roster(_identity("alice", 1), pools=(Pool("pods", ("alice",)),))
+def test_a_malformed_cut_is_refused(cuts: tuple[Cut, ...]) -> None:
+    """A cut is a key id and a digest in hexadecimal, one for each key."""
+    with pytest.raises(NotTrusted, match="expected cuts with a key and a digest, each key once"):
+        _later(cuts=cuts)
 
-    assert not after.covers(before)
+
+def test_an_older_roster_gives_its_cuts_up() -> None:
+    """The newest one decides about them, and an older one judges rights as before."""
+    plain = _later(_identity("alice", 3))
+    made = _later(_identity("alice", 3), pools=_PODS, cuts=(_cut(1),))
+    kept = made.without_cuts()
+
+    assert plain.without_cuts() is plain
+    assert (kept.seq, kept.cuts, kept.document.cuts) == (8, {}, ())
+    assert made.cuts == {signer(1).key: "ab" * 32}
+    assert kept.owns("alice", "pods")
+    assert kept.holder(signer(3).public.id) == made.holder(signer(3).public.id)
+
+
+def test_a_key_expires_when_the_roster_says() -> None:
+    """By the id of the key; other keys, held or not, do not."""
+    late = datetime(2030, 1, 1, tzinfo=UTC)
+    keys = (msgspec.structs.replace(_key(1), expires=late), _key(2))
+    roster = _roster(msgspec.structs.replace(_identity("alice"), keys=keys))
+
+    assert roster.expires(signer(1).key) == late
+    assert roster.expires(signer(2).key) is None
+    assert roster.expires(signer(3).key) is None
+
+
+def test_an_expiry_may_be_set_moved_and_taken_away() -> None:
+    """The newest roster decides about it, so no older one can be used against it."""
+    times = (None, datetime(2030, 1, 1, tzinfo=UTC), STOPPED)
+    rosters = [
+        _later(
+            msgspec.structs.replace(
+                _identity("alice"), keys=(msgspec.structs.replace(_key(1), expires=time),)
+            )
+        )
+        for time in times
+    ]
+
+    for after in rosters:
+        for before in rosters:
+            after.follows(before)
+
+
+@pytest.mark.parametrize("zone", [None, timezone(timedelta(hours=1)), timezone(timedelta(0), "X")])
+def test_an_expiry_is_in_utc(zone: timezone | None) -> None:
+    """One instant has one spelling."""
+    key = msgspec.structs.replace(_key(1), expires=datetime(2030, 1, 1, tzinfo=zone))
+
+    with pytest.raises(NotTrusted, match="expected an expiry in UTC"):
+        _roster(msgspec.structs.replace(_identity("alice"), keys=(key,)))
+
+
+def test_an_identity_stands_for_the_one_pool_that_it_is_in() -> None:
+    """With none or several it stands for itself."""
+    roster = _roster(
+        _identity("alice", 1),
+        _identity("bob", 2),
+        _identity("carol", 3),
+        pools=(Pool("pods", ("alice", "bob")), Pool("more", ("bob",)), Pool("empty", ())),
+    )
+
+    assert roster.pool_of("alice") == "pods"
+    assert roster.pool_of("bob") is None
+    assert roster.pool_of("carol") is None
+    assert roster.pool_of("nobody") is None
 
 
 @pytest.mark.parametrize("scheme", ["", "none", "Ed25519", "ed25519ph", "rsa", "hmac-sha256"])
@@ -156,14 +324,6 @@ def test_a_weak_or_misspelt_key_is_refused(public: str) -> None:
 
     with pytest.raises(NotTrusted, match="public key"):
         _roster(Identity("alice", "Alice", (), (), (key,)))
-
-
-def test_cuts_are_refused_while_nobody_heeds_them() -> None:
-    """A roster that ends a key must not be believed by a version that would ignore it."""
-    document = RosterDocument((), cuts=(Cut("key", "positions"),))
-
-    with pytest.raises(NotTrusted, match="expected no cuts"):
-        Roster(document, seq=1)
 
 
 @pytest.mark.parametrize("role", Role)
@@ -188,6 +348,12 @@ def test_a_star_covers_every_namespace() -> None:
     assert everywhere.may(Role.WRITER, "billing")
     assert not everywhere.may(Role.OPERATOR, "billing")
     assert not pattern.covers("billing")
+
+
+def test_a_namespace_has_a_name() -> None:
+    """The store chain has none, and nobody is given it by an empty one."""
+    with pytest.raises(NotTrusted, match="expected namespaces with names"):
+        _roster(_identity("alice", 1, namespaces=("default", "")))
 
 
 def test_empty_means_no() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import Forged, NotTrusted
 from sealpoint.ids import StoreId
-from sealpoint.signing import PublicKey, Root, Seal, TrustPin
+from sealpoint.signing import PublicKey, Root, RootDocument, Seal, TrustPin
 from tests.unit.signing.samples import pin, seal, signer
 
 _ONE, _TWO, _THREE, _STRANGER = (signer(number) for number in (1, 2, 3, 4))
@@ -28,7 +28,7 @@ def test_unknown_keys_are_passed_over() -> None:
     """Seals of strangers neither help nor hurt."""
     _ROOT.verify(b"m", [seal(_STRANGER, b"m"), seal(_ONE, b"m"), seal(_TWO, b"m")])
 
-    with pytest.raises(NotTrusted, match="expected 2 of the pinned keys, found 1"):
+    with pytest.raises(NotTrusted, match="expected 2 of the keys of root 1, found 1"):
         _ROOT.verify(b"m", [seal(_STRANGER, b"m"), seal(_ONE, b"m")])
 
 
@@ -81,7 +81,7 @@ def test_sixteen_keys_are_a_root() -> None:
     root = Root(version=2, threshold=16, keys=[signer(n).public for n in range(1, 17)])
     root.verify(b"m", [seal(signer(n), b"m") for n in range(1, 17)])
 
-    with pytest.raises(NotTrusted, match="expected 16 of the pinned keys, found 15"):
+    with pytest.raises(NotTrusted, match="expected 16 of the keys of root 2, found 15"):
         root.verify(b"m", [seal(signer(n), b"m") for n in range(1, 16)])
 
 
@@ -219,3 +219,55 @@ def test_the_keys_of_a_parsed_root_are_ready_to_verify() -> None:
     found.root.verify(b"m", [seal(_ONE, b"m"), seal(_TWO, b"m")])
 
     assert all(isinstance(key, PublicKey) for key in found.root.keys)
+
+
+_NEWER = Root(version=3, threshold=1, keys=[_STRANGER.public])
+
+
+def test_a_root_is_read_as_it_is_written_down() -> None:
+    """The document of a root leads back to it; what cannot be a root is refused."""
+    found = Root.parse(_ROOT.document)
+
+    assert found.document == _ROOT.document
+    assert (found.version, found.threshold, found.keys) == (1, 2, _ROOT.keys)
+    assert _NEWER.document != _ROOT.document
+    with pytest.raises(NotTrusted, match="threshold"):
+        Root.parse(RootDocument(1, 2, (str(_ONE.public),)))
+    with pytest.raises(NotTrusted, match="public key"):
+        Root.parse(RootDocument(1, 1, ("zz",)))
+
+
+def test_a_pin_names_the_newest_root_that_is_known() -> None:
+    """It travels with the pin, and neither it nor a roster changes the fingerprint."""
+    made = pin().with_root(_NEWER)
+    document = json.loads(made.encode())
+    found = TrustPin.parse(made.encode())
+
+    assert list(document) == ["v", "store", "root", "roster", "newest"]
+    assert document["newest"] == {"version": 3, "threshold": 1, "keys": [str(_STRANGER.public)]}
+    assert found.encode() == made.encode()
+    assert found.newest is not None
+    assert found.newest.document == _NEWER.document
+    assert found.root.document == pin().root.document
+    assert made.fingerprint() == pin().fingerprint()
+    assert made.with_roster(9).newest is made.newest
+    assert made.with_root(_NEWER).roster_seq_min == 3
+
+
+def test_a_pin_without_a_newer_root_has_the_bytes_it_had() -> None:
+    """Pins of earlier versions are read and written as they were."""
+    assert pin().newest is None
+    assert pin().with_root(pin().root).encode() == pin().encode()
+    assert b"newest" not in pin().encode()
+    with pytest.raises(NotTrusted, match="one spelling"):
+        TrustPin.parse(pin().encode().replace(b'"roster": 3', b'"roster": 3,\n  "newest": null'))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_newest_root_comes_after_the_first(version: int) -> None:
+    """A pin whose newest root is the first, or before it, says nothing that can be."""
+    root = Root(version=2, threshold=1, keys=[_ONE.public])
+    newest = Root(version=version, threshold=1, keys=[_TWO.public])
+
+    with pytest.raises(NotTrusted, match=f"after version 2, found version {version}"):
+        TrustPin(store=StoreId(bytes(16)), root=root, newest=newest)

@@ -9,10 +9,10 @@ import pytest
 from tests.unit.store.simulator import World
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "file"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A store in memory, and one in files: a claim holds for both."""
-    made = World(tmp_path if request.param == "sqlite" else None)
+    """A store in memory, in a database and in a directory: a claim holds for all of them."""
+    made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
     yield made
     made.close()
 

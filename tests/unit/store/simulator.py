@@ -6,10 +6,10 @@ and the clock. Each `open` is a process of its own that looks at it.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.local import LocalAnchor
@@ -19,6 +19,7 @@ from sealpoint.codec import Registry
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
 from sealpoint.storage import Record, Storage
+from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Core, Event, Parts, append_roster
@@ -28,6 +29,12 @@ from tests.ledgers import NOW, identity, key, pin, roster
 __all__ = ["Opened", "SimulatedAnchor", "SimulatedStorage", "World"]
 
 Hook = Callable[[], object]
+_T = TypeVar("_T")
+
+_BACKENDS: dict[str, Callable[..., Storage]] = {
+    "file": FileStorage,
+    "sqlite": SqliteStorage,
+}
 
 
 class _Hooks:
@@ -56,13 +63,19 @@ def _raise(error: BaseException) -> Hook:
 
 
 class SimulatedStorage:
-    """A storage that can be told what to do around the next append or read."""
+    """A storage that can be told what to do around the next call."""
 
     def __init__(self, inner: Storage, *, closes: bool) -> None:
         self.inner = inner
         self._closes = closes
         self.appending = _Hooks()
+        self.spilling = _Hooks()
+        self.dropping = _Hooks()
+        self.truncating = _Hooks()
+        self.compacting = _Hooks()
         self.reading = _Hooks()
+        self.scanning = _Hooks()
+        self.fetching = _Hooks()
         self.listing = _Hooks()
         self.labelling = _Hooks()
         self.offered: list[tuple[bytes, int, bytes]] = []
@@ -73,7 +86,11 @@ class SimulatedStorage:
         self.read_positions: list[tuple[bytes, int]] = []
         self.written: set[bytes] = set()
         """The digests of all blobs that were given."""
+        self.fetched: set[bytes] = set()
+        """The digests of all blobs that were asked for."""
         self.spills = 0
+        self.drops = 0
+        self.compactions = 0
 
     def fail(self, error: BaseException, *, after: bool) -> None:
         """Let the next append raise, before or after it has taken effect."""
@@ -89,13 +106,14 @@ class SimulatedStorage:
         records: Sequence[Record],
         *,
         blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
         """Store, and do what was asked for around it."""
         for number, record in enumerate(records, start=seq):
             self.offered.append((thread, number, record.header))
         self.appending.run_before()
-        self.inner.append(thread, seq, records, blobs=blobs, label=label)
+        self.inner.append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         self.groups.append(len(records))
         self.written.update(blobs)
         self.appending.run_after()
@@ -105,6 +123,34 @@ class SimulatedStorage:
         self.inner.put_blobs(thread, blobs)
         self.spills += 1
         self.written.update(blobs)
+        self.spilling.run_after()
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """Drop, and do what was asked for around it."""
+        self.dropping.run_before()
+        self.inner.drop(thread, head, payloads=payloads, bodies=bodies, blobs=blobs, label=label)
+        self.drops += 1
+        self.dropping.run_after()
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """Take records away, and do what was asked for around it."""
+        self.truncating.run_before()
+        self.inner.truncate(thread, seq, header)
+
+    def compact(self) -> None:
+        """Compact, and do what was asked for around it."""
+        self.compacting.run_before()
+        self.inner.compact()
+        self.compactions += 1
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """Read a position."""
@@ -116,6 +162,7 @@ class SimulatedStorage:
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
     ) -> Iterator[tuple[int, Record]]:
         """Read positions in order."""
+        self.scanning.run_before()
         for seq, record in self.inner.scan(thread, first, last, descending=descending):
             if self.notes_reads:
                 self.read_positions.append((thread, seq))
@@ -123,13 +170,25 @@ class SimulatedStorage:
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
         """Read a blob."""
+        self.fetching.run_before()
+        self.fetched.add(digest)
         return self.inner.blob(thread, digest, size_bytes_max)
 
     def blobs(
         self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
     ) -> dict[bytes, bytes]:
         """Read several blobs."""
+        self.fetching.run_before()
+        self.fetched.update(digests)
         return self.inner.blobs(thread, digests, size_bytes_max)
+
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """List the blobs of a thread."""
+        return self.inner.stored_blobs(thread)
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """List the threads that have blobs."""
+        return self.inner.blob_threads()
 
     def threads(self) -> Iterator[bytes]:
         """List the threads."""
@@ -210,14 +269,16 @@ class World:
 
     Args:
         folder: Keep everything in files there; without it, in memory.
+        backend: How, if so.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, *, backend: str = "sqlite") -> None:
         self.pin: TrustPin = pin()
         self.secret = b"s" * 32
         self.clock = NOW
         self.events: list[Event] = []
-        self._folder = folder
+        self.folder = folder
+        self._backend = _BACKENDS[backend]
         self.memory = MemoryStorage()
         self.anchored = MemoryAnchor()
         self._opened: list[Opened] = []
@@ -237,17 +298,17 @@ class World:
         storage: Storage = self.memory
         anchor: Anchor = self.anchored
         read_only: bool = changes.get("read_only", False)
-        if self._folder is not None:
-            storage = SqliteStorage(
-                self._folder / "store.db", create=not read_only, read_only=read_only
+        if self.folder is not None:
+            storage = self._backend(
+                self.folder / "store.db", create=not read_only, read_only=read_only
             )
             anchor = LocalAnchor(
-                self._folder / "anchor",
+                self.folder / "anchor",
                 store=self.pin.store.raw,
                 key=b"k" * 32,
                 read_only=read_only,
             )
-        closes = self._folder is not None
+        closes = self.folder is not None
         options: dict[str, Any] = {
             "storage": SimulatedStorage(storage, closes=closes),
             "anchor": SimulatedAnchor(anchor, closes=closes),
@@ -284,6 +345,14 @@ class World:
     def core(self, who: str, **changes: Any) -> Core:
         """The shared parts alone, for what is done to a store from outside."""
         return Core(self._parts(key(who), **changes))
+
+    def using(self, call: Callable[[Core], _T], who: str | None = None, **changes: Any) -> _T:
+        """What a call makes of the shared parts, which are released then."""
+        core = Core(self._parts(None if who is None else key(who), **changes))
+        try:
+            return call(core)
+        finally:
+            self._release(core)
 
     def enrol(self, *people: Identity) -> None:
         """Enter identities into the roster."""
@@ -350,7 +419,7 @@ class World:
         """Replace or delete a blob, in memory."""
         place = (self.thread_id(name), digest)
         if blob is None:
-            del self.memory._blobs[place]
+            self.memory._forget(place[0], [digest])
         else:
             self.memory._blobs[place] = blob
 

@@ -14,6 +14,7 @@ from sealpoint.errors import (
     Misplaced,
     Missing,
     NotTrusted,
+    Pruned,
     SealpointError,
     Unanchored,
     UsageError,
@@ -23,6 +24,7 @@ from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import adopt_store_chain, adopt_thread, unanchored_threads
 from tests.ledgers import identity
+from tests.unit.store.retained import enrolled, filled
 from tests.unit.store.simulator import SimulatedAnchor, World
 
 
@@ -274,3 +276,39 @@ def test_an_interrupted_adoption_is_repeated(lost: World) -> None:
 
     assert adopt_thread(core, "a", thread, "moved again") == 6
     assert lost.open().thread("a").load().state == ["a", 2]
+
+
+def test_pruned_threads_and_new_generations_are_adopted(memory: World) -> None:
+    """What was given up is given up under the new anchor too; an erased thread has no name left."""
+    enrolled(memory)
+    for name in ("pruned", "erased", "anew"):
+        filled(memory.open(), 3, name=name)
+    memory.open().thread("pruned").prune(keep_last=1)
+    for name in ("erased", "anew"):
+        memory.open("officer").thread(name).erase(reason="x")
+    filled(memory.open(), 2, name="anew")
+    _lost(memory)
+
+    assert _adopt_all(memory) == ["anew", "pruned"]
+    store = memory.open()
+    assert [ref.id for ref in store.thread("anew").history()] == ["c1", "c0"]
+    with pytest.raises(Pruned):
+        store.thread("pruned").load("c0")
+    assert [finding.code for finding in store.verify().findings] == ["unanchored"]
+
+
+def test_a_planted_entry_in_the_place_of_a_later_genesis_is_no_thread(memory: World) -> None:
+    """Another kind, and a genesis of another thread, name nothing."""
+    enrolled(memory)
+    for name in ("t", "u"):
+        filled(memory.open(), 1, name=name)
+        memory.open("officer").thread(name).erase(reason="x")
+        filled(memory.open(), 1, name=name)
+    thread, genuine = memory.thread_id("t"), memory.record("t", 4)
+    planted = memory.record("u", 4)
+    _lost(memory)
+    memory.put(thread, 4, planted)
+
+    assert [name for name, _ in unanchored_threads(memory.core("operator"))] == ["u"]
+    memory.put(thread, 4, genuine)
+    assert [name for name, _ in unanchored_threads(memory.core("operator"))] == ["t", "u"]

@@ -98,10 +98,10 @@ def test_a_large_state_is_spilled(world: World, monkeypatch: pytest.MonkeyPatch)
     assert world.open().verify().ok
 
 
-def test_a_state_of_many_chunks_verifies_under_its_own_limits(world: World) -> None:
+def test_a_state_of_many_chunks_verifies_under_its_own_limits(memory: World) -> None:
     """The list of fresh blobs is no blob of the state: a bound on those does not refuse it."""
     registry = Registry(limits=Limits(blob_bytes_max=64 * 1024))
-    store = world.open(registry=registry)
+    store = memory.open(registry=registry)
     state = {f"part {n}": _random(60_000, n) for n in range(170)}
     store.thread("t").save(state)
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from sealpoint.errors import (
-    Erased,
     Forked,
     Misplaced,
     Missing,
@@ -329,22 +328,6 @@ def test_an_unanchored_thread_is_refused_for_everything(memory: World) -> None:
             call()
     assert store.threads().names == ()
     assert store.storage.groups == []
-
-
-def test_an_erased_thread_says_so(memory: World) -> None:
-    """The anchor remembers that a thread was erased on purpose."""
-    memory.open().thread("t").save(1)
-    position = memory.position("t")
-    assert position is not None
-    erased = type(position)(position.thread, 0, 0, position.seq, position.entry, erased=True)
-    memory.anchored.advance(memory.slot("t"), position, erased)
-    thread = memory.open().thread("t")
-
-    with pytest.raises(Erased):
-        thread.load()
-    with pytest.raises(Erased):
-        thread.save(2)
-    assert memory.open().threads().complete
 
 
 @pytest.mark.parametrize("seq", range(5))

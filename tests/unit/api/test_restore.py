@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Restores and roster exports of a store on disk, as its owner runs them."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sealpoint.api import (
+    AcceptedRestore,
+    ThreadOutcome,
+    accept_restore,
+    add_identity,
+    change_passphrase,
+    export_roster,
+    import_roster,
+    new_key,
+    plan_restore,
+    revoke_key,
+    set_restore_quorum,
+)
+from sealpoint.errors import (
+    Edited,
+    Forked,
+    HeadMoved,
+    KeyLocked,
+    KeyMissing,
+    Missing,
+    NotTrusted,
+    RolledBack,
+    SealpointError,
+    Unanchored,
+    UnknownThread,
+    UsageError,
+)
+from tests.unit.api.place import Place
+
+_PASSPHRASE = "correct horse battery staple"  # noqa: S105 # of a test
+
+
+def _backup(place: Place) -> bytes:
+    return place.path.read_bytes()
+
+
+def _everything(place: Place) -> dict[str, bytes]:
+    """Every file but those that SQLite makes beside an open one."""
+    beside = ("-shm", "-wal")
+    return {name: data for name, data in place.everything().items() if name[-4:] not in beside}
+
+
+def _put_back(place: Place, backup: bytes) -> None:
+    for path in place.folder.glob("agents.db*"):
+        path.unlink()
+    place.path.write_bytes(backup)
+    place.path.chmod(0o600)
+
+
+def _save(place: Place, name: str, *states: object) -> None:
+    with place.open() as store:
+        for state in states:
+            store.thread(name).save(state)
+
+
+def _lossy(place: Place) -> None:
+    """A store that lost the newest checkpoint of `a` and all of `b`."""
+    _save(place, "a", 1)
+    backup = _backup(place)
+    _save(place, "a", 2)
+    _save(place, "b", 1)
+    _put_back(place, backup)
+
+
+def _accept(place: Place, *identities: str, **options: object) -> AcceptedRestore:
+    plan = plan_restore(place.url, **place.directories)
+    return accept_restore(
+        place.url,
+        plan,
+        reason="disk died",
+        identities=identities,
+        **(place.directories | options),
+    )
+
+
+def _operator(place: Place, name: str, person: str) -> None:
+    new_key(place.url, name, **place.directories)
+    add_identity(
+        place.url, name, person=person, roles=["operator"], namespaces=["*"], **place.directories
+    )
+
+
+@contextmanager
+def _edited(place: Place) -> Iterator[sqlite3.Connection]:
+    with place.rows() as rows:
+        yield rows
+        assert rows.total_changes, "the edit did not land"
+
+
+# ------------------------------------------------------------------ restores
+
+
+def test_a_restore_is_planned_and_accepted(made: Place) -> None:
+    """The plan needs no key and writes nothing; after it, the store is used as before."""
+    _lossy(made)
+    before = _everything(made)
+    keys = made.files.directory / "keys"
+    hidden = keys.rename(made.folder / "hidden")
+    plan = plan_restore(made.url, **made.directories)
+    hidden.rename(keys)
+
+    assert _everything(made) == before
+    assert {each.outcome for each in plan.losses} == {ThreadOutcome.BEHIND, ThreadOutcome.GONE}
+    done = accept_restore(made.url, plan, reason="disk died", **made.directories)
+    assert (done.epoch, done.entry) == (1, 1)
+    with made.open() as store:
+        assert store.thread("a").load().state == 1
+        with pytest.raises(UnknownThread):
+            store.thread("b").load()
+        store.thread("a").save(3)
+        store.thread("b").save(3)
+        assert store.verify().ok
+
+
+def test_a_plan_holds_only_for_what_it_shows(made: Place) -> None:
+    """A store that changed since is not accepted."""
+    _lossy(made)
+    plan = plan_restore(made.url, **made.directories)
+    _save(made, "c", 1)
+
+    with pytest.raises(HeadMoved):
+        accept_restore(made.url, plan, reason="disk died", **made.directories)
+
+
+def test_the_root_is_needed(made: Place) -> None:
+    """Without its key nothing is accepted, and an operator is not the root."""
+    _lossy(made)
+    root = made.files.directory / "keys" / "root.key"
+    root.rename(made.folder / "root.key")
+
+    with pytest.raises(KeyMissing, match="expected 1 root keys"):
+        _accept(made)
+    with pytest.raises(KeyMissing, match="expected 1 root keys here, found 0"):
+        _accept(made, "operator")
+
+
+def test_a_quorum_accepts_without_the_root(made: Place) -> None:
+    """Two persons, once the roster asks for two; the root's key may be elsewhere."""
+    _operator(made, "ann", "ann")
+    _operator(made, "ann-2", "ann")
+    set_restore_quorum(made.url, 2, reason="at night", **made.directories)
+    _lossy(made)
+    (made.files.directory / "keys" / "root.key").unlink()
+
+    for few in (["ann"], ["ann", "ann-2"], ["ann", "worker"]):
+        with pytest.raises(KeyMissing, match="operators who are 2 persons"):
+            _accept(made, *few)
+    assert _accept(made, "ann", "operator").epoch == 1
+    with made.open() as store:
+        assert store.thread("a").load().state == 1
+
+
+@pytest.mark.parametrize("persons", [-1, 3])
+def test_a_quorum_can_be_reached(made: Place, persons: int) -> None:
+    """There are as many operators as it asks for."""
+    _operator(made, "ann", "ann")
+    _operator(made, "ann-2", "ann")
+
+    with pytest.raises(UsageError, match="expected 0 to 2"):
+        set_restore_quorum(made.url, persons, **made.directories)
+    assert set_restore_quorum(made.url, 2, **made.directories) == 3
+    assert set_restore_quorum(made.url, 0, **made.directories) == 4
+
+
+def test_an_encrypted_root_is_opened_only_to_sign(made: Place) -> None:
+    """Neither a plan nor a quorum asks for its passphrase."""
+    set_restore_quorum(made.url, 1, **made.directories)
+    change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+    _lossy(made)
+    plan = plan_restore(made.url, **made.directories)
+
+    assert plan.losses
+    with pytest.raises(KeyLocked):
+        accept_restore(made.url, plan, reason="disk died", **made.directories)
+    assert _accept(made, "operator").epoch == 1
+    _save(made, "a", 5)
+
+
+def test_an_encrypted_root_signs(made: Place) -> None:
+    """With its passphrase, as everywhere."""
+    change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+    _lossy(made)
+
+    assert _accept(made, passphrase=_PASSPHRASE).epoch == 1
+
+
+# ------------------------------------------------------------------ roster export and import
+
+
+def _older_with_export(place: Place) -> bytes:
+    """A backup from before a key was revoked is in place; the roster was exported after it."""
+    _save(place, "a", 1)
+    backup = _backup(place)
+    _operator(place, "ann", "ann")
+    revoke_key(place.url, "ann", reason="left", **place.directories)
+    exported = export_roster(place.url, **place.directories)
+    _put_back(place, backup)
+    return exported
+
+
+def test_an_exported_roster_makes_an_older_store_whole(made: Place) -> None:
+    """What the store lacks is put back once, with the lists of the cuts."""
+    exported = _older_with_export(made)
+    for call in (made.open, lambda: plan_restore(made.url, **made.directories)):
+        with pytest.raises(RolledBack):
+            call()
+
+    assert import_roster(made.url, exported, **made.directories) == 3
+    assert import_roster(made.url, exported, **made.directories) == 0
+    assert export_roster(made.url, **made.directories) == exported
+    assert not plan_restore(made.url, **made.directories).losses
+    with made.open() as store:
+        assert store.thread("a").load().state == 1
+        assert store.verify().ok
+
+
+def test_an_export_needs_no_key_and_writes_nothing(made: Place) -> None:
+    """It can run wherever the pin and the anchor are."""
+    shutil.rmtree(made.files.directory / "keys")
+    before = _everything(made)
+    document = json.loads(export_roster(made.url, **made.directories))
+
+    assert _everything(made) == before
+    assert document["v"] == 1
+    assert len(document["entries"]) == 1
+
+
+def test_an_import_writes_neither_anchor_nor_pin(made: Place) -> None:
+    """It only adds to the store."""
+    exported = _older_with_export(made)
+    before = {name: data for name, data in made.everything().items() if "agents.db" not in name}
+    import_roster(made.url, exported, **made.directories)
+    after = {name: data for name, data in made.everything().items() if "agents.db" not in name}
+
+    assert before == after
+
+
+def test_an_export_of_another_store_is_refused(made: Place, tmp_path: Path) -> None:
+    """Its entries would be misplaced here."""
+    (tmp_path / "other").mkdir()
+    other = Place(tmp_path / "other")
+    other.init()
+
+    with pytest.raises(NotTrusted, match="expected one of store"):
+        import_roster(made.url, export_roster(other.url, **other.directories), **made.directories)
+
+
+def test_an_export_that_forks_from_the_anchor_is_refused(made: Place) -> None:
+    """The root itself signed two rosters for one position: the anchor has seen one of them."""
+    backup = _backup(made)
+    anchor = _anchor(made)
+    seen = anchor.read_bytes()
+    _operator(made, "bob", "bob")
+    other = export_roster(made.url, **made.directories)
+    _put_back(made, backup)
+    anchor.write_bytes(seen)
+    _operator(made, "ann", "ann")
+    mine = _backup(made)
+    _put_back(made, backup)
+    before = made.everything()
+    with pytest.raises(Forked, match="expected the anchor"):
+        import_roster(made.url, other, **made.directories)
+
+    assert made.everything() == before
+    _put_back(made, mine)
+    with pytest.raises(Forked):
+        import_roster(made.url, other, **made.directories)
+
+
+def test_an_export_that_forks_from_the_store_is_refused(made: Place) -> None:
+    """The anchor has seen neither."""
+    backup, anchor = _backup(made), _anchor(made)
+    seen = anchor.read_bytes()
+    _operator(made, "bob", "bob")
+    other = export_roster(made.url, **made.directories)
+    _put_back(made, backup)
+    anchor.write_bytes(seen)
+    _operator(made, "ann", "ann")
+    anchor.write_bytes(seen)
+
+    with pytest.raises(Forked, match="expected the store"):
+        import_roster(made.url, other, **made.directories)
+
+
+def test_an_older_export_adds_nothing(made: Place) -> None:
+    """The store has all of it already."""
+    older = export_roster(made.url, **made.directories)
+    _operator(made, "ann", "ann")
+
+    assert import_roster(made.url, older, **made.directories) == 0
+
+
+@pytest.mark.parametrize("column", ["seals", "body"])
+def test_an_edited_entry_in_the_store_is_not_mended(made: Place, column: str) -> None:
+    """Nothing that is there is changed, so the damage is said."""
+    exported = export_roster(made.url, **made.directories)
+    with _edited(made) as rows:
+        rows.execute(f"UPDATE entries SET {column} = x'7b7d' WHERE seq = 0")  # noqa: S608
+
+    with pytest.raises(Edited):
+        import_roster(made.url, exported, **made.directories)
+
+
+def test_a_hole_in_the_store_chain_is_filled(made: Place) -> None:
+    """Entries are put back where they belong, also below others."""
+    _operator(made, "ann", "ann")
+    _operator(made, "bob", "bob")
+    exported = export_roster(made.url, **made.directories)
+    with _edited(made) as rows:
+        rows.execute("DELETE FROM entries WHERE thread = zeroblob(16) AND seq = 1")
+    with pytest.raises(Missing):
+        made.open()
+
+    assert import_roster(made.url, exported, **made.directories) == 1
+    made.open().close()
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "DELETE FROM blobs WHERE thread = zeroblob(16)",
+        "UPDATE blobs SET data = x'00' WHERE thread = zeroblob(16)",
+        "UPDATE blobs SET data = zeroblob(70000000) WHERE thread = zeroblob(16)",
+    ],
+    ids=["missing", "edited", "oversize"],
+)
+def test_lists_are_put_back_too(made: Place, edit: str) -> None:
+    """A store that lost only the lists of its restores is whole again."""
+    _lossy(made)
+    _accept(made)
+    exported = export_roster(made.url, **made.directories)
+    with _edited(made) as rows:
+        rows.execute(edit)
+    with made.open() as store, pytest.raises((Missing, Edited)):
+        store.thread("a").load()
+    with pytest.raises((Missing, Edited)):
+        export_roster(made.url, **made.directories)
+
+    assert import_roster(made.url, exported, **made.directories) == 0
+    with made.open() as store:
+        assert store.thread("a").load().state == 1
+        assert store.verify().ok
+
+
+def test_an_export_is_of_what_was_verified(made: Place) -> None:
+    """A store chain that does not verify is not exported."""
+    with _edited(made) as rows:
+        rows.execute("UPDATE entries SET body = x'ff' WHERE seq = 0")
+
+    with pytest.raises(SealpointError):
+        export_roster(made.url, **made.directories)
+
+
+def test_a_machine_that_is_new_to_the_store_exports_nothing(made: Place, tmp_path: Path) -> None:
+    """Its anchor could not say whether it is the newest."""
+    (anchors,) = (tmp_path / "state").glob("*")
+    shutil.rmtree(anchors)
+
+    with pytest.raises(Unanchored):
+        export_roster(made.url, **made.directories)
+
+
+def test_a_second_restore_needs_the_roster_with_the_first(made: Place) -> None:
+    """Rolling the store back to before a restore is a rollback like any other."""
+    _save(made, "a", 1)
+    backup = _backup(made)
+    _save(made, "a", 2)
+    _put_back(made, backup)
+    _accept(made)
+    exported = export_roster(made.url, **made.directories)
+    _save(made, "a", 3)
+    _put_back(made, backup)
+    with pytest.raises(RolledBack):
+        made.open()
+
+    assert import_roster(made.url, exported, **made.directories) == 1
+    assert _accept(made).epoch == 2
+    with made.open() as store:
+        assert store.thread("a").load().state == 1
+
+
+def _anchor(place: Place) -> Path:
+    (found,) = (place.folder / "state").rglob("anchor.slots")
+    return found

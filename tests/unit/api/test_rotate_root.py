@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A new root of a store on disk: its keys, its pin, and pins that were carried away before."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpoint import TrustPin, api
+from sealpoint.api import KeyStatus
+from sealpoint.errors import KeyLocked, KeyMissing, NotTrusted, RolledBack, UsageError
+from sealpoint.signing import Signer
+from tests.unit.api.place import Place
+
+_FAR = str(Signer("far", b"f" * 32).public)
+_PASSPHRASE = "correct horse battery"  # noqa: S105
+
+
+def _rotate(place: Place, **options: Any) -> api.RootRotation:
+    return api.rotate_root(place.url, **(place.directories | options))
+
+
+def _add(place: Place, name: str = "second") -> int:
+    return api.add_identity(
+        place.url,
+        name,
+        public=_FAR,
+        person=name,
+        roles=["writer"],
+        namespaces=["*"],
+        **place.directories,
+    )
+
+
+def test_a_new_root_is_made_and_signs(made: Place) -> None:
+    """Its key is `root-2`; the old root is of no use any more, and neither is missed."""
+    before = made.files.pin()
+    done = _rotate(made, reason="yearly")
+    made.files.signer("root-2")
+
+    assert (done.version, done.threshold, done.made, done.entry) == (2, 1, "root-2", 1)
+    assert done.keys == (str(made.files.signer("root-2").public),)
+    statuses = {info.name: info.status for info in api.list_keys(made.url, **made.directories)}
+    assert statuses["root"] is KeyStatus.FORMER_ROOT
+    assert statuses["root-2"] is KeyStatus.ROOT
+    next((made.folder / "config").rglob("root.key")).unlink()
+    assert _add(made) == 2
+    pin = made.files.pin()
+    assert pin.newest is not None
+    assert pin.newest.version == 2
+    assert pin.fingerprint() == before.fingerprint()
+    with made.open() as store:
+        store.thread("t").save(1)
+        assert store.verify().ok
+    with made.open(trust=before) as store:
+        assert store.thread("t").load().state == 1
+
+
+def test_the_old_root_alone_changes_nothing_any_more(made: Place) -> None:
+    """Whoever has it finds that the new one is asked for."""
+    _rotate(made)
+    next((made.folder / "config").rglob("root-2.key")).unlink()
+
+    with pytest.raises(KeyMissing, match="root: expected 1 of its keys here, found 0"):
+        _add(made)
+    with pytest.raises(KeyMissing):
+        _rotate(made)
+
+
+def test_an_exported_pin_knows_the_newest_root(made: Place, tmp_path: Path) -> None:
+    """A machine that gets it refuses a store from before the new root."""
+    copy = made.path.read_bytes()
+    _rotate(made)
+    pin = api.export_pin(made.url, **made.directories)
+    assert TrustPin.parse(pin.encode()).newest is not None
+    assert pin.newest is not None
+    old = Place(tmp_path / "old")
+    old.folder.mkdir()
+    old.path.write_bytes(copy)
+    api.import_pin(pin.encode(), old.url, **old.directories)
+    api.new_key(old.url, "operator", **old.directories)
+
+    with pytest.raises(RolledBack, match="expected root 2, which the pin names"):
+        api.adopt(old.url, reason="new", **old.directories)
+
+
+def test_a_root_of_several_keys(made: Place) -> None:
+    """Two of three, one of which lies elsewhere; then one key fewer."""
+    for name in ("alice", "bob"):
+        api.new_key(made.url, name, **made.directories)
+    done = _rotate(made, keys=["alice", "bob"], publics=[_FAR], threshold=2)
+
+    assert (done.threshold, len(done.keys), done.made) == (2, 3, None)
+    public = str(Signer("x", b"x" * 32).public)
+    options: dict[str, Any] = {"person": "x", "roles": ["writer"], "namespaces": ["*"]}
+    assert api.add_identity(made.url, "x", public=public, **options, **made.directories) == 2
+    assert _rotate(made, keys=["alice"], threshold=1).version == 3
+    next((made.folder / "config").rglob("bob.key")).unlink()
+    assert api.set_pool(made.url, "pods", ["x"], **made.directories) == ("x",)
+
+
+def test_without_a_threshold_it_stays_as_it_was(made: Place) -> None:
+    """As many as before, if there are as many keys."""
+    for name in ("alice", "bob"):
+        api.new_key(made.url, name, **made.directories)
+    _rotate(made, keys=["alice", "bob"], threshold=2)
+
+    with pytest.raises(UsageError, match="expected a threshold of 1 to 1, found 2"):
+        _rotate(made, keys=["alice"])
+    assert _rotate(made, keys=["bob", "alice"]).threshold == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"keys": ["worker"]}, UsageError),
+        ({"keys": ["nobody"]}, KeyMissing),
+        ({"publics": [_FAR]}, KeyMissing),
+        ({"publics": ["zz"]}, NotTrusted),
+        ({"keys": ["spare", "spare"]}, UsageError),
+        ({"keys": ["spare"], "threshold": 0}, UsageError),
+        ({"keys": ["spare"], "publics": [_FAR], "threshold": 2}, KeyMissing),
+    ],
+    ids=["an identity", "no key", "elsewhere", "no public key", "twice", "nobody signs", "too few"],
+)
+def test_what_cannot_be_the_next_root_is_refused(
+    made: Place, options: dict[str, Any], error: type[Exception]
+) -> None:
+    """The root stays as it was."""
+    api.new_key(made.url, "spare", **made.directories)
+
+    with pytest.raises(error):
+        _rotate(made, **options)
+    pin = made.files.pin()
+    assert pin.newest is None
+    assert api.export_pin(made.url, **made.directories).newest is None
+
+
+def test_a_revoked_key_is_no_root_key(made: Place) -> None:
+    """A key that ended does not come back as another."""
+    public = str(made.files.signer("worker").public)
+    api.revoke_key(made.url, "worker", reason="stolen", **made.directories)
+    api.new_key(made.url, "spare", **made.directories)
+
+    with pytest.raises(UsageError, match="of an identity"):
+        _rotate(made, keys=["spare"], publics=[public], threshold=1)
+
+
+def test_an_interrupted_rotation_takes_the_key_that_was_made(
+    made: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is there and the entry is not: it is used, and not made anew."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sealpoint.api._roots.append_root", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _rotate(made)
+    waiting = made.files.signer("root-2").public
+
+    assert _rotate(made).keys == (str(waiting),)
+
+
+def test_a_new_root_key_keeps_a_passphrase(made: Place) -> None:
+    """An encrypted root is not followed by one that is not."""
+    api.change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+
+    with pytest.raises(KeyLocked, match="since the present root has one"):
+        _rotate(made, passphrase=_PASSPHRASE)
+    _rotate(made, passphrase=_PASSPHRASE, new_passphrase=_PASSPHRASE)
+    assert made.files.key_facts("root-2").encrypted

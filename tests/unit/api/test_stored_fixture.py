@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What earlier versions wrote still opens: a store on disk outlives the code that wrote it.
+
+`tests/fixtures/sqlite-schema-1.tar.gz` holds a store with its configuration and anchor, written by
+version 0.2.0 (the first with a sealed ledger) at `/srv/store`.
+"""
+
+import sqlite3
+import tarfile
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+import sealpoint
+from sealpoint.api import move_store
+from sealpoint.errors import SchemaUnknown
+
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1.tar.gz"
+_WRITTEN_AT = "sqlite:////srv/store/data/agents.db"
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Path:
+    """The fixture, where nobody but this test can reach it."""
+    with tarfile.open(_FIXTURE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    for path in tmp_path.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return tmp_path
+
+
+def _moved(unpacked: Path) -> str:
+    url = f"sqlite:///{unpacked / 'data' / 'agents.db'}"
+    move_store(_WRITTEN_AT, url, config_dir=unpacked / "config", state_dir=unpacked / "state")
+    return url
+
+
+def _open(unpacked: Path, url: str) -> sealpoint.Store:
+    return sealpoint.open_store(url, config_dir=unpacked / "config", state_dir=unpacked / "state")
+
+
+def test_a_store_of_the_first_version_opens_and_verifies(unpacked: Path) -> None:
+    """Every state comes back as it was saved, and every entry verifies."""
+    with _open(unpacked, _moved(unpacked)) as store:
+        thread = store.thread("invoice-7")
+        third = thread.load("step-2")
+        payload = store.thread("payload").load().state
+        report = store.verify()
+        names = store.threads()
+
+    assert report.ok
+    assert report.entries == 16
+    assert names.names == ("invoice-7", "payload", "small")
+    assert names.complete
+    assert third.state["due"] == datetime(2026, 11, 15, tzinfo=UTC)
+    assert [len(text) > 200 for text in third.state["messages"]] == [True] * 120
+    assert third.metadata == {"step": 2}
+    assert third.world == {"tools": ["search"]}
+    assert payload == {
+        "blob": bytes(range(256)) * 400,
+        "amount": Decimal("12.50"),
+        "id": UUID(int=7),
+        "pair": (1, {2, 3}),
+    }
+
+
+def test_a_store_of_the_first_version_is_gone_on_with(unpacked: Path) -> None:
+    """It can be saved to, pruned and verified by this version."""
+    with _open(unpacked, _moved(unpacked)) as store:
+        thread = store.thread("invoice-7")
+        thread.load()
+        thread.save({"step": 6})
+        pruned = thread.prune(keep_last=2)
+        history = [(ref.id, ref.pruned) for ref in thread.history()]
+        report = store.verify()
+
+    assert report.ok
+    assert len(pruned.pruned) == 5
+    assert [gone for _, gone in history] == [False, False, True, True, True, True, True]
+
+
+def test_a_newer_schema_is_refused_in_one_sentence(unpacked: Path) -> None:
+    """A store that a later version wrote is refused before anything in it is believed."""
+    url = _moved(unpacked)
+    with closing(sqlite3.connect(unpacked / "data" / "agents.db")) as connection:
+        connection.execute("PRAGMA user_version = 2")
+
+    with pytest.raises(SchemaUnknown, match=r"expected schema version 1, .*found 2"):
+        _open(unpacked, url)

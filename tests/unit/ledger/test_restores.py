@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accepted restores: who signs one, where an epoch ends, and which entries of it still count."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from sealpoint.errors import Edited, Forged, Misplaced, Missing, NotTrusted
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    CutList,
+    Kind,
+    RestoreBody,
+    StoreChain,
+    encode_body,
+    link_hash,
+    parse_body,
+)
+from sealpoint.signing import STOPPED, Identity, Role, RosterDocument
+from sealpoint.storage import Record
+from tests.ledgers import (
+    NOW,
+    SALT,
+    StoreLedger,
+    ThreadLedger,
+    cut,
+    identity,
+    key,
+    pin,
+    roster,
+    seals,
+)
+
+
+def _operator(name: str, person: str = "", **options: Any) -> Identity:
+    made = identity(name, Role.OPERATOR, **options)
+    return msgspec.structs.replace(made, person=person or name)
+
+
+def _store(quorum: int = 0, *identities: Identity) -> StoreLedger:
+    """A store chain of one roster: a worker, and operators."""
+    people = identities or (_operator("ann"), _operator("bob"), _operator("bob-2", "bob"))
+    document = roster(identity("worker"), *people)
+    ledger = StoreLedger()
+    document = msgspec.structs.replace(document, restore_quorum=quorum)
+    ledger.add(ledger.roster_record(document))
+    return ledger
+
+
+def _restore(
+    store: StoreLedger, /, *signers: str, kept: CutList | None = None, **changes: Any
+) -> Record:
+    """The next record with a restore that keeps some positions; by the root unless others are."""
+    found = store.cut_list() if kept is None else kept
+    lost = store.cut_list()
+    body = RestoreBody(
+        salt=SALT, reason="disk died", kept=found.digest.hex(), lost=lost.digest.hex()
+    )
+    epoch = changes.pop("epoch", store.chain.epoch + 1)
+    return store.record(Kind.RESTORE, body, *(signers or ("root",)), epoch=epoch, **changes)
+
+
+def _thread(store: StoreLedger) -> ThreadLedger:
+    """Genesis, session and three checkpoints by the worker."""
+    made = ThreadLedger(store.chain)
+    for kind in (Kind.GENESIS, Kind.RESUME, *[Kind.CHECKPOINT] * 3):
+        made.add(kind)
+    return made
+
+
+def _kept(store: StoreLedger, thread: ThreadLedger, seq: int) -> CutList:
+    place = bytes.fromhex(thread.place.thread)
+    return store.cut_list((place, seq, link_hash(thread.records[seq].header)))
+
+
+# ------------------------------------------------------------------ the entry
+
+
+def test_a_restore_by_the_root_begins_an_epoch() -> None:
+    """The chain goes on in the epoch that it names."""
+    store = _store()
+    assert store.chain.epoch == 0
+    store.add(_restore(store))
+    after = store.roster_record(store.chain.roster.document, epoch=1)
+    store.add(after)
+    store.add(_restore(store))
+
+    assert store.chain.epoch == 2
+    assert [each.seq for each in store.chain.restores.all] == [1, 3]
+    assert store.chain.kept(b"t" * 16) is None
+
+
+def test_nothing_was_kept_before_the_first_restore() -> None:
+    """Without a restore there is no list to ask."""
+    assert _store().chain.kept(b"t" * 16) is None
+
+
+@pytest.mark.parametrize(("kind", "epoch"), [("restore", 0), ("restore", 2), ("roster", 1)])
+def test_an_entry_of_another_epoch_does_not_follow(kind: str, epoch: int) -> None:
+    """A restore is of the next epoch, and everything else of the present one."""
+    store = _store()
+    if kind == "restore":
+        record = _restore(store, epoch=epoch)
+    else:
+        record = store.roster_record(store.chain.roster.document, epoch=epoch)
+
+    with pytest.raises(Misplaced, match="expected another epoch"):
+        store.add(record)
+
+
+def test_an_entry_of_the_epoch_that_ended_does_not_follow() -> None:
+    """Whoever has not heard of the restore writes nothing after it."""
+    store = _store()
+    store.add(_restore(store))
+
+    with pytest.raises(Misplaced, match="expected another epoch than 0"):
+        store.add(store.roster_record(store.chain.roster.document))
+
+
+def test_a_restore_without_a_roster_is_refused() -> None:
+    """The first entry is a roster."""
+    store = StoreLedger()
+
+    with pytest.raises(NotTrusted, match="expected a roster"):
+        store.add(_restore(store))
+
+
+def test_a_restore_on_a_thread_is_refused() -> None:
+    """It belongs on the store chain, whoever signs it."""
+    store = _store()
+    thread = ThreadLedger(store.chain).begun()
+    body = RestoreBody(salt=SALT, reason="mine", kept="0" * 64, lost="0" * 64)
+
+    with pytest.raises(NotTrusted, match="expected a kind this version knows"):
+        thread.add(Kind.RESTORE, body)
+
+
+@pytest.mark.parametrize("field", ["kept", "lost"])
+@pytest.mark.parametrize("name", ["", "00", "g" * 64, "A" * 64, "0" * 63 + " "])
+def test_a_body_names_two_digests(field: str, name: str) -> None:
+    """Other names of lists are refused, even if the root signed them."""
+    body = RestoreBody(salt=SALT, reason="disk died", kept="0" * 64, lost="0" * 64)
+    data = encode_body(msgspec.structs.replace(body, **{field: name}))
+    store = _store()
+
+    with pytest.raises(Edited):
+        store.add(store.record(Kind.RESTORE, data, "root", epoch=1))
+
+
+def test_a_restore_of_another_store_is_refused() -> None:
+    """It is bound to its store like any entry."""
+    store = _store()
+
+    with pytest.raises(Misplaced, match="expected another store"):
+        store.add(_restore(store, store="ab" * 16))
+
+
+# ------------------------------------------------------------------ who signs
+
+
+def test_without_a_quorum_only_the_root_signs() -> None:
+    """Operators do not, however many they are."""
+    store = _store(0)
+
+    with pytest.raises(NotTrusted, match="root signatures"):
+        store.add(_restore(store, "ann", "bob"))
+
+
+@pytest.mark.parametrize("quorum", [1, 2])
+def test_as_many_persons_as_the_roster_asks_for_sign(quorum: int) -> None:
+    """No root key is needed then, and the root still may."""
+    for signers in (("ann", "bob"), ("bob-2", "ann"), ("root",)):
+        store = _store(quorum)
+        store.add(_restore(store, *signers))
+
+        assert store.chain.epoch == 1
+
+
+@pytest.mark.parametrize(
+    "signers",
+    [
+        ("ann",),
+        ("bob", "bob-2"),
+        ("ann", "worker"),
+        ("ann", "stranger"),
+        ("ann", "local"),
+        ("worker", "stranger"),
+    ],
+    ids=["one", "one person twice", "a writer", "a stranger", "of one namespace", "nobody"],
+)
+def test_too_few_persons_are_refused(signers: tuple[str, ...]) -> None:
+    """A person counts once whatever the number of keys, and others do not count."""
+    people = (
+        *(_operator("ann"), _operator("bob"), _operator("bob-2", "bob")),
+        _operator("local", namespaces=("default",)),
+    )
+    store = _store(2, *people)
+
+    with pytest.raises(NotTrusted, match="root signatures"):
+        store.add(_restore(store, *signers))
+
+
+def test_two_keys_of_one_identity_count_once() -> None:
+    """Nor does an identity with two keys make two persons."""
+    store = _store(2, _operator("ann", keys=("ann", "ann-2")))
+
+    with pytest.raises(NotTrusted):
+        store.add(_restore(store, "ann", "ann-2"))
+
+
+def test_a_false_signature_among_enough_is_forged() -> None:
+    """Whoever is named has signed, or nobody is believed."""
+    store = _store(2)
+    record = _restore(store, "ann", "bob")
+    other = _restore(store, "ann", "bob", at=NOW + timedelta(hours=1))
+    ours, theirs = seals(record.header, key("ann")), seals(other.header, key("bob"))
+    joined = ours[:-1] + b"," + theirs[1:]
+
+    with pytest.raises(Forged):
+        store.add(Record(record.header, joined, record.body))
+
+
+@pytest.mark.parametrize("expires", [STOPPED, NOW], ids=["stopped", "expired"])
+def test_an_expired_operator_does_not_count(expires: Any) -> None:
+    """A key that may write nothing any more accepts nothing either."""
+    bob = _operator("bob")
+    held = tuple(msgspec.structs.replace(each, expires=expires) for each in bob.keys)
+    store = _store(2, _operator("ann"), msgspec.structs.replace(bob, keys=held))
+
+    assert store.chain.restorer(key("bob").public.id, NOW - timedelta(days=30000)) is not None
+    with pytest.raises(NotTrusted):
+        store.add(_restore(store, "ann", "bob"))
+
+
+def test_a_quorum_is_that_of_the_roster_before_it() -> None:
+    """A roster that asks for fewer holds from its own place on."""
+    store = _store(2)
+    fewer: RosterDocument = msgspec.structs.replace(store.chain.roster.document, restore_quorum=1)
+    with pytest.raises(NotTrusted):
+        store.add(_restore(store, "ann"))
+    store.add(store.roster_record(fewer))
+    store.add(_restore(store, "ann"))
+
+    assert store.chain.epoch == 1
+
+
+def test_the_root_signs_with_its_threshold() -> None:
+    """One of two root keys is not the root."""
+    trusted = pin("root", "root-2", threshold=2)
+    store = StoreLedger(trusted)
+    store.add(store.roster_record(roster(identity("worker")), "root", "root-2"))
+    with pytest.raises(NotTrusted):
+        store.add(_restore(store, "root"))
+    store.add(_restore(store, "root", "root-2"))
+
+    assert store.chain.epoch == 1
+
+
+# ------------------------------------------------------------------ what still counts
+
+
+def test_what_was_kept_counts_and_what_was_lost_does_not() -> None:
+    """Up to the listed position, and no further."""
+    store = _store()
+    thread = _thread(store)
+    thread.chain = store.add(_restore(store, kept=_kept(store, thread, 3)))
+    for seq in range(4):
+        thread.verify(thread.records[seq], seq)
+
+    with pytest.raises(Misplaced, match="expected of epoch 0 entries up to 3"):
+        thread.verify(thread.records[4], 4)
+
+
+def test_another_entry_at_the_listed_position_does_not_count() -> None:
+    """The hash decides there."""
+    store = _store()
+    thread = _thread(store)
+    listed = store.cut_list((bytes.fromhex(thread.place.thread), 3, b"x" * 32))
+    thread.chain = store.add(_restore(store, kept=listed))
+
+    with pytest.raises(Misplaced):
+        thread.verify(thread.records[3], 3)
+    thread.verify(thread.records[2], 2)
+
+
+def test_a_thread_that_is_not_listed_is_lost() -> None:
+    """Nothing of it counts."""
+    store = _store()
+    thread = _thread(store)
+    thread.chain = store.add(_restore(store))
+
+    with pytest.raises(Misplaced, match="expected of epoch 0 nothing"):
+        thread.verify(thread.records[0], 0)
+
+
+def test_a_thread_goes_on_in_the_new_epoch() -> None:
+    """After the kept entry, and there is no way back."""
+    store = _store()
+    thread = _thread(store)
+    thread.chain = store.add(_restore(store, kept=_kept(store, thread, 4)))
+    thread.add(Kind.RESUME, epoch=1)
+    thread.add(Kind.CHECKPOINT, epoch=1)
+
+    assert thread.tip is not None
+    assert thread.tip.entry.header.epoch == 1
+    with pytest.raises(Misplaced):
+        thread.add(Kind.CHECKPOINT, epoch=0)
+
+
+def test_epochs_never_go_back_along_a_thread() -> None:
+    """Even where the list would let an older entry be: the next entry is not older."""
+    store = _store()
+    thread = _thread(store)
+    chain = store.add(_restore(store, kept=_kept(store, thread, 4)))
+    begun = ThreadLedger(store.chain)
+    begun.chain = chain
+    begun.add(Kind.GENESIS, epoch=1)
+
+    with pytest.raises(Misplaced, match="expected epoch 1 or later, found 0"):
+        begun.follow(begun.record(Kind.RESUME, epoch=0))
+
+
+def test_an_epoch_that_has_not_begun_is_refused() -> None:
+    """Nobody writes ahead of a restore."""
+    store = _store()
+    thread = _thread(store)
+
+    with pytest.raises(NotTrusted, match="expected epoch 0, found 1"):
+        thread.add(Kind.CHECKPOINT, epoch=1)
+
+
+def test_every_later_restore_must_have_kept_an_entry() -> None:
+    """What one of them lost is lost, and what a later one began is judged by later ones alone."""
+    store = _store()
+    thread = _thread(store)
+    thread.chain = store.add(_restore(store, kept=_kept(store, thread, 2)))
+    again = ThreadLedger(store.chain)
+    again.records, again.chain = thread.records[:3], thread.chain
+    again.tip = None
+    lost = thread.records[3]
+    thread.chain = store.add(_restore(store, kept=_kept(store, thread, 4)))
+    thread.verify(thread.records[2], 2)
+
+    with pytest.raises(Misplaced, match="as the restore in entry 1 of the store chain says"):
+        thread.verify(lost, 3)
+    record = again.record(Kind.CHECKPOINT, epoch=1)
+    entry = thread.verify(record, 3)
+    assert entry.header.epoch == 1
+
+
+@pytest.mark.parametrize("damage", ["missing", "edited"])
+def test_a_list_is_believed_by_its_digest(damage: str) -> None:
+    """Without it, entries of earlier epochs are refused, and those of the new one are not."""
+    store = _store()
+    thread = _thread(store)
+    kept = _kept(store, thread, 4)
+    thread.chain = store.add(_restore(store, kept=kept))
+    if damage == "missing":
+        del store.blobs[kept.digest]
+    else:
+        store.blobs[kept.digest] = kept.data[:-1] + b"\x00"
+    fresh = ThreadLedger(store.chain, thread=b"f" * 16)
+
+    with pytest.raises(Missing if damage == "missing" else Edited):
+        thread.verify(thread.records[0], 0)
+    fresh.add(Kind.GENESIS, epoch=1)
+
+
+# ------------------------------------------------------------------ what belongs to the chain
+
+
+def test_a_chain_names_all_its_lists() -> None:
+    """Those of the newest cuts and of every restore, each once and in order."""
+    store = _store()
+    thread = _thread(store)
+    kept, again = _kept(store, thread, 3), _kept(store, thread, 2)
+    store.add(_restore(store, kept=kept))
+    store.add(_restore(store, kept=again))
+    listed = store.cut_list((b"z" * 16, 1, b"z" * 32))
+    people = [each for each in store.chain.roster.identities if each.name != "ann"]
+    document = roster(*people, cuts=[cut("ann", listed)])
+    store.add(store.roster_record(document, epoch=2))
+    nothing = CutList(b"")
+
+    assert store.chain.blobs == tuple(
+        sorted(each.digest for each in (kept, again, listed, nothing))
+    )
+    assert StoreChain(pin()).blobs == ()
+    assert _store().chain.blobs == ()
+
+
+def test_a_restore_is_read_from_its_body() -> None:
+    """What the entry says is what the chain has of it."""
+    store = _store()
+    record = _restore(store)
+    chain = store.add(record)
+    (restore,) = chain.restores.all
+    body: RestoreBody = parse_body(
+        Kind.RESTORE, msgspec.json.decode(record.header)["body"], record.body or b""
+    )
+
+    assert (restore.kept, restore.lost) == (body.kept, body.lost)
+    assert body.reason == "disk died"
+    assert STORE_CHAIN.hex() in record.header.decode()

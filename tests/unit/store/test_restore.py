@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Restores: what is kept and lost is shown, recorded, and holds for everybody."""
+
+import pytest
+from msgspec.structs import replace
+
+from sealpoint.anchor import Position
+from sealpoint.errors import (
+    Erased,
+    HeadMoved,
+    KeyMissing,
+    RolledBack,
+    SealpointError,
+    UnknownThread,
+    UsageError,
+)
+from sealpoint.ledger import STORE_CHAIN, link_hash
+from sealpoint.storage import Record
+from sealpoint.store import (
+    ThreadOutcome,
+    ThreadRestore,
+    accept_restore,
+    plan_restore,
+)
+from tests.ledgers import key
+from tests.unit.store.backup import (
+    Backup,
+    accepted,
+    check_goes_on,
+    lossy,
+    planned,
+    position_of,
+    saved,
+)
+from tests.unit.store.ended import enter
+from tests.unit.store.retained import enrolled, filled
+from tests.unit.store.simulator import World
+
+# ------------------------------------------------------------------ plan and acceptance
+
+
+def test_the_plan_says_what_is_kept_and_what_is_lost(world: World) -> None:
+    """For each thread how far it goes, how far the anchor has seen it, and what it is called."""
+    lossy(world)
+    plan = planned(world)
+    by_name = {each.name: each for each in plan.losses}
+
+    assert plan.threads == 3
+    assert set(by_name) == {"a", ""}
+    assert by_name["a"] == ThreadRestore(
+        thread=world.thread_id("a").hex(),
+        name="a",
+        outcome=ThreadOutcome.BEHIND,
+        kept=3,
+        seen=6,
+    )
+    assert by_name["a"].lost == 3
+    gone = by_name[""]
+    assert (gone.outcome, gone.kept, gone.seen) == (ThreadOutcome.GONE, None, 2)
+    assert gone.lost == 3
+    assert gone.thread == world.thread_id("d").hex()
+    assert set(plan.kept.threads()) == {world.thread_id("a"), world.thread_id("b")}
+    assert set(plan.lost.threads()) == {world.thread_id("a"), world.thread_id("d")}
+    assert plan.kept.position(world.thread_id("a")) is not None
+    assert not plan.leftovers
+    assert not plan.unseen
+
+
+def test_looking_writes_nothing(world: World) -> None:
+    """A plan changes neither the store nor the anchor."""
+    lossy(world)
+    before = [world.position(name) for name in ("a", "b", "d")], Backup(world).contents()
+    planned(world)
+
+    assert before == ([world.position(name) for name in ("a", "b", "d")], Backup(world).contents())
+
+
+def test_an_accepted_store_is_read_as_it_was_kept(world: World) -> None:
+    """What was kept is loaded, what was lost is unknown, and everything goes on."""
+    lossy(world)
+    reader = world.open(None, read_only=True)
+    with pytest.raises(RolledBack):
+        reader.thread("a").load()
+    done = accepted(world)
+    store = world.open()
+
+    assert (done.epoch, done.entry, done.removed, done.in_the_way) == (1, 1, 0, ())
+    assert done.compacted
+    for each in (store, reader):
+        assert each.thread("a").load().state == ["a", 1]
+        assert each.thread("b").load().state == ["b", 1]
+        assert [ref.id for ref in each.thread("a").history()] == ["c1", "c0"]
+        with pytest.raises(UnknownThread):
+            each.thread("d").load()
+        assert each.threads().names == ("a", "b")
+        assert each.verify().ok
+    check_goes_on(world, "a", "b", "d")
+    assert not planned(world).losses
+
+
+def test_what_is_recorded_is_what_was_shown(world: World) -> None:
+    """A store that changed since the plan is not accepted, and nothing is written."""
+    lossy(world)
+    plan = planned(world)
+    saved(world, "b", first=2)
+    before = Backup(world).contents()
+
+    with pytest.raises(HeadMoved, match="as the plan has it"):
+        accepted(world, plan)
+    assert Backup(world).contents() == before
+    accepted(world)
+    check_goes_on(world, "a", "b")
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_a_restore_has_a_reason(memory: World, reason: str) -> None:
+    """Nobody accepts a loss without saying why."""
+    lossy(memory)
+
+    with pytest.raises(UsageError, match="reason"):
+        memory.using(
+            lambda core: accept_restore(core, plan_restore(core), reason, roots=[key("root")])
+        )
+
+
+def test_a_whole_store_is_not_accepted(memory: World) -> None:
+    """Where nothing was lost, no epoch ends."""
+    saved(memory, "a")
+
+    with pytest.raises(UsageError, match="found it whole"):
+        accepted(memory)
+
+
+def test_an_older_store_chain_is_brought_back_first(memory: World) -> None:
+    """No restore revives a roster, so none is planned without the newest."""
+    saved(memory, "a")
+    backup = Backup(memory)
+    enrolled(memory)
+    saved(memory, "a", first=1)
+    backup.put_back(with_roster=True)
+
+    with pytest.raises(RolledBack) as refused:
+        memory.using(plan_restore, read_only=True)
+    assert "roster import" in refused.value.hint
+
+
+def test_progress_is_told_for_every_thread(memory: World) -> None:
+    """The count ends where it said that it would."""
+    lossy(memory)
+    told: list[tuple[int, int]] = []
+    memory.using(lambda core: plan_restore(core, lambda *each: told.append(each)))
+
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+# ------------------------------------------------------------------ who may accept
+
+
+def test_neither_root_nor_quorum_is_no_restore(memory: World) -> None:
+    """Operators do not accept anything as long as the roster names no quorum."""
+    lossy(memory)
+
+    for kind, names in (("roots", []), ("operators", ["operator"]), ("roots", ["worker"])):
+        with pytest.raises(KeyMissing, match="expected 1 root keys here"):
+            accepted(memory, None, **{kind: [key(name) for name in names]})
+    assert memory.using(lambda core: core.renewed_trust().epoch) == 0
+
+
+def test_a_quorum_of_operators_accepts(memory: World) -> None:
+    """As many different persons as the roster asks for, and no fewer."""
+    lossy(memory)
+    enter(memory, lambda found: replace(found, restore_quorum=1))
+
+    with pytest.raises(KeyMissing, match="or operators who are 1 persons, here, found 0 root keys and 0 persons"):
+        accepted(memory, operators=[key("worker")])
+    done = accepted(memory, operators=[key("worker"), key("operator")])
+    assert done.epoch == 1
+    check_goes_on(memory, "a")
+
+
+# ------------------------------------------------------------------ other outcomes
+
+
+def test_a_thread_that_went_another_way_is_marked(memory: World) -> None:
+    """A backup that was written on is kept as it is, if that is accepted."""
+    saved(memory, "a", count=2)
+    backup = Backup(memory)
+    saved(memory, "a", first=2, count=2)
+    seen = position_of(memory, "a")
+    backup.put_back()
+    # Somebody whose anchor had seen less went on from the backup.
+    entry = link_hash(memory.record("a", 3).header)
+    memory.anchored._positions[memory.slot("a")] = Position(seen.thread, 0, 0, 3, entry)
+    saved(memory, "a", first=7, count=4)
+    memory.anchored._positions[memory.slot("a")] = seen
+    (loss,) = planned(memory).losses
+
+    assert loss.outcome is ThreadOutcome.BESIDE
+    assert (loss.kept, loss.seen, loss.lost) == (8, 6, 1)
+    accepted(memory)
+    assert memory.open().thread("a").load().state == ["a", 10]
+    check_goes_on(memory, "a")
+
+
+def test_a_damaged_end_is_taken_out(memory: World) -> None:
+    """Entries that the anchor has seen stay, and what does not verify after them goes."""
+    saved(memory, "a", count=2)
+    thread = memory.thread_id("a")
+    memory.put(thread, 4, Record(b"{}", b"[]", b"{}"))
+    memory.put(thread, 5, Record(b"{}", b"[]", b"{}"))
+    with pytest.raises(SealpointError):
+        memory.open().thread("a").load()
+    plan = planned(memory)
+    (loss,) = plan.losses
+
+    assert loss.outcome is ThreadOutcome.DAMAGED
+    assert (loss.kept, loss.seen, loss.lost, loss.beyond) == (3, 3, 0, 2)
+    assert "entry header" in loss.stopped
+    assert len(plan.lost) == 0
+    assert accepted(memory, plan).removed == 2
+    assert [seq for seq, _ in memory.memory.scan(thread, 0)] == [0, 1, 2, 3]
+    check_goes_on(memory, "a")
+
+
+def test_damage_below_the_newest_entry_keeps_what_is_before_it(memory: World) -> None:
+    """A thread is kept as far as it verifies from its genesis on, bodies included."""
+    saved(memory, "a", count=4)
+    record = memory.record("a", 4)
+    head = memory.record("a", 5)
+    memory.put(memory.thread_id("a"), 4, Record(record.header, record.seals, b"{}", record.payload))
+    memory.put(memory.thread_id("a"), 5, Record(head.header, b"[]", head.body, head.payload))
+    (loss,) = planned(memory).losses
+
+    assert (loss.outcome, loss.kept, loss.seen) == (ThreadOutcome.BEHIND, 3, 5)
+    assert (loss.lost, loss.beyond) == (2, 2)
+    assert accepted(memory).removed == 2
+    assert memory.open().thread("a").load().state == ["a", 1]
+    check_goes_on(memory, "a")
+
+
+def test_a_missing_body_is_no_entry_that_stays(memory: World) -> None:
+    """Without an erasure after it, a body that is gone ends what can be kept."""
+    saved(memory, "a", count=4)
+    record = memory.record("a", 3)
+    memory.put(memory.thread_id("a"), 3, Record(record.header, record.seals, None))
+    memory.put(memory.thread_id("a"), 5, None)
+    (loss,) = planned(memory).losses
+
+    assert (loss.outcome, loss.kept, loss.beyond) == (ThreadOutcome.BEHIND, 2, 2)
+    assert "expected its body, found none" in loss.stopped
+
+
+def test_a_thread_without_a_genesis_is_gone(memory: World) -> None:
+    """Nothing can be kept of it; its name is free again, and its leftovers are taken out."""
+    saved(memory, "a", "b", count=2)
+    thread = memory.thread_id("a")
+    memory.put(thread, 0, Record(b"{}", b"[]", b"{}"))
+    memory.put(thread, 3, None)
+    (loss,) = planned(memory).losses
+
+    assert (loss.outcome, loss.name, loss.kept) == (ThreadOutcome.GONE, "", None)
+    assert (loss.lost, loss.beyond) == (4, 3)
+    assert accepted(memory).removed == 3
+    assert thread not in list(memory.memory.threads())
+    assert thread not in list(memory.memory.blob_threads())
+    with pytest.raises(UnknownThread):
+        memory.open().thread("a").load()
+    check_goes_on(memory, "a", "b")
+
+
+def test_a_damaged_genesis_below_a_sound_head_loses_nothing(memory: World) -> None:
+    """What every reader takes is not thrown away."""
+    saved(memory, "a", count=2)
+    record = memory.record("a", 0)
+    memory.put(memory.thread_id("a"), 0, Record(record.header, record.seals, b"{}"))
+
+    assert not planned(memory).losses
+    assert memory.open().thread("a").load().state == ["a", 1]
+
+
+# ------------------------------------------------------------------ erasure and retention
+
+
+def test_an_erased_thread_stays_erased(world: World) -> None:
+    """A backup from before the erasure brings its bytes back: nothing of them is kept."""
+    enrolled(world)
+    filled(world.open(), 2, name="secret")
+    saved(world, "a")
+    backup = Backup(world)
+    world.open("officer").thread("secret").erase(reason="asked for")
+    backup.put_back()
+    thread = world.thread_id("secret")
+    plan = planned(world)
+    (loss,) = plan.losses
+
+    assert (loss.name, loss.outcome, loss.kept) == ("secret", ThreadOutcome.ERASED, None)
+    assert loss.beyond == 4
+    done = accepted(world, plan)
+    assert done.removed == 4
+    assert done.compacted
+    store = world.open()
+    with pytest.raises(UnknownThread):
+        store.thread("secret").load()
+    inner = store.storage.inner
+    assert thread not in list(inner.threads())
+    assert thread not in list(inner.blob_threads())
+    assert inner.labelled(store.thread("secret")._chain.label) == []
+    check_goes_on(world, "secret", "a")
+
+
+def test_an_erasure_below_a_later_generation_counts_as_well(memory: World) -> None:
+    """The thread went on after it was erased: its older generation does not come back."""
+    enrolled(memory)
+    saved(memory, "t", count=2)
+    backup = Backup(memory)
+    memory.open("officer").thread("t").erase(reason="asked for")
+    saved(memory, "t", first=5)
+    after = Backup(memory)
+    saved(memory, "t", first=6)
+    backup.put_back()
+    (loss,) = planned(memory).losses
+    after.put_back()
+    (behind,) = planned(memory).losses
+
+    assert (loss.outcome, loss.kept) == (ThreadOutcome.ERASED, None)
+    assert (behind.outcome, behind.kept) == (ThreadOutcome.BEHIND, 7)
+    accepted(memory)
+    assert memory.open().thread("t").load().state == ["t", 5]
+    check_goes_on(memory, "t")
+
+
+def test_an_erased_thread_that_is_not_in_the_backup_is_called_erased(memory: World) -> None:
+    """There was nothing left to lose."""
+    enrolled(memory)
+    backup = Backup(memory)
+    saved(memory, "t")
+    memory.open("officer").thread("t").erase(reason="asked for")
+    backup.put_back()
+
+    assert [each.outcome for each in planned(memory).losses] == [ThreadOutcome.ERASED]
+
+
+def test_a_recorded_erasure_is_kept(memory: World) -> None:
+    """A backup from after the erasure holds nothing to be erased again."""
+    enrolled(memory)
+    saved(memory, "t")
+    memory.open("officer").thread("t").erase(reason="asked for")
+    backup = Backup(memory)
+    saved(memory, "t", first=1)
+    backup.put_back()
+    (loss,) = planned(memory).losses
+
+    assert (loss.outcome, loss.kept) == (ThreadOutcome.BEHIND, 3)
+    accepted(memory)
+    with pytest.raises(Erased):
+        memory.open().thread("t").load()
+    check_goes_on(memory, "t")
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_prune_is_lost_or_kept_like_any_entry(memory: World, *, before: bool) -> None:
+    """From before it, the states that it gave up are there again; from after it, they are not."""
+    enrolled(memory)
+    filled(memory.open(), 4)
+    backup = Backup(memory)
+    memory.open().thread("t").prune(keep_last=1)
+    if not before:
+        backup = Backup(memory)
+    memory.open().thread("t").save("newest")
+    backup.put_back()
+    accepted(memory)
+    store = memory.open()
+    kept = [ref.id for ref in store.thread("t").history() if not ref.pruned]
+
+    assert kept == (["c3", "c2", "c1", "c0"] if before else ["c3"])
+    assert store.verify().ok
+    check_goes_on(memory, "t")
+
+
+def test_gc_takes_away_what_a_restore_left(memory: World) -> None:
+    """Blobs of entries that were cut off, and of threads that were lost, belong to nobody."""
+    filled(memory.open(), 2)
+    backup = Backup(memory)
+    filled(memory.open(), 2, first=2)
+    filled(memory.open(), 1, name="lost")
+    newest = dict(memory.memory._blobs)
+    backup.put_back()
+    left = {place: blob for place, blob in newest.items() if place not in memory.memory._blobs}
+    accepted(memory)
+    for (thread, digest), blob in left.items():
+        memory.memory.put_blobs(thread, {digest: blob})
+    found = memory.open("operator").gc()
+
+    assert not found.failures
+    assert found.blobs == len(left) > 0
+    assert memory.open().verify().ok
+
+
+def test_the_store_chain_is_no_thread_of_a_plan(memory: World) -> None:
+    """Its slot is compared by itself."""
+    lossy(memory)
+    plan = planned(memory)
+
+    assert STORE_CHAIN not in {*plan.kept.threads(), *plan.lost.threads()}
