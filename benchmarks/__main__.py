@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record."""
+"""`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record.
+
+`--sizes` measures large stores instead, which takes long; either leaves the other's record alone.
+"""
 
 import argparse
 import os
@@ -8,12 +11,15 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from benchmarks import _codec, _sharing, _store
+from benchmarks import _codec, _sharing, _sizes, _store
 from benchmarks._measure import Result
-from sealpoint.testing.agmi import run_agmi
+from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 
 _RESULTS = Path(__file__).parent / "RESULTS.md"
+_ADAPTERS = (SqliteAdapter, FileAdapter)
+_SIZES_HEADING = "## Sizes"
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
@@ -36,8 +42,9 @@ def _row(result: Result) -> str:
     )
 
 
-def _agmi_row(row: dict[str, str]) -> str:
-    return f"| {row['edit']} | {row['verdict']} | `{row['read']}` | `{row['code']}` |"
+def _agmi_row(adapter: type[Any], row: dict[str, str]) -> str:
+    name, verdict = adapter.__name__, row["verdict"]
+    return f"| {name} | {row['edit']} | {verdict} | `{row['read']}` | `{row['code']}` |"
 
 
 def _report(results: list[Result]) -> str:
@@ -58,14 +65,33 @@ def _report(results: list[Result]) -> str:
             "",
             "## At-rest edits of agent-memory-integrity",
             "",
-            "`agmi-check --adapter sealpoint.testing.agmi:SqliteAdapter`, refused while reading.",
+            "`agmi-check --adapter sealpoint.testing.agmi:NAME`, refused while reading.",
             "",
-            "| edit | verdict | the read that refused it | with |",
-            "|---|---|---|---|",
-            *map(_agmi_row, run_agmi()),
+            "| adapter | edit | verdict | the read that refused it | with |",
+            "|---|---|---|---|---|",
+            *(_agmi_row(each, row) for each in _ADAPTERS for row in run_agmi(each)),
             "",
+            _SIZES_HEADING,
+            _recorded()[1],
         ]
     )
+
+
+def _recorded() -> tuple[str, str]:
+    """The record as it is: what comes before the sizes, and the sizes."""
+    before, _, sizes = _RESULTS.read_text(encoding="utf-8").partition(f"{_SIZES_HEADING}\n")
+    return before, sizes
+
+
+def _measure_sizes() -> str:
+    measured = []
+    for each in _sizes.measure():
+        measured.append(each)
+        sys.stdout.write(f"{each.scenario}: {each.step}: {each.seconds:,.2f} s\n")
+        sys.stdout.flush()
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    said = f"Written by `python -m benchmarks --sizes --write` on {datetime.now(UTC):%Y-%m-%d}"
+    return "\n".join(["", f"{said}; {machine}. SQLite.", "", *_sizes.table(measured), ""])
 
 
 def main() -> int:
@@ -76,7 +102,14 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md")
+    parser.add_argument("--sizes", action="store_true", help="measure large stores instead")
     arguments = parser.parse_args()
+    if arguments.sizes:
+        sizes = _measure_sizes()
+        if arguments.write:
+            text = f"{_recorded()[0]}{_SIZES_HEADING}\n{sizes}"
+            _RESULTS.write_text(text, encoding="utf-8")
+        return 0
     results = []
     for experiments in (_codec.experiments, _sharing.experiments, _store.experiments):
         for result in experiments():
