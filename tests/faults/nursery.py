@@ -49,6 +49,7 @@ class Job:
     """The executed line of a save at which the child kills itself; -1: only count them."""
     os_threads: int = 1
     pause_s: float = 0
+    kind: str = "sqlite"
 
 
 class _Log:
@@ -136,7 +137,7 @@ def _work(job: Job, log: _Log, threads: list[Thread], os_thread: int) -> None:
 
 def _child(job: Job) -> None:
     log = _Log(job.log)
-    with Place(Path(job.directory)).open() as store:
+    with Place(Path(job.directory), job.kind).open() as store:
         threads = [store.thread(name) for name in job.names]
         for counter in range(job.unsteered):
             _save(log, threads[0], [job.writer, -1, counter])

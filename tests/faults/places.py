@@ -12,23 +12,35 @@ from sealpoint.api import Store
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.store import Core
 
-__all__ = ["Fact", "Place", "anchor_of", "core_of", "facts"]
+__all__ = ["KINDS", "Fact", "Place", "anchor_of", "core_of", "facts"]
+
+_URLS = {
+    "sqlite": "sqlite:///{}/agents.db",
+    "file": "file:///{}/agents",
+}
+KINDS = tuple(_URLS)
+"""The backends on which faults are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the store of one test lies: a file, a configuration and a state directory."""
+    """Where the store of one test lies: a backend, a configuration and a state directory."""
 
     directory: Path
+    kind: str = "sqlite"
 
     @property
     def url(self) -> str:
         """The URL of the store."""
-        return f"sqlite:///{self.directory}/store/agents.db"
+        return _URLS[self.kind].format(self.directory / "store")
 
     def make(self) -> "Place":
         """Initialise the store."""
-        (self.directory / "store").mkdir(parents=True)
+        (self.directory / "store").mkdir(parents=True, mode=0o700)
+        return self.init()
+
+    def init(self) -> "Place":
+        """Initialise the store in the directory that is there, below parents that need not be."""
         sealpoint.init(self.url, **self._directories())
         return self
 
@@ -41,7 +53,10 @@ class Place:
         return aio.open_store(self.url, **self._directories())
 
     def _directories(self) -> dict[str, Any]:
-        return {"config_dir": self.directory / "config", "state_dir": self.directory / "state"}
+        return {
+            "config_dir": self.directory / "home" / "config" / "sealpoint",
+            "state_dir": self.directory / "home" / "state" / "sealpoint",
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@
 A step is reached by the wrappers of `sealpoint.testing.faults`, by SQLite's own trace of the
 statements it begins, by a system call that is made to write half of what it was given, or, for
 the inside of a commit, by a limit on the size of files: the system ends the process in the middle
-of writing the log. Nothing is simulated after that: the process is gone.
+of writing the log. Nothing is simulated after that: the process is gone. What a store of files
+does inside an append are system calls, one by one: `test_kill_calls.py` reaches those.
 """
 
 import os
@@ -23,7 +24,7 @@ from sealpoint.anchor import _shared, _table
 from sealpoint.api import Store
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.testing.faults import Step, crash, inject
-from tests.faults.places import core_of
+from tests.faults.places import KINDS, core_of
 
 __all__ = [
     "GROWTH_STEPS",
@@ -35,6 +36,8 @@ __all__ = [
     "steer",
 ]
 
+KindStep = tuple[str, str, bool]
+
 _PACKAGES = tuple(
     f"{os.sep}sealpoint{os.sep}{name}{os.sep}" for name in ("store", "storage", "anchor")
 )
@@ -44,14 +47,26 @@ class Steering:
     """An open store in a process that is going to kill itself."""
 
     def __init__(self, store: Store, hit: Callable[[], object]) -> None:
-        storage = core_of(store).storage
-        assert isinstance(storage, SqliteStorage)
-        writer = storage._handles.writer
-        assert writer is not None
-        self.writer: sqlite3.Connection = writer
-        self.log_file = Path(f"{storage._path}-wal")
+        self._storage = core_of(store).storage
         self.faults = inject(store)
         self.hit = hit
+
+    @property
+    def _sqlite(self) -> SqliteStorage:
+        assert isinstance(self._storage, SqliteStorage)
+        return self._storage
+
+    @property
+    def writer(self) -> sqlite3.Connection:
+        """The connection of SQLite that writes."""
+        writer = self._sqlite._handles.writer
+        assert writer is not None
+        return writer
+
+    @property
+    def log_file(self) -> Path:
+        """The write-ahead log of SQLite."""
+        return Path(f"{self._sqlite._path}-wal")
 
     def die(self) -> None:
         """Say so, and be killed."""
@@ -122,6 +137,7 @@ _SAVE: dict[str, tuple[Callable[[Steering], None], bool]] = {
     "after the anchor": (partial(_at, Step.AFTER_ADVANCE), True),
 }
 _GROUP = ("between statements", "before commit")
+_SQLITE_ONLY = ("after begin", "inside commit", *_GROUP)
 _NEW_THREAD: dict[str, tuple[Callable[[Steering], None], bool]] = {
     "before reservation": (partial(_at, Step.BEFORE_CREATE), False),
     "half of the reservation's copy": (partial(_in_write, Step.BEFORE_CREATE, 0.5), False),
@@ -137,12 +153,22 @@ _GROWTH: dict[str, tuple[Callable[[Steering], None], bool]] = {
 }
 _STEPS = _SAVE | _NEW_THREAD | _GROWTH
 
-SAVE_STEPS = tuple((step, stands) for step, (_, stands) in _SAVE.items())
-"""The steps of every save, with whether the checkpoint stands after a kill there."""
-SMALL_STEPS = tuple((step, stands) for step, stands in SAVE_STEPS if step not in _GROUP)
+
+def _steps(steps: dict[str, tuple[Callable[[Steering], None], bool]]) -> tuple[KindStep, ...]:
+    return tuple(
+        (kind, step, stands)
+        for kind in KINDS
+        for step, (_, stands) in steps.items()
+        if kind == "sqlite" or step not in _SQLITE_ONLY
+    )
+
+
+SAVE_STEPS = _steps(_SAVE)
+"""The steps of every save by backend, with whether the checkpoint stands after a kill there."""
+SMALL_STEPS = tuple(found for found in SAVE_STEPS if found[1] not in _GROUP)
 """Those of a save that is a transaction of one statement."""
-NEW_THREAD_STEPS = tuple((step, stands) for step, (_, stands) in _NEW_THREAD.items())
-GROWTH_STEPS = tuple((step, stands) for step, (_, stands) in _GROWTH.items())
+NEW_THREAD_STEPS = _steps(_NEW_THREAD)
+GROWTH_STEPS = _steps(_GROWTH)
 
 
 def steer(steering: Steering, step: str) -> None:

@@ -2,7 +2,6 @@
 """Many saves at once through the async face: each thread keeps the order of its calls."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,8 @@ from sealpoint.errors import HeadMoved, Superseded, UsageError
 from tests.faults.places import Place, facts
 
 
-def test_gathered_saves_keep_the_order_of_their_calls(tmp_path: Path) -> None:
+def test_gathered_saves_keep_the_order_of_their_calls(place: Place) -> None:
     """Saves on several threads that are all under way at once land in the order of their calls."""
-    place = Place(tmp_path).make()
     names = [f"thread-{number}" for number in range(6)]
 
     async def save_all() -> None:
@@ -36,9 +34,8 @@ def test_gathered_saves_keep_the_order_of_their_calls(tmp_path: Path) -> None:
         assert store.verify().findings == ()
 
 
-def test_tasks_of_two_stores_take_a_thread_from_each_other(tmp_path: Path) -> None:
+def test_tasks_of_two_stores_take_a_thread_from_each_other(place: Place) -> None:
     """Tasks on two open stores lose a shared thread to each other, load, and lose no save."""
-    place = Place(tmp_path).make()
     saved: list[tuple[int, int]] = []
     lost: list[int] = []
 
@@ -68,9 +65,8 @@ def test_tasks_of_two_stores_take_a_thread_from_each_other(tmp_path: Path) -> No
     assert lost, "the stores never met"
 
 
-def test_closing_waits_for_the_calls_under_way(tmp_path: Path) -> None:
+def test_closing_waits_for_the_calls_under_way(place: Place) -> None:
     """A store that is closed while saves are queued closes after the last of them."""
-    place = Place(tmp_path).make()
 
     async def save_and_leave() -> list[object]:
         async with place.open_async() as store:
@@ -91,9 +87,8 @@ def test_closing_waits_for_the_calls_under_way(tmp_path: Path) -> None:
             assert len(facts(store, f"thread-{number}")) == 30
 
 
-def test_cancelled_save_leaves_the_thread_in_order(tmp_path: Path) -> None:
+def test_cancelled_save_leaves_the_thread_in_order(place: Place) -> None:
     """Saves whose callers gave up happen or do not; the others keep their order."""
-    place = Place(tmp_path).make()
 
     async def save_some() -> None:
         async with place.open_async() as store:

@@ -5,17 +5,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from sealpoint.api import Store
 from sealpoint.ledger import STORE_CHAIN
-from sealpoint.store import Chain
+from sealpoint.store import claimed_name
 from tests.faults.places import Fact, Place, core_of, facts
 from tests.faults.writers import Call, Plan, calls, race, state_of
 
-_seconds = pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.soak)])
+_seconds = pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.soak)])
 _LOADS_MAX = 60
 
 
@@ -25,6 +24,7 @@ def _plans(
     return [
         Plan(
             directory=str(place.directory),
+            kind=place.kind,
             process=process,
             names=tuple(own),
             seconds=seconds,
@@ -96,9 +96,8 @@ def _require_sound(store: Store) -> None:
 
 
 @_seconds
-def test_two_processes_on_one_thread_lose_nothing(tmp_path: Path, seconds: int) -> None:
+def test_two_processes_on_one_thread_lose_nothing(place: Place, seconds: int) -> None:
     """Two processes take a thread from each other; each session is one process's, in order."""
-    place = Place(tmp_path).make()
     plans = _plans(place, [["shared"], ["shared"]], seconds)
     race(*plans)
     made = calls(*plans)
@@ -116,9 +115,8 @@ def test_two_processes_on_one_thread_lose_nothing(tmp_path: Path, seconds: int) 
 
 
 @_seconds
-def test_eight_handles_on_one_thread_lose_nothing(tmp_path: Path, seconds: int) -> None:
+def test_eight_handles_on_one_thread_lose_nothing(place: Place, seconds: int) -> None:
     """Eight OS threads with a store each are rivals as processes are, and lose nothing either."""
-    place = Place(tmp_path).make()
     plans = _plans(place, [["shared"], ["shared"]], seconds / 2, own_stores=True)
     race(*plans)
     made = calls(*plans)
@@ -131,9 +129,8 @@ def test_eight_handles_on_one_thread_lose_nothing(tmp_path: Path, seconds: int) 
 
 
 @_seconds
-def test_two_processes_on_many_threads_lose_nothing(tmp_path: Path, seconds: int) -> None:
+def test_two_processes_on_many_threads_lose_nothing(place: Place, seconds: int) -> None:
     """Two processes share some of many threads; on those they do not share nobody sees an error."""
-    place = Place(tmp_path).make()
     shared = [f"shared-{number}" for number in range(20)]
     own = [[f"own-{process}-{number}" for number in range(15)] for process in range(2)]
     plans = _plans(place, [shared + names for names in own], seconds)
@@ -156,9 +153,8 @@ def test_two_processes_on_many_threads_lose_nothing(tmp_path: Path, seconds: int
     assert lost[True] > 0
 
 
-def test_two_processes_that_create_the_same_threads_make_each_once(tmp_path: Path) -> None:
+def test_two_processes_that_create_the_same_threads_make_each_once(place: Place) -> None:
     """Two first saves of a name at once make one thread, with one genesis, also while it grows."""
-    place = Place(tmp_path).make()
     names = [f"new-{number}" for number in range(160)]
     plans = _plans(place, [names, names], 0)
     race(*plans)
@@ -167,7 +163,7 @@ def test_two_processes_that_create_the_same_threads_make_each_once(tmp_path: Pat
         _require_sound(store)
         core = core_of(store)
         threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
-        claimed = Counter(Chain.claimed_name(core, thread)[1] for thread in threads)
+        claimed = Counter(claimed_name(core, thread)[1] for thread in threads)
 
         assert claimed == Counter(names)
         for name in names:
@@ -180,9 +176,8 @@ def test_two_processes_that_create_the_same_threads_make_each_once(tmp_path: Pat
     assert lost["saved"] < len(made), "the processes never met"
 
 
-def test_verification_beside_a_writer_finds_nothing(tmp_path: Path) -> None:
+def test_verification_beside_a_writer_finds_nothing(place: Place) -> None:
     """Verifying, listing and loading while another process saves and makes threads is no alarm."""
-    place = Place(tmp_path).make()
     names = [f"thread-{number}" for number in range(4)]
     with place.open() as store:
         for name in names:

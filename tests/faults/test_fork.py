@@ -40,13 +40,13 @@ def forked(work):
             os._exit(status)
     return child
 
-store = Place(Path(sys.argv[1])).open()
+store = Place(Path(sys.argv[1]), sys.argv[2]).open()
 """
 
 
 def _run(place: Place, program: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _PRELUDE + program, str(place.directory)],
+        [sys.executable, "-c", _PRELUDE + program, str(place.directory), place.kind],
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
@@ -64,9 +64,8 @@ def _marks(place: Place, name: str) -> list[list[int]]:
         return [fact.metadata["mark"] for fact in facts(store, name)]
 
 
-def test_child_on_another_thread_disturbs_nobody(tmp_path: Path) -> None:
+def test_child_on_another_thread_disturbs_nobody(place: Place) -> None:
     """Children that save to threads of their own, old and new, and their parent see no error."""
-    place = Place(tmp_path).make()
     _run(
         place,
         """
@@ -93,9 +92,8 @@ store.close()
     assert _marks(place, "new") == [[1, turn] for turn in range(50)]
 
 
-def test_child_on_the_same_thread_takes_turns(tmp_path: Path) -> None:
+def test_child_on_the_same_thread_takes_turns(place: Place) -> None:
     """A child inherits its parent's handle: whoever writes second is refused until it loads."""
-    place = Place(tmp_path).make()
     _run(
         place,
         """
@@ -119,9 +117,8 @@ store.close()
     assert _marks(place, "t") == [[0, -1], [1, 0], [0, 1]]
 
 
-def test_parent_and_children_race_on_the_same_thread(tmp_path: Path) -> None:
+def test_parent_and_children_race_on_the_same_thread(place: Place) -> None:
     """Parent and three children that hold one thread each save all they have, once and in order."""
-    place = Place(tmp_path).make()
     _run(
         place,
         """
@@ -141,9 +138,8 @@ store.close()
         assert turns == list(range(60))
 
 
-def test_child_that_outlives_its_parents_store_loses_nothing(tmp_path: Path) -> None:
+def test_child_that_outlives_its_parents_store_loses_nothing(place: Place) -> None:
     """A parent that closes its store does not take away the log that its child writes to."""
-    place = Place(tmp_path).make()
     _run(
         place,
         """
@@ -167,9 +163,8 @@ assert os.waitpid(child, 0)[1] == 0
     assert _marks(place, "child") == [[1, 0], *([2, turn] for turn in range(5))]
 
 
-def test_fork_while_another_os_thread_saves(tmp_path: Path) -> None:
+def test_fork_while_another_os_thread_saves(place: Place) -> None:
     """A fork in the middle of another OS thread's saves leaves the child able to save elsewhere."""
-    place = Place(tmp_path).make()
     _run(
         place,
         """

@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -57,10 +56,10 @@ class _Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[_Bench]:
+def bench(place: Place) -> Iterator[_Bench]:
     """A fresh store for each test."""
     with ExitStack() as stack:
-        yield _Bench(Place(tmp_path).make(), stack)
+        yield _Bench(place, stack)
 
 
 _situation = pytest.mark.parametrize("situation", [_NEW, _OPENING, _OPEN])

@@ -16,7 +16,7 @@ from sealpoint.anchor.local import LocalAnchor
 from sealpoint.api import Store
 from sealpoint.errors import UnknownThread
 from tests.faults.nursery import Job, Notes, Nursery, nursery
-from tests.faults.places import Place, anchor_of, facts
+from tests.faults.places import KINDS, Place, anchor_of, facts
 from tests.faults.steering import GROWTH_STEPS, NEW_THREAD_STEPS, SAVE_STEPS, SMALL_STEPS
 from tests.faults.writers import SMALL, state_of
 
@@ -76,7 +76,8 @@ def _recover(place: Place, name: str, notes: Notes) -> list[tuple[int, ...]]:
 
 def _job(place: Place, writer: int, **more: object) -> Job:
     log = str(place.directory / "notes")
-    return Job(directory=str(place.directory), log=log, writer=writer, **more)  # type: ignore[arg-type]
+    directory, kind = str(place.directory), place.kind
+    return Job(directory=directory, kind=kind, log=log, writer=writer, **more)  # type: ignore[arg-type]
 
 
 def _require_step(place: Place, children: Nursery, job: Job, *, stands: bool, notes: Notes) -> None:
@@ -89,12 +90,12 @@ def _require_step(place: Place, children: Nursery, job: Job, *, stands: bool, no
 
 
 @_kills
-@pytest.mark.parametrize(("step", "stands"), SAVE_STEPS)
+@pytest.mark.parametrize(("kind", "step", "stands"), SAVE_STEPS)
 def test_kill_in_a_save_of_an_open_session(
-    tmp_path: Path, children: Nursery, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed at a step of an ordinary save loses at most what it was not told."""
-    place = Place(tmp_path).make()
+    place = Place(tmp_path, kind).make()
     notes = Notes(tmp_path / "notes")
     for number in range(kills):
         job = _job(place, number, names=("t",), unsteered=2, step=step)
@@ -104,12 +105,12 @@ def test_kill_in_a_save_of_an_open_session(
 
 
 @_kills
-@pytest.mark.parametrize(("step", "stands"), SMALL_STEPS)
+@pytest.mark.parametrize(("kind", "step", "stands"), SMALL_STEPS)
 def test_kill_in_a_save_of_one_statement(
-    tmp_path: Path, children: Nursery, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while it saves a state without blobs leaves all of it or none."""
-    place = Place(tmp_path).make()
+    place = Place(tmp_path, kind).make()
     notes = Notes(tmp_path / "notes")
     for number in range(SMALL, SMALL + kills):
         job = _job(place, number, names=("t",), unsteered=2, step=step)
@@ -119,12 +120,12 @@ def test_kill_in_a_save_of_one_statement(
 
 
 @_kills
-@pytest.mark.parametrize(("step", "stands"), SAVE_STEPS)
+@pytest.mark.parametrize(("kind", "step", "stands"), SAVE_STEPS)
 def test_kill_while_a_session_is_opened(
-    tmp_path: Path, children: Nursery, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while its first save takes a thread over leaves all of it or none."""
-    place = Place(tmp_path).make()
+    place = Place(tmp_path, kind).make()
     notes = Notes(tmp_path / "notes")
     assert children.run(_job(place, -2, names=("t",))) == 0
     for number in range(kills):
@@ -135,12 +136,12 @@ def test_kill_while_a_session_is_opened(
 
 
 @_kills
-@pytest.mark.parametrize(("step", "stands"), NEW_THREAD_STEPS + SAVE_STEPS)
+@pytest.mark.parametrize(("kind", "step", "stands"), NEW_THREAD_STEPS + SAVE_STEPS)
 def test_kill_while_a_thread_is_made(
-    tmp_path: Path, children: Nursery, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while it makes a thread leaves a thread or a name that is free."""
-    place = Place(tmp_path).make()
+    place = Place(tmp_path, kind).make()
     notes = Notes(tmp_path / "notes")
     for number in range(kills):
         job = _job(place, number, names=(f"new-{number}",), step=step)
@@ -150,13 +151,13 @@ def test_kill_while_a_thread_is_made(
 
 
 @_kills
-@pytest.mark.parametrize(("step", "stands"), GROWTH_STEPS)
+@pytest.mark.parametrize(("kind", "step", "stands"), GROWTH_STEPS)
 def test_kill_while_the_anchor_grows(
-    tmp_path: Path, children: Nursery, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while the anchor's file grows leaves an anchor that knows all."""
     for number in range(kills):
-        place = Place(tmp_path / str(number)).make()
+        place = Place(tmp_path / str(number), kind).make()
         notes = Notes(place.directory / "notes")
         assert children.run(_job(place, -2, names=("old",))) == 0
         with place.open() as store:
@@ -182,27 +183,28 @@ def _line_job(place: Place, situation: str, number: int, line: int) -> Job:
     return _job(place, number, names=(name,), unsteered=unsteered, line=line)
 
 
-def _prepared(directory: Path, children: Nursery, situation: str) -> tuple[Place, Notes]:
+def _prepared(place: Place, children: Nursery, situation: str) -> tuple[Place, Notes]:
     """A store with a thread, and a note of how many lines a save executes in the situation."""
-    place = Place(directory).make()
+    place.make()
     for number, line in ((-3, 0), (-2, -1)):
         assert children.run(_line_job(place, situation, number, line)) == 0
-    return place, Notes(directory / "notes")
+    return place, Notes(place.directory / "notes")
 
 
 @pytest.mark.parametrize("kills_max", [8, pytest.param(10_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("situation", ["new", "opening", "open"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_any_line_of_a_save(
-    tmp_path: Path, children: Nursery, situation: str, kills_max: int
+    tmp_path: Path, children: Nursery, kind: str, situation: str, kills_max: int
 ) -> None:
     """A kill at any line of store, storage or anchor that a save executes loses nothing."""
-    lines = _prepared(tmp_path / "counted", children, situation)[1].executed_lines()
+    lines = _prepared(Place(tmp_path / "counted", kind), children, situation)[1].executed_lines()
     draw = random.Random(situation)  # noqa: S311 # which lines
     chosen = draw.sample(range(1, lines + 1), min(lines, kills_max))
     hits = 0
     # A new store now and then: to verify a long one takes longer than a kill.
     for first in range(0, len(chosen), 40):
-        place, notes = _prepared(tmp_path / str(first), children, situation)
+        place, notes = _prepared(Place(tmp_path / str(first), kind), children, situation)
         for number, line in enumerate(chosen[first : first + 40]):
             job = _line_job(place, situation, number, line)
             # From other positions the links take fewer steps: the last lines may not be reached.
@@ -215,11 +217,12 @@ def test_kill_at_any_line_of_a_save(
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.soak)])
-def test_kill_at_random_moments(tmp_path: Path, children: Nursery, rounds: int) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_kill_at_random_moments(tmp_path: Path, children: Nursery, kind: str, rounds: int) -> None:
     """A writer dies 30 times on a store; its successors and the rival beside it lose nothing."""
     delays = random.Random(0)  # noqa: S311 # when to kill
     for turn in range(rounds):
-        place = Place(tmp_path / str(turn)).make()
+        place = Place(tmp_path / str(turn), kind).make()
         notes = Notes(place.directory / "notes")
         stop = place.directory / "stop"
         other = children.start(

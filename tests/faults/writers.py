@@ -43,6 +43,7 @@ class Plan:
     os_threads: int = 4
     seconds: float = 0
     """How long to save under names drawn at random; 0: once under each name, in step."""
+    kind: str = "sqlite"
     own_stores: bool = False
     """Every OS thread opens the store itself, so that they are rivals too."""
 
@@ -141,7 +142,7 @@ def _names(plan: Plan, os_thread: int, started: float) -> Iterator[str]:
 def _guarded(shared: _Process, store: Store, os_thread: int, started: float) -> None:
     try:
         if shared.plan.own_stores:
-            with closing(Place(Path(shared.plan.directory)).open()) as own:
+            with closing(Place(Path(shared.plan.directory), shared.plan.kind).open()) as own:
                 _run(shared, own, os_thread, started)
         else:
             _run(shared, store, os_thread, started)
@@ -153,7 +154,7 @@ def main() -> None:
     """Carry out the plan in the argument."""
     plan = Plan(**json.loads(sys.argv[1]))
     shared = _Process(plan)
-    with Place(Path(plan.directory)).open() as store:
+    with Place(Path(plan.directory), plan.kind).open() as store:
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         started = float(sys.stdin.readline())

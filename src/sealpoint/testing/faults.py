@@ -19,7 +19,7 @@ with sealpoint.open_store("memory:") as store:
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NoReturn
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Step(StrEnum):
-    """The moments of a save or a load at which a fault can be made to happen, in their order."""
+    """The moments of a save, a load or a prune at which a fault can be made to happen, in order."""
 
     BEFORE_GET = "before-get"
     """The anchor is about to be read."""
@@ -61,6 +61,15 @@ class Step(StrEnum):
     """The anchor is about to follow."""
     AFTER_ADVANCE = "after-advance"
     """The anchor has followed; the save is about to return."""
+    BEFORE_DROP = "before-drop"
+    """Bytes that a prune or an erasure gave up are about to be taken away, a batch at a time."""
+    AFTER_DROP = "after-drop"
+    BEFORE_TRUNCATE = "before-truncate"
+    """Entries that an accepted restore has cut off are about to be taken away."""
+    AFTER_TRUNCATE = "after-truncate"
+    BEFORE_COMPACT = "before-compact"
+    """The files are about to be made smaller."""
+    AFTER_COMPACT = "after-compact"
 
 
 def storage_error() -> NoReturn:
@@ -126,11 +135,12 @@ class FaultyStorage:
         records: Sequence[Record],
         *,
         blobs: Mapping[bytes, bytes],
+        needs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
         """As `Storage.append`."""
         self._faults.pass_through(Step.BEFORE_APPEND)
-        self._storage.append(thread, seq, records, blobs=blobs, label=label)
+        self._storage.append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         self._faults.pass_through(Step.AFTER_APPEND)
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
@@ -138,6 +148,33 @@ class FaultyStorage:
         self._faults.pass_through(Step.BEFORE_BLOBS)
         self._storage.put_blobs(thread, blobs)
         self._faults.pass_through(Step.AFTER_BLOBS)
+
+    def drop(
+        self,
+        thread: bytes,
+        head: int,
+        *,
+        payloads: Sequence[int] = (),
+        bodies: Sequence[int] = (),
+        blobs: Collection[bytes] = (),
+        label: bytes | None = None,
+    ) -> None:
+        """As `Storage.drop`."""
+        self._faults.pass_through(Step.BEFORE_DROP)
+        self._storage.drop(thread, head, payloads=payloads, bodies=bodies, blobs=blobs, label=label)
+        self._faults.pass_through(Step.AFTER_DROP)
+
+    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
+        """As `Storage.truncate`."""
+        self._faults.pass_through(Step.BEFORE_TRUNCATE)
+        self._storage.truncate(thread, seq, header)
+        self._faults.pass_through(Step.AFTER_TRUNCATE)
+
+    def compact(self) -> None:
+        """As `Storage.compact`."""
+        self._faults.pass_through(Step.BEFORE_COMPACT)
+        self._storage.compact()
+        self._faults.pass_through(Step.AFTER_COMPACT)
 
     def read(self, thread: bytes, seq: int) -> Record | None:
         """As `Storage.read`."""
@@ -163,10 +200,20 @@ class FaultyStorage:
         self._faults.pass_through(Step.BEFORE_READ)
         return self._storage.blobs(thread, digests, size_bytes_max)
 
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """As `Storage.stored_blobs`."""
+        self._faults.pass_through(Step.BEFORE_READ)
+        return self._storage.stored_blobs(thread)
+
     def threads(self) -> Iterator[bytes]:
         """As `Storage.threads`."""
         self._faults.pass_through(Step.BEFORE_READ)
         return self._storage.threads()
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """As `Storage.blob_threads`."""
+        self._faults.pass_through(Step.BEFORE_READ)
+        return self._storage.blob_threads()
 
     def labelled(self, label: bytes) -> list[bytes]:
         """As `Storage.labelled`."""
