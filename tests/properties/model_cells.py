@@ -57,7 +57,7 @@ class Cells(Protocol):
 
 def difference(before: Content, after: Content) -> Changes:
     """The changes that make one content of the other."""
-    gone: dict[Key, Value | None] = {key: None for key in before.keys() - after.keys()}
+    gone: dict[Key, Value | None] = dict.fromkeys(before.keys() - after.keys())
     return gone | {key: value for key, value in after.items() if before.get(key) != value}
 
 

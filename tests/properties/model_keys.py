@@ -40,7 +40,7 @@ class Keyed(Retained):
             try:
                 ended = root.end(old, change=change, roots=scene.roots)
             except SealpointError as error:
-                assert not scene.clean, f"refused with {error.code}: {error}"
+                scene.excuse(error)
                 self._unfinished[who] = successor
                 return
         how = "key rotated" if successor else "key revoked"

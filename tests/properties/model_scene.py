@@ -2,7 +2,7 @@
 """A real store with its processes, and what must be true of it.
 
 Everything that a process signs is noted when it reaches the storage, so that the truth follows
-what landed even where a call was refused. Reads are compared with the truth and with nothing else.
+what landed even where a call was refused. `model_reads.py` compares reads with it.
 """
 
 import hashlib
@@ -11,28 +11,17 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from sealpoint.errors import (
-    Erased,
-    Forked,
-    NotTrusted,
-    Pruned,
-    RolledBack,
     SealpointError,
-    StorageUnavailable,
-    Tampered,
-    Unanchored,
-    UnknownCheckpoint,
-    UnknownThread,
 )
 from sealpoint.ledger import STORE_CHAIN, Kind, link_hash, parse_body, parse_header
 from sealpoint.signing import Role, RosterDocument
-from sealpoint.store import CheckpointRef, Thread
+from sealpoint.store import CheckpointRef
 from tests.ledgers import identity
 from tests.properties.model_cells import (
     Cells,
@@ -47,12 +36,10 @@ from tests.properties.model_truth import POOL, POOL_MEMBERS, Fact, Meant, Saved,
 from tests.unit.store.ended import enter, pool
 from tests.unit.store.simulator import Opened, World
 
-__all__ = ["ALARMS", "NAMES", "Holder", "Scene"]
+__all__ = ["NAMES", "WRITERS", "Holder", "Scene"]
 
 NAMES = ("t", "u", "v")
-ALARMS = (Tampered, RolledBack, Forked, Unanchored, NotTrusted, StorageUnavailable)
-"""What a read may say while somebody has changed the store; nothing else would be true."""
-
+WRITERS = ("a", "b", "c", "d")
 _PROCESSES = {
     "a": "worker",
     "b": "worker",
@@ -61,7 +48,6 @@ _PROCESSES = {
     "officer": "officer",
     "operator": "operator",
 }
-_Errors = tuple[type[SealpointError], ...]
 
 
 @dataclass
@@ -79,14 +65,6 @@ def _enrolled(document: RosterDocument) -> RosterDocument:
     people = (identity("second"), identity("other"), identity("officer", Role.PRIVACY))
     everybody = msgspec.structs.replace(document, identities=(*document.identities, *people))
     return pool(POOL, *POOL_MEMBERS)(everybody)
-
-
-def _raise(error: SealpointError) -> None:
-    raise error
-
-
-def _unless(exists: bool) -> _Errors:  # noqa: FBT001 - reads as a sentence
-    return () if exists else (UnknownThread,)
 
 
 class Scene:
@@ -225,9 +203,7 @@ class Scene:
         truth, header, entry = self.truth[name], parse_header(raw), link_hash(raw)
         if any(fact.hash == entry for fact in truth.facts):
             return False
-        if seq != len(truth.facts) or (
-            seq and header.prev != truth.facts[-1].hash.hex()
-        ):
+        if seq != len(truth.facts) or (seq and header.prev != truth.facts[-1].hash.hex()):
             return True
         self.threads[name] = thread
         saved = None
@@ -246,99 +222,14 @@ class Scene:
         truth.add(Fact(kind=header.kind, hash=entry, by=holder.who, saved=saved, gone=gone))
         return False
 
+    # ------------------------------------------------------------------ the disk
+
     def change(self, changes: Changes) -> None:
         """Change the store behind everybody's back, so that it can be undone."""
         before = self.cells.all()
         self.undo.append({key: before.get(key) for key in changes})
         self.tally["changed behind everybody's back"] += 1
         self.cells.put(changes)
-
-    # ------------------------------------------------------------------ reading
-
-    def attempt(
-        self,
-        call: Callable[[], Any],
-        genuine: Any,
-        errors: _Errors = (),
-    ) -> bool:
-        """Read: it gives what is genuine, or the error that is; or an alarm where there is cause.
-
-        Returns:
-            Whether there was an alarm.
-        """
-        try:
-            found = call()
-        except SealpointError as error:
-            if errors and isinstance(error, errors):
-                return False
-            if self.clean or not isinstance(error, ALARMS):
-                raise AssertionError(f"refused with {error.code}: {error}") from error
-            self.tally[f"read refused: {error.code}"] += 1
-            return True
-        assert not errors, f"read what is not there any more: {found}"
-        assert found == genuine, f"read {found}, expected {genuine}"
-        return False
-
-    def check_newest(self, store: Opened, name: str) -> bool:
-        """The newest state, and the history."""
-        view, thread = self.truth[name].view, store.thread(name)
-        if view.checkpoints:
-            alarm = self.check_loaded(thread.load, view.checkpoints[-1])
-        else:
-            alarm = self.attempt(thread.load, None, (Erased if view.exists else UnknownThread,))
-        return self.check_history(thread) or alarm
-
-    def check_history(self, thread: Thread) -> bool:
-        """Every checkpoint of this generation, newest first."""
-        view = self.truth[thread.name].view
-        try:
-            found = list(thread.history())
-        except Erased:
-            # Where an erased thread cannot be walked any more, that is the reason given.
-            assert view.erased
-            assert not self.clean
-            return True
-        except SealpointError as error:
-            return self.attempt(partial(_raise, error), None, _unless(view.exists))
-        return self.attempt(lambda: found, view.listed, _unless(view.exists))
-
-    def check_loaded(self, call: Callable[[], Any], saved: Saved) -> bool:
-        """A load gives exactly what was saved."""
-
-        def read() -> tuple[Any, ...]:
-            loaded = call()
-            assert loaded.metadata == loaded.ref.metadata
-            return loaded.state, loaded.ref, loaded.world
-
-        if saved.ref.pruned:
-            return self.attempt(read, None, (Pruned,))
-        return self.attempt(read, (saved.meant.state, saved.ref, saved.meant.world))
-
-    def check_all(self, store: Opened) -> bool:
-        """Every read there is: True if one of them raised an alarm."""
-        alarm = self.attempt(lambda: self._check_names(store), None)
-        for name, truth in self.truth.items():
-            alarm |= self.check_newest(store, name)
-            view, thread = truth.view, store.thread(name)
-            for saved in view.checkpoints:
-                alarm |= self.check_loaded(partial(thread.load, saved.ref), saved)
-            gone = (Erased, UnknownCheckpoint, UnknownThread)
-            for ref in (*view.erased_refs[-2:], *truth.lost_refs[-2:]):
-                alarm |= self.attempt(partial(thread.load, ref), None, gone)
-        return alarm
-
-    def _check_names(self, store: Opened) -> None:
-        living = {
-            name for name, each in self.truth.items() if each.view.exists and not each.view.erased
-        }
-        # A list is no proof: rows that a restore was accepted without still say their name.
-        lost = {name for name, each in self.truth.items() if each.lost_refs and not self.clean}
-        found = store.threads()
-        assert set(found.names) <= living | lost, f"listed {found.names}, expected {living}"
-        assert len(set(found.names)) == len(found.names)
-        if not found.complete:
-            raise Tampered("list of threads: it says of itself that it is not complete")
-        assert set(found.names) >= living, f"listed {found.names}, expected {living}"
 
     def content_of(self, name: str, content: Content) -> Content:
         """The cells of one thread."""

@@ -130,9 +130,7 @@ class ThreadTruth:
         before = self.view
         self.facts = facts
         kept = {saved.ref.entry for saved in self.view.checkpoints}
-        self.lost_refs += [
-            saved.ref for saved in before.checkpoints if saved.ref.entry not in kept
-        ]
+        self.lost_refs += [saved.ref for saved in before.checkpoints if saved.ref.entry not in kept]
 
     def kept_of(self, facts: tuple[Fact, ...], dead: set[bytes]) -> tuple[Fact, ...]:
         """What accepting an older list leaves: nothing that is dead, nothing that was erased."""

@@ -52,6 +52,7 @@ _PAGES = (
     "docs/formats/trust.md",
     "docs/guides/allow-your-types.md",
     "docs/guides/async.md",
+    "docs/guides/backup-and-restore.md",
     "docs/guides/keys-and-trust.md",
     "docs/guides/retention.md",
     "docs/reference/api.md",

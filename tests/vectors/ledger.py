@@ -36,7 +36,7 @@ from tests.ledgers import (
     seals,
 )
 
-__all__ = ["as_bytes", "ledger_vectors"]
+__all__ = ["as_bytes", "ledger_vectors", "vector_entry", "vector_row"]
 
 _ROOTS = ("root-1", "root-2", "root-3")
 _BY = ("root-1", "root-3")
@@ -118,7 +118,8 @@ def as_bytes(text: Any) -> bytes:
     return bytes.fromhex(text["hex"]) if isinstance(text, dict) else str(text).encode()
 
 
-def _row(record: Record) -> dict[str, Any]:
+def vector_row(record: Record) -> dict[str, Any]:
+    """A record as a vector has it."""
     return {
         "header": _text(record.header),
         "seals": _text(record.seals),
@@ -126,12 +127,13 @@ def _row(record: Record) -> dict[str, Any]:
     }
 
 
-def _entry(record: Record) -> dict[str, Any]:
-    return {**_row(record), "hash": link_hash(record.header).hex()}
+def vector_entry(record: Record) -> dict[str, Any]:
+    """A genuine record, with its hash."""
+    return {**vector_row(record), "hash": link_hash(record.header).hex()}
 
 
 def _case(chain: str, after: int, name: str, error: str, record: Record) -> dict[str, Any]:
-    return {"name": name, "chain": chain, "after": after, "error": error, **_row(record)}
+    return {"name": name, "chain": chain, "after": after, "error": error, **vector_row(record)}
 
 
 def _less(whose: str, **changes: Any) -> RosterDocument:
@@ -332,8 +334,8 @@ def ledger_vectors() -> str:
         "place": {"namespace": thread.place.ns, "thread": thread.place.thread},
     }
     lists = {
-        "store_chain": [_entry(record) for record in store.records],
-        "thread": [_entry(record) for record in thread.records],
+        "store_chain": [vector_entry(record) for record in store.records],
+        "thread": [vector_entry(record) for record in thread.records],
         "refused": [*_refused_on_store_chain(), *_refused_in_thread()],
     }
     parts = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()]

@@ -169,15 +169,32 @@ def rotate_key(
         progress=progress,
     )
     given = None if public is None else PublicKey.parse(public)
-    with opened(place, read_only=dry_run) as core:
-        chain = core.renewed_trust()
-        held = {PublicKey.parse(key.public).id for key in identity_in(chain, name).keys}
-        if dry_run:
-            _require_key_here(place, name, public)
-            return _rotation(name, None, held, order.planned(core, held), here=given is None)
-        roots = require_roots(chain.root, place.root_signers(chain.root))
-        made = given or _prepared(place, name, new_passphrase)
-        if made in chain.root.keys:
+    if dry_run:
+        return _planned(place, order, given)
+    return _rotated(place, order, given, new_passphrase)
+
+
+def _planned(place: StorePlace, order: "_Order", given: PublicKey | None) -> Rotation:
+    with opened(place, read_only=True) as core:
+        held = _held(core, order.name)
+        if given is None:
+            _require_key_here(place, order.name)
+        return _rotation(order.name, None, held, order.planned(core, held), here=given is None)
+
+
+def _rotated(
+    place: StorePlace,
+    order: "_Order",
+    given: PublicKey | None,
+    passphrase: PassphraseSource | None,
+) -> Rotation:
+    name = order.name
+    with opened(place) as core:
+        held = _held(core, name)
+        root = core.trust().root
+        roots = require_roots(root, place.root_signers(root))
+        made = given or _prepared(place, name, passphrase)
+        if made in root.keys:
             raise UsageError(f"identity {name!r}: expected another key than one of the root's")
         held.discard(made.id)
         ended = order.carried_out(core, made, held, roots)
@@ -185,6 +202,12 @@ def rotate_key(
     if given is None:
         place.files.take_next_key(name)
     return _rotation(name, made, held, ended, here=given is None)
+
+
+def _held(core: Core, name: str) -> set[KeyId]:
+    """The keys that an identity has now."""
+    identity = identity_in(core.renewed_trust(), name)
+    return {PublicKey.parse(key.public).id for key in identity.keys}
 
 
 def _names(namespaces: Sequence[str]) -> tuple[str, ...]:
@@ -257,7 +280,7 @@ def _prepared(place: StorePlace, name: str, passphrase: PassphraseSource | None)
     facts = place.files.next_key(name)
     if facts is not None:
         return facts.public
-    _require_key_here(place, name, None)
+    _require_key_here(place, name)
     if passphrase is None and place.files.key_facts(name).encrypted:
         raise KeyLocked(
             f"next key of {name!r}: expected a passphrase, since the present key has one, found "
@@ -270,8 +293,8 @@ def _prepared(place: StorePlace, name: str, passphrase: PassphraseSource | None)
     return signer.public if facts is None else facts.public
 
 
-def _require_key_here(place: StorePlace, name: str, public: str | None) -> None:
-    if public is None and name not in place.files.key_names():
+def _require_key_here(place: StorePlace, name: str) -> None:
+    if name not in place.files.key_names():
         raise KeyMissing(
             f"key {name!r}: expected it on this machine, or its new public half, found neither",
             hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: sealpoint "

@@ -161,21 +161,24 @@ def drop_parts(thread: Directory, *, bodies: Sequence[int], payloads: Sequence[i
 
 def truncate_records(thread: Directory, seq: int) -> None:
     """Take the records from a position on away, the last ones first; the lock is held."""
-    with closing(Groups(thread).by_last(seq, SEQ_MAX)) as spans:
-        # Read at once: what is removed is not walked through.
-        concerned = sorted(spans, key=lambda span: (span.last, span.first), reverse=True)
-    for span in concerned:
-        if span.first < seq:
-            # What stays of a group is on the disk before the whole of it goes.
-            records = _records(Groups(thread), span, span.first, seq - 1)
-            if records is None:
-                raise Edited(f"{thread.path}/{span.name}: expected a group, found it removed")
-            rest = Span(span.first, seq - 1)
-            with made_leaf(thread, rest.last) as directory, Drafts(thread) as drafts:
-                drafts.write(directory, rest.name, encode_group(records), replaces=True)
-        with made_leaf(thread, span.last) as directory:
-            directory.remove(span.name)
-            directory.sync()
+    with closing(Groups(thread).by_last(seq, SEQ_MAX, backwards=True)) as spans:
+        for span in spans:
+            if span.first < seq:
+                # What stays of a group is on the disk before the whole of it goes.
+                _write_first(thread, span, seq - 1)
+            with made_leaf(thread, span.last) as directory:
+                directory.remove(span.name)
+                directory.sync()
+
+
+def _write_first(thread: Directory, span: Span, last: int) -> None:
+    """Write the first records of a group, up to a position, as a group of their own."""
+    records = _records(Groups(thread), span, span.first, last)
+    if records is None:
+        raise Edited(f"{thread.path}/{span.name}: expected a group, found it removed")
+    with made_leaf(thread, last) as directory, Drafts(thread) as drafts:
+        name = Span(span.first, last).name
+        drafts.write(directory, name, encode_group(records), replaces=True)
 
 
 def _rewrite(

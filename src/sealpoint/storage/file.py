@@ -334,13 +334,13 @@ class FileStorage:
 
 def _paged(page: Callable[[_C], tuple[list[_T], _C | None]], start: _C) -> Iterator[_T]:
     """All that is given page by page, the first of them before this returns."""
-    first = page(start)
+    return _pages(page, *page(start))
 
-    def pages() -> Iterator[_T]:
-        found, after = first
+
+def _pages(
+    page: Callable[[_C], tuple[list[_T], _C | None]], found: list[_T], after: _C | None
+) -> Iterator[_T]:
+    yield from found
+    while after is not None:
+        found, after = page(after)
         yield from found
-        while after is not None:
-            found, after = page(after)
-            yield from found
-
-    return pages()
