@@ -32,6 +32,18 @@ _VERBS = [
         ("gc",),
     ),
     ("keys", "passphrase", "alice", "--remove"),
+    *(
+        ("keys", "rotate", "worker", "--reason", "x", "--yes"),
+        ("keys", "revoke", "worker", "--reason", "x", "--yes"),
+        ("keys", "rotate-root", "--reason", "x", "--yes"),
+        ("keys", "pool", "pods", "--member", "worker"),
+        ("keys", "quorum", "2"),
+    ),
+    *(
+        ("accept-restore", "--reason", "x", "--yes"),
+        ("roster", "export", "-"),
+        ("roster", "import", "-"),
+    ),
     ("keys", "add", "alice", "--person", "a", "--role", "writer", "--namespace", "*"),
 ]
 

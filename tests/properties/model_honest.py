@@ -12,15 +12,17 @@ from functools import partial
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from sealpoint.errors import (
+    AnchorUnavailable,
     Erased,
     HeadMoved,
     IdReused,
     NotOwner,
     NotTrusted,
     SealpointError,
+    StorageUnavailable,
     Superseded,
     UnknownThread,
 )
@@ -147,6 +149,36 @@ class Honest(RuleBasedStateMachine):
         """Save a state."""
         self._save(label, name, number)
 
+    @precondition(lambda self: self.scene.clean)
+    @rule(
+        label=_WRITER, name=NAME, number=SMALL, where=st.sampled_from(["before", "after", "anchor"])
+    )
+    def save_with_a_fault(self, label: str, name: str, number: int, where: str) -> None:
+        """The backend fails before or after it has stored, or the anchor does."""
+        scene, store = self.scene, self.scene.holders[label].store
+        if where == "anchor":
+            store.anchor.fail(AnchorUnavailable("anchor: expected it, found it gone"))
+        else:
+            error = StorageUnavailable("storage: expected it, found it gone")
+            store.storage.fail(error, after=where == "after")
+        meant = Meant(state=state_of(number))
+        facts = len(scene.truth[name].facts)
+        call = partial(store.thread(name).save, meant.state)
+        ref, refused = scene.write(label, name, meant, call)
+        landed = scene.truth[name].facts[facts:]
+        store.anchor.advancing.before = None
+        store.storage.appending.before = store.storage.appending.after = None
+        if where != "before" and landed:
+            # Whoever reads next lets the anchor follow.
+            scene.check_newest(scene.holders["operator"].store, name)
+            self.tally[f"saved with a fault: {where}"] += 1
+        if isinstance(refused, AnchorUnavailable):
+            ref = refused.ref
+        if landed:
+            assert landed[-1].saved is not None
+            assert ref == landed[-1].saved.ref
+        scene.was_refused(label, name)
+
     @rule(label=_WRITER, name=NAME, number=SMALL, key=_IDS)
     def save_under_an_id(self, label: str, name: str, number: int, key: str | None) -> None:
         """Save under an id that may be in use, by the same state or another."""
@@ -195,10 +227,9 @@ class Honest(RuleBasedStateMachine):
         expected = (Erased,) if view.erased else (UnknownThread,)
         if scene.attempt(self.thread(label, name).load, None, expected):
             scene.was_refused(label, name)
-        elif view.erased:
-            scene.took_up(label, name)
         else:
-            scene.looked(label, name, view.token)
+            # That there is nothing is something to go on from.
+            scene.took_up(label, name)
 
     def _load(self, label: str, name: str, saved: Saved, *, by_id: bool | None) -> None:
         scene, thread = self.scene, self.thread(label, name)

@@ -35,14 +35,14 @@ class Keyed(Retained):
         old = scene.keys[who]
         if old in scene.ended or who in self._unfinished:
             return
-        with rooted(scene.world, random_bytes=scene.random) as root:
-            change = add_key(who, successor) if successor else (lambda document: document)
-            try:
+        change = add_key(who, successor) if successor else (lambda document: document)
+        try:
+            with rooted(scene.world, random_bytes=scene.random) as root:
                 ended = root.end(old, change=change, roots=scene.roots)
-            except SealpointError as error:
-                scene.excuse(error)
-                self._unfinished[who] = successor
-                return
+        except SealpointError as error:
+            scene.excuse(error)
+            self._unfinished[who] = successor
+            return
         how = "key rotated" if successor else "key revoked"
         self.tally[how if scene.clean else f"{how}, in a changed store"] += 1
         if scene.clean:

@@ -6,9 +6,15 @@ from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import precondition, rule
 
-from sealpoint.errors import NotOwner, NotTrusted, SealpointError, UnknownThread
+from sealpoint.errors import (
+    NotOwner,
+    NotTrusted,
+    SealpointError,
+    StorageUnavailable,
+    UnknownThread,
+)
 from sealpoint.ledger import Kind
 from sealpoint.store import CheckpointRef
 from tests.properties.model_cells import ENTRY, FILE
@@ -19,6 +25,10 @@ from tests.properties.model_truth import Meant
 __all__ = ["Retained"]
 
 _OWNER = st.sampled_from(WRITERS)
+
+
+def _gone() -> None:
+    raise StorageUnavailable("storage: expected it, found it gone")
 
 
 class Retained(Honest):
@@ -82,6 +92,33 @@ class Retained(Honest):
             self.scene.looked(label, name, self.scene.truth[name].view.token)
         else:
             self.scene.was_refused(label, name)
+
+    @precondition(lambda self: self.scene.clean)
+    @rule(label=_OWNER, name=NAME, erases=st.booleans())
+    def cut_short(self, label: str, name: str, erases: bool) -> None:  # noqa: FBT001 - drawn
+        """A sweep ends before it begins: the entry stands, and a collection does the rest."""
+        scene, truth = self.scene, self.scene.truth[name]
+        who = "officer" if erases else label
+        holder = scene.holders[who]
+        thread, token = holder.store.thread(name), truth.view.token
+        gone = truth.would_prune(1, None, [])
+        call = (
+            partial(thread.erase, reason="asked for")
+            if erases
+            else partial(thread.prune, keep_last=1)
+        )
+        holder.store.storage.dropping.before = _gone
+        meant = Meant(gone=frozenset(ref.seq for ref in gone))
+        _, refused = scene.write(who, name, meant, call)
+        swept = holder.store.storage.dropping.before is None
+        holder.store.storage.dropping.before = None
+        assert swept == isinstance(refused, StorageUnavailable), refused
+        scene.looked(who, name, token)
+        if swept:
+            self.tally["cut short"] += 1
+        if erases and truth.view.erased:
+            # It knows that somebody wrote, and not that it was itself.
+            scene.was_refused(who, name)
 
     @rule(label=st.sampled_from(["officer", "officer", "officer", "a"]), name=NAME)
     def erase(self, label: str, name: str) -> None:

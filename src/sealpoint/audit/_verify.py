@@ -21,6 +21,7 @@ from sealpoint.audit._payloads import Retention
 from sealpoint.audit._report import Finding, Progress, Report
 from sealpoint.errors import (
     Forked,
+    Misplaced,
     Missing,
     NotTrusted,
     RolledBack,
@@ -228,7 +229,7 @@ class _ThreadCheck:
             return verify_entry(
                 record.header, record.seals, place=self._place, seq=seq, chain=self._chain
             )
-        except NotTrusted:
+        except (NotTrusted, Misplaced):
             # It may have been written under a roster that came while this runs.
             self._chain = self._core.renewed_trust()
             return verify_entry(

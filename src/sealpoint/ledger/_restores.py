@@ -8,7 +8,7 @@ and must not come back by themselves.
 
 import msgspec
 
-from sealpoint.errors import Misplaced, NotTrusted
+from sealpoint.errors import Misplaced
 from sealpoint.ledger._cuts import CutLists
 from sealpoint.ledger._header import Header
 
@@ -49,13 +49,12 @@ class Restores(msgspec.Struct, frozen=True):
             lists: Where the lists come from.
 
         Raises:
-            Misplaced: A restore cut it off.
-            NotTrusted: It names an epoch that has not begun.
+            Misplaced: A restore cut it off, or it names an epoch that has not begun.
             Missing, Edited: A list is not there, or is another.
         """
         where = f"entry {header.seq} of thread {header.thread[:12]}"
         if header.epoch > self.epoch:
-            raise NotTrusted(f"{where}: expected epoch {self.epoch}, found {header.epoch}")
+            raise Misplaced(f"{where}: expected epoch {self.epoch}, found {header.epoch}")
         thread = bytes.fromhex(header.thread)
         for restore in self.all[header.epoch :]:
             last = lists.get(restore.kept).position(thread)

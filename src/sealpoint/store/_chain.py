@@ -260,7 +260,7 @@ class Chain:
         chain = self.core.trust()
         try:
             return verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
-        except NotTrusted:
+        except (NotTrusted, Misplaced):
             renewed = self.core.renewed_trust()
             if renewed.seq == chain.seq:
                 raise

@@ -327,7 +327,7 @@ def test_an_epoch_that_has_not_begun_is_refused() -> None:
     store = _store()
     thread = _thread(store)
 
-    with pytest.raises(NotTrusted, match="expected epoch 0, found 1"):
+    with pytest.raises(Misplaced, match="expected epoch 0, found 1"):
         thread.add(Kind.CHECKPOINT, epoch=1)
 
 

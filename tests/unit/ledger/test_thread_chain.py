@@ -140,7 +140,7 @@ _ALONE: dict[str, tuple[dict[str, Any], type[SealpointError], str]] = {
     "another thread": ({"thread": "ab" * 16}, Misplaced, "expected thread"),
     "a later position": ({"seq": 4}, Misplaced, "expected position 3"),
     "an earlier position": ({"seq": 2}, Misplaced, "expected position 3"),
-    "another epoch": ({"epoch": 1}, NotTrusted, "expected epoch 0"),
+    "another epoch": ({"epoch": 1}, Misplaced, "expected epoch 0"),
     "another generation": ({"gen": 1}, Misplaced, "expected generation 0, found 1"),
     "an unknown roster": ({"roster": 1}, NotTrusted, "expected a roster of the store chain"),
     "another key's id": ({"by": "ab" * 32}, Forged, "expected one signature by key"),
