@@ -135,9 +135,10 @@ class Honest(RuleBasedStateMachine):
         elif not view.may_write(holder.who):
             errors.append(NotOwner)
         if stale:
-            # What an id says in this process's older view is all that it may still answer.
+            # It goes by an older view: whose the thread was, and what an id said.
             repeats = key is not None
-            return _Outcome((*errors, *_LOST, *((IdReused,) if repeats else ())), repeats=repeats)
+            asked = (IdReused,) if repeats else ()
+            return _Outcome((*errors, NotOwner, *_LOST, *asked), repeats=repeats)
         lost = _LOST if stale is None else ()
         if found is not None:
             same = found.says(meant)

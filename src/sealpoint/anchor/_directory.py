@@ -25,6 +25,10 @@ def make_directory(directory: Path) -> None:
     """Make a directory and its parents, open to this user alone, and let them reach the disk."""
     try:
         missing = [part for part in (directory, *directory.parents) if not os.path.lexists(part)]
+        lowest = next(part for part in (directory, *directory.parents) if part not in missing)
+        with suppress(OSError):
+            # Whoever made it may have died before its name was on the disk.
+            _sync_directory(lowest.parent)
         for part in reversed(missing):
             with suppress(FileExistsError):
                 part.mkdir(mode=0o700)

@@ -179,6 +179,9 @@ class SharedFile:
                     self.table = open_table(
                         self._directory, within, _NAME, self._seal, read_only=self._read_only
                     )
+                    if not self._read_only:
+                        # Whoever gave the file its name may have died before that was on the disk.
+                        os.fsync(within)
             except FileNotFoundError as exc:
                 if self._seen:
                     raise self._vanished() from exc

@@ -144,6 +144,10 @@ class Table:
         self._write(slot, offset)
         self.count(USED.unpack_from(self.map, USED_AT)[0] + 1)
 
+    def rewrite(self, offset: int) -> None:
+        """Write a slot again as it is, so that the next sync takes it to the disk."""
+        self._write(self.raw(offset), offset)
+
     def overwrite(
         self, slot: bytes, offset: int, raw: bytes, start: int, body: bytes
     ) -> tuple[bytes, int]:

@@ -148,7 +148,13 @@ class LocalAnchor:
                 table = self._locked_for_writing() or self._file.make_locked()
                 offset = table.find(slot)
                 if offset:
-                    return position_of(*table.newest(slot, offset))
+                    found = position_of(*table.newest(slot, offset))
+                    if found.reserved:
+                        # Whoever wrote it may have died or failed before it was on the disk;
+                        # after a failed sync only what is written again gets there.
+                        table.rewrite(offset)
+                        sync_data(table.descriptor)
+                    return found
                 table.require_absent(slot)
                 free = table.find_free(slot)
                 if not free or table.crowded:

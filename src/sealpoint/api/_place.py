@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a URL to the parts of a store: backend, anchor, pin and keys."""
 
-import contextlib
 import hmac
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from sealpoint.config import (
     read_pin_file,
     unlocking,
 )
-from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid
+from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
 from sealpoint.signing import Identity, Role, Root, RosterKey, Signer, TrustPin, Unlock
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
@@ -78,10 +78,20 @@ class StorePlace:
 
     def is_vacant(self) -> bool:
         """Whether nothing lies where the store belongs; for a directory, nothing in it either."""
-        if self.url.kind == "file" and not self.path.is_symlink():
-            with contextlib.suppress(OSError), os.scandir(self.path) as entries:
-                return next(entries, None) is None
-        return not os.path.lexists(self.path)
+        # A disk that fails or a directory that may not be read says nothing about what is there:
+        # it must not look like a store that somebody took away.
+        try:
+            found = self.path.lstat()
+            if self.url.kind == "file" and stat.S_ISDIR(found.st_mode):
+                with os.scandir(self.path) as entries:
+                    return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError as exc:
+            raise StorageUnavailable(
+                f"store {self.url}: expected to look for it, found {exc.strerror}"
+            ) from exc
+        return False
 
     def make_secret(self) -> None:
         """Make the secret that keys the anchor's slots, unless there is one."""

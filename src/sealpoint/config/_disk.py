@@ -22,6 +22,7 @@ __all__ = [
     "move_file",
     "read_file",
     "replace_file",
+    "sync_directory",
     "write_new_file",
 ]
 
@@ -131,11 +132,17 @@ def make_directory(path: Path, *, follow: bool = False, parents: bool = False) -
     Raises:
         DirectoryUnusable: It cannot be made, is no directory, or others can change it.
     """
+    lowest = next((part for part in (path, *path.parents) if os.path.lexists(part)), path)
+    with contextlib.suppress(OSError):
+        # Whoever made it may have died before its name was on the disk.
+        _sync_directory(lowest.parent)
     if check_directory(path, follow=follow):
         return
     try:
-        path.mkdir(mode=_DIRECTORY_MODE, parents=parents, exist_ok=True)
-        _sync_directory(path.parent)
+        missing = [part for part in (path, *path.parents) if not os.path.lexists(part)]
+        for part in reversed(missing if missing and parents else [path]):
+            part.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+            _sync_directory(part.parent)
     except OSError as exc:
         raise _unusable(path, exc) from exc
     check_directory(path, follow=follow)
@@ -159,10 +166,24 @@ def write_new_file(path: Path, data: bytes) -> bool:
             temporary.unlink(missing_ok=True)
         _sync_directory(path.parent)
     except FileExistsError:
+        # Whoever wrote it may have died before its name was on the disk.
+        sync_directory(path.parent)
         return False
     except OSError as exc:
         raise _unusable(path.parent, exc) from exc
     return True
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable.
+
+    Raises:
+        DirectoryUnusable: It cannot be synced.
+    """
+    try:
+        _sync_directory(path)
+    except OSError as exc:
+        raise _unusable(path, exc) from exc
 
 
 def replace_file(path: Path, data: bytes) -> None:

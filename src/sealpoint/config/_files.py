@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from sealpoint.config._disk import read_file, replace_file, write_new_file
+from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
 from sealpoint.config._next_keys import NextKeyFiles
 from sealpoint.errors import (
     ConfigError,
@@ -150,6 +150,10 @@ class StoreFiles(NextKeyFiles):
 
     def mark_initialised(self) -> None:
         """Note that `init` came to its end."""
+        # An earlier `init` may have died between a name and its way to the disk.
+        self._prepare(self.directory / "keys")
+        sync_directory(self.directory / "keys")
+        sync_directory(self.directory)
         write_new_file(self.directory / _MARK, b"\n")
 
     def secret(self) -> bytes:

@@ -27,7 +27,7 @@ from sealpoint.storage._sqlite_schema import (
     Purpose,
 )
 
-__all__ = ["FAILURES", "connect", "create_file", "failure", "file_identity", "recover"]
+__all__ = ["FAILURES", "connect", "create_file", "failure", "file_identity", "recover", "sync_log"]
 
 _SCHEMA_BYTES_MAX = 64 * 1024
 _VALUE_BYTES_MAX = 1_000_000_000
@@ -291,8 +291,35 @@ def _write_schema(name: str) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
+        # Closing would do it, too, but without a word if it fails.
+        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            raise sqlite3.OperationalError("the log could not be folded in")
     finally:
         connection.close()
+
+
+def sync_log(path: Path) -> None:
+    """Let reach the disk what SQLite has just found in the log.
+
+    A writer that was killed before its sync leaves a commit that is read from now on, and that
+    a power cut could still take away after the anchor has seen it.
+
+    Raises:
+        StorageUnavailable: It cannot be synced.
+    """
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path.with_name(f"{path.name}-wal"), flags)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise StorageUnavailable(
+            f"store {path}: expected its log to reach the disk, found {exc.strerror}"
+        ) from exc
 
 
 def _sync_directory(directory: Path) -> None:

@@ -15,7 +15,7 @@ import threading
 import weakref
 from pathlib import Path
 
-from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_file import connect, file_identity, sync_log
 from sealpoint.storage._sqlite_schema import Purpose
 
 __all__ = ["Handles", "fork_lock"]
@@ -69,6 +69,7 @@ class Handles:
 
     def open_writer(self) -> sqlite3.Connection:
         """Open the connection that writes; the caller holds its lock, and the reader is open."""
+        sync_log(self._path)
         self.writer = connect(
             self._path,
             identity=self._identity,

@@ -318,6 +318,12 @@ class Thread(RetainedThread):
         first, self._looked = not self._looked, True
         try:
             super()._look()
+        except UnknownThread:
+            raise  # that nobody has saved was seen
+        except SealpointError:
+            # The caller has been shown nothing yet that somebody else could move.
+            self._looked = not first
+            raise
         finally:
             if first:
                 self._moved = False
