@@ -318,11 +318,9 @@ class Thread(RetainedThread):
         first, self._looked = not self._looked, True
         try:
             super()._look()
-        except UnknownThread:
-            raise  # that nobody has saved was seen
-        except SealpointError:
-            # The caller has been shown nothing yet that somebody else could move.
-            self._looked = not first
+        except SealpointError as error:
+            # Unless it was seen that nobody has saved, the caller has been shown nothing.
+            self._looked = not first or isinstance(error, UnknownThread)
             raise
         finally:
             if first:
