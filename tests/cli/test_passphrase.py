@@ -169,6 +169,8 @@ def test_no_option_takes_a_passphrase() -> None:
         "sealpoint init",
         "sealpoint keys new",
         "sealpoint keys passphrase",
+        "sealpoint keys rotate",
+        "sealpoint keys rotate-root",
     }
 
 

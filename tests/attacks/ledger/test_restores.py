@@ -344,7 +344,7 @@ def test_a_second_restore_does_not_bring_back_what_the_first_lost(restored: _Hei
         ("stranger", {"epoch": 1, "by": key("stranger").key}, NotTrusted),
         ("operator", {"epoch": 1, "by": key("operator").key}, NotTrusted),
         ("other", {"epoch": 1, "by": key("other").key}, NotTrusted),
-        ("worker", {"epoch": 2}, NotTrusted),
+        ("worker", {"epoch": 2}, Misplaced),
         ("worker", {"epoch": 0}, Misplaced),
     ],
     ids=["no key", "stranger", "operator", "no owner", "epoch to come", "epoch that ended"],
