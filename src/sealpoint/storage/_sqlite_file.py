@@ -282,7 +282,9 @@ def _write_schema(name: str) -> None:
     connection = sqlite3.connect(name, isolation_level=None)
     try:
         connection.execute("PRAGMA page_size = 4096")
-        connection.execute("PRAGMA journal_mode = WAL")
+        if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            # SQLite says so, and raises nothing, when a write fails.
+            raise sqlite3.OperationalError("the journal could not become a log")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("BEGIN IMMEDIATE")
