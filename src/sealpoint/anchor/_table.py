@@ -139,9 +139,17 @@ class Table:
                 yield offset
 
     def insert(self, slot: bytes, offset: int, body: bytes) -> None:
-        """Write a slot that is absent: the copy first, so that a key never stands alone."""
+        """Write a slot that is absent: the copy first, so that a key never stands alone.
+
+        A key of which only a part could be written is taken back: it would be a damaged slot.
+        """
         self._write(self.seal.copy(slot, 1, body), offset + _COPY_A)
-        self._write(slot, offset)
+        try:
+            self._write(slot, offset)
+        except BaseException:
+            with suppress(OSError, AnchorUnavailable):
+                self._write(FREE, offset)
+            raise
         self.count(USED.unpack_from(self.map, USED_AT)[0] + 1)
 
     def rewrite(self, offset: int) -> None:
@@ -178,11 +186,14 @@ class Table:
         yield from range(HEADER_BYTES, first, SLOT_BYTES)
 
     def _write(self, data: bytes, offset: int) -> None:
-        written = os.pwrite(self.descriptor, data, offset)
-        if written != len(data):
-            raise AnchorUnavailable(
-                f"anchor file {self.place}: expected to write {len(data)} bytes, wrote {written}"
-            )
+        done = 0
+        while done < len(data):
+            written = os.pwrite(self.descriptor, data[done:], offset + done)
+            if not written:
+                raise AnchorUnavailable(
+                    f"anchor file {self.place}: expected to write {len(data)} bytes, wrote {done}"
+                )
+            done += written
 
 
 def open_table(directory: Path, within: int, name: str, seal: Seal, *, read_only: bool) -> Table:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A damaged local anchor is refused or is one step behind; it is never wrong and never empty."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -306,6 +307,45 @@ def test_growth_refuses_to_bury_a_damaged_slot(tmp_path: Path) -> None:
             anchor.create(slot(free), position(0))
         assert anchor.get(slot(8)) == position(8)
         assert (place / NAME).stat().st_size == len(data)
+
+
+def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that writes one byte at a time writes every position whole all the same."""
+    write = os.pwrite
+    with opened(tmp_path / "anchor", create=True) as anchor:
+        monkeypatch.setattr(os, "pwrite", lambda file, data, at: write(file, data[:1], at))
+        anchor.create(slot(1), position(0))
+        anchor.advance(slot(1), position(0), position(1))
+        monkeypatch.undo()
+
+        assert dict(anchor.slots()) == {slot(1): position(1)}
+
+
+@pytest.mark.parametrize("stop", [OSError(errno.EIO, "broken"), None])
+def test_key_written_in_part_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: OSError | None
+) -> None:
+    """A disk that fails, or takes nothing more, in the middle of a key leaves no damaged slot."""
+    write, half = os.pwrite, len(slot(1)) // 2
+
+    def fail(file: int, data: bytes, at: int) -> int:
+        if data == slot(1):
+            return write(file, data[:half], at)
+        if data == slot(1)[half:]:
+            if stop is not None:
+                raise stop
+            return 0
+        return write(file, data, at)
+
+    with opened(tmp_path / "anchor", create=True) as anchor:
+        monkeypatch.setattr(os, "pwrite", fail)
+        with pytest.raises(AnchorUnavailable, match=r"broken|expected to write 32 bytes, wrote 16"):
+            anchor.create(slot(1), position(0))
+        monkeypatch.undo()
+        assert dict(anchor.slots()) == {}
+
+        assert anchor.create(slot(1), position(3)) == position(3)
+        assert dict(anchor.slots()) == {slot(1): position(3)}
 
 
 @pytest.mark.parametrize("used", [0, 2**64 - 1])

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -317,6 +317,8 @@ def test_other_processes_read_and_write_meanwhile(tmp_path: Path) -> None:
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"
         "for number in range(150):\n"
+        "    if number % 30 == 29:\n"
+        "        sys.stdin.readline()  # one more compaction is over\n"
         "    digest = number.to_bytes(32, 'big')\n"
         "    blobs = {digest: bytes([number % 256]) * 5000}\n"
         "    storage.append(thread, number, [Record(b'%d' % number, b's', b'b')], blobs=blobs)\n"
@@ -340,11 +342,14 @@ def test_other_processes_read_and_write_meanwhile(tmp_path: Path) -> None:
     )
     with process(writing, path) as writer, process(reading, path) as reader:
         assert [say(each, "") for each in (writer, reader)] == ["ready"] * 2
-        compactions = 0
+        assert writer.stdin is not None
+        compactions, told = 0, writer.stdin.fileno()
         with closing(SqliteStorage(path)) as storage:
             while None in (writer.poll(), reader.poll()) and compactions < 5_000:
                 storage.compact()
                 compactions += 1
+                with suppress(BrokenPipeError):
+                    os.write(told, b"\n")
                 time.sleep(0.01)  # the turn of those who wait
             entries = list(storage.scan(_THREAD, 0))
             blobs = [int.from_bytes(digest, "big") for digest, _ in storage.stored_blobs(_THREAD)]
