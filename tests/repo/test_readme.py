@@ -44,6 +44,7 @@ _PAGES = (
     "README.md",
     "docs/quickstart.md",
     "docs/design/architecture.md",
+    "docs/design/durability-files.md",
     "docs/design/durability-sqlite.md",
     "docs/formats/anchor.md",
     "docs/formats/entry.md",

@@ -28,7 +28,8 @@ _OPTIONS: dict[str, Callable[[_Function], _Function]] = {
     "store": click.option(
         "--store",
         metavar="URL",
-        help="The store, such as sqlite:///agents.db; else SEALPOINT_STORE, else config.toml.",
+        help="The store, such as sqlite:///agents.db or file:///path/agents; else SEALPOINT_STORE, "
+        "else config.toml.",
     ),
     "namespace": click.option(
         "--namespace",
@@ -146,7 +147,7 @@ def _find(
     if StoreUrl.parse(settings.store).path is None:
         raise UrlInvalid(
             "store: expected one on disk, found one in memory, which lives in one process alone",
-            hint="Write sqlite:///relative.db or sqlite:////absolute/path.db.",
+            hint="Write sqlite:///relative.db, sqlite:////absolute/path.db or file:///absolute/path.",
         )
     return Where(
         url=settings.store,

@@ -41,7 +41,7 @@ class ConfigError(SealpointError):
 
 
 class DirectoryUnusable(ConfigError):
-    """The configuration or state directory cannot be used."""
+    """A directory for configuration, state or a store of files cannot be used."""
 
     code = "directory-unusable"
     exit_status = 61

@@ -92,7 +92,7 @@ class Storage(Protocol):
         blobs: Collection[bytes] = (),
         label: bytes | None = None,
     ) -> None:
-        """Take bytes of a thread away that its entries have declared to be gone: all or nothing.
+        """Take bytes of a thread away that its entries have declared to be gone.
 
         - It MUST raise `HeadMoved` and change nothing if a record lies at `head + 1`: the caller
           decided by the entries up to `head`, and a newer one may need what is to go. With
@@ -102,6 +102,8 @@ class Storage(Protocol):
           longer leads to this thread. What is absent already is no failure.
         - When it returns, the change MUST survive a crash and a power cut, and no method returns
           what was dropped. The bytes may still lie in the files until `compact`.
+        - A failure or a crash in the middle MAY leave a part undone; calling it again MUST do the
+          rest.
 
         Raises:
             HeadMoved: There is a newer entry.
