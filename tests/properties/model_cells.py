@@ -28,6 +28,7 @@ __all__ = [
     "MemoryCells",
     "SqliteCells",
     "Value",
+    "blob_key",
     "difference",
     "entries_of",
     "of_store_chain",
@@ -59,6 +60,14 @@ def difference(before: Content, after: Content) -> Changes:
     """The changes that make one content of the other."""
     gone: dict[Key, Value | None] = dict.fromkeys(before.keys() - after.keys())
     return gone | {key: value for key, value in after.items() if before.get(key) != value}
+
+
+def blob_key(backend: str, thread: bytes, digest: bytes) -> Key:
+    """The cell of a blob."""
+    if backend != "file":
+        return BLOB, thread, digest
+    whose, name = thread.hex(), digest.hex()
+    return FILE, b"", f"threads/{whose[:2]}/{whose}/blobs/{name[0]}/{name}"
 
 
 def of_store_chain(key: Key) -> bool:

@@ -134,16 +134,17 @@ class Honest(RuleBasedStateMachine):
             errors.append(NotTrusted)
         elif not view.may_write(holder.who):
             errors.append(NotOwner)
+        # Who goes by an older view may be told whose the thread was, and what an id said.
+        named = key is not None
+        older = (*errors, NotOwner, *_LOST, *((IdReused,) if named else ()))
         if stale:
-            # It goes by an older view: whose the thread was, and what an id said.
-            repeats = key is not None
-            asked = (IdReused,) if repeats else ()
-            return _Outcome((*errors, NotOwner, *_LOST, *asked), repeats=repeats)
-        lost = _LOST if stale is None else ()
+            return _Outcome(older, repeats=named)
+        unsure = stale is None
+        lost = older if unsure else ()
         if found is not None:
             same = found.says(meant)
-            return _Outcome((*lost, *(() if same else (IdReused,))), repeats=same)
-        return _Outcome((*lost, *errors), lands=not errors)
+            return _Outcome((*lost, *(() if same else (IdReused,))), repeats=same or unsure)
+        return _Outcome((*lost, *errors), lands=not errors, repeats=named and unsure)
 
     @rule(label=_WRITER, name=NAME, number=SMALL)
     def save(self, label: str, name: str, number: int) -> None:

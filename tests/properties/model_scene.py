@@ -30,6 +30,7 @@ from tests.properties.model_cells import (
     FileCells,
     MemoryCells,
     SqliteCells,
+    blob_key,
     difference,
 )
 from tests.properties.model_truth import POOL, POOL_MEMBERS, Fact, Meant, Saved, ThreadTruth
@@ -164,7 +165,8 @@ class Scene:
     ) -> tuple[Any, SealpointError | None]:
         """Call something that writes, and take into the truth whatever landed."""
         holder = self.holders[label]
-        offered = holder.store.storage.offered
+        offered, given = holder.store.storage.offered, holder.store.storage.given
+        given.clear()
         mark, before = len(offered), None if self.clean else self.cells.all()
         found, refused = None, None
         try:
@@ -181,10 +183,16 @@ class Scene:
             self.tally["a second history written and refused"] += 1
             self.undo.append(difference(self.cells.all(), before))
         elif before is not None:
-            # What was written where an attacker had been is genuine from now on.
+            # What was written where an attacker had been is genuine from now on, and so is a blob
+            # that was given while one lay there already.
             made = self.cells.all().keys() - before.keys()
+            kept = {blob_key(self.backend, *place): (blob,) for place, blob in given.items()}
             self.undo = [
-                {key: value for key, value in changes.items() if key not in made}
+                {
+                    key: kept.get(key) if value is None else value
+                    for key, value in changes.items()
+                    if key not in made
+                }
                 for changes in self.undo
             ]
         return found, refused

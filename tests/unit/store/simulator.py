@@ -86,6 +86,8 @@ class SimulatedStorage:
         self.read_positions: list[tuple[bytes, int]] = []
         self.written: set[bytes] = set()
         """The digests of all blobs that were given."""
+        self.given: dict[tuple[bytes, bytes], bytes] = {}
+        """Those blobs, by thread and digest."""
         self.fetched: set[bytes] = set()
         """The digests of all blobs that were asked for."""
         self.spills = 0
@@ -115,15 +117,19 @@ class SimulatedStorage:
         self.appending.run_before()
         self.inner.append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         self.groups.append(len(records))
-        self.written.update(blobs)
+        self._give(thread, blobs)
         self.appending.run_after()
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Store blobs."""
         self.inner.put_blobs(thread, blobs)
         self.spills += 1
-        self.written.update(blobs)
+        self._give(thread, blobs)
         self.spilling.run_after()
+
+    def _give(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        self.written.update(blobs)
+        self.given.update({(thread, digest): blob for digest, blob in blobs.items()})
 
     def drop(
         self,
