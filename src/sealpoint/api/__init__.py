@@ -8,6 +8,7 @@ from sealpoint.api._key_list import KeyInfo, KeyStatus, list_keys
 from sealpoint.api._keys import add_identity, new_key
 from sealpoint.api._open import open_store
 from sealpoint.api._passphrase import change_passphrase
+from sealpoint.api._policy import AppliedPolicy, apply_policy
 from sealpoint.api._pools import set_pool
 from sealpoint.api._restore import (
     accept_restore,
@@ -27,6 +28,7 @@ __all__ = [
     "AcceptedRestore",
     "Adopted",
     "AnchorPosition",
+    "AppliedPolicy",
     "Doubt",
     "KeyInfo",
     "KeyStatus",
@@ -42,6 +44,7 @@ __all__ = [
     "add_identity",
     "adopt",
     "anchor_positions",
+    "apply_policy",
     "change_passphrase",
     "export_pin",
     "export_roster",

@@ -3,11 +3,14 @@
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from sealpoint.audit import Progress, Report, verify_store
+from sealpoint.errors import SealpointError
+from sealpoint.gate import Desk, GatedThread, Policies, Policy, Request, Requests
 from sealpoint.ids import StoreId
-from sealpoint.store import CheckpointStore, Collected, Parts, Thread, ThreadNames
+from sealpoint.signing import Attestation, Verdict
+from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames
 
 __all__ = ["Store"]
 
@@ -16,7 +19,12 @@ class Store:
     """An open store. `open_store` makes one; use it in a `with` block, or close it."""
 
     def __init__(self, parts: Parts) -> None:
-        self._checkpoints = CheckpointStore(parts)
+        self._checkpoints = CheckpointStore(parts, self._handle)
+        self._policies = Policies(self._checkpoints.core)
+        self._desk = Desk(self._checkpoints.core, self._policies)
+
+    def _handle(self, core: Core, name: str) -> GatedThread:
+        return GatedThread(core, name, self._policies)
 
     @property
     def id(self) -> StoreId:
@@ -31,13 +39,103 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"
 
-    def thread(self, name: str) -> Thread:
+    def thread(self, name: str) -> GatedThread:
         """The thread of a name; it need not exist yet. The same name gives the same handle."""
-        return self._checkpoints.thread(name)
+        return cast("GatedThread", self._checkpoints.thread(name))
 
     def threads(self) -> ThreadNames:
         """The names of all threads of the namespace, and whether the list is provably complete."""
         return self._checkpoints.threads()
+
+    # ------------------------------------------------------------------ the gate
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force in the namespace; None if the roster names none.
+
+        Raises:
+            PolicyInvalid: Its bytes are not there, or not the ones that the root signed for.
+        """
+        return self._policies.in_force(self._checkpoints.core.trust().roster)
+
+    def requests(self) -> Requests:
+        """Every request of the namespace that is about its thread as that is now.
+
+        Threads that cannot be read are named in the result.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+        """
+        return self._desk.list()
+
+    def request(self, request_id: str) -> Request:
+        """One request, by its id or the first digits of it.
+
+        Raises:
+            UnknownRequest: There is no such request, or the thread has moved on.
+        """
+        return self._desk.find(request_id)
+
+    def approve(self, request_id: str, *, reason: str) -> Attestation:
+        """Approve a request, as the identity that the store was opened with.
+
+        Args:
+            request_id: The id of the request, or the first digits of it.
+            reason: Why; it is signed too.
+
+        Raises:
+            UnknownRequest: There is no such request, or the thread has moved on.
+            RequestClosed: It was denied, has expired, or the policy has changed.
+            NotTrusted: This identity may not, because of its role or because it asked itself.
+            UsageError: There is no reason.
+        """
+        return self._answer(request_id, Verdict.APPROVE, reason)
+
+    def deny(self, request_id: str, *, reason: str) -> Attestation:
+        """Deny a request for good, as the identity that the store was opened with.
+
+        Args and errors are those of `approve`; who asked may deny too, to withdraw it.
+        """
+        return self._answer(request_id, Verdict.DENY, reason)
+
+    def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        request = self._reported(request_id)
+        return self.thread(request.thread).answer(request.id, verdict, reason)
+
+    def relay(self, attestation: Attestation) -> int:
+        """Record an attestation that somebody made elsewhere, such as with a key of their own.
+
+        Returns:
+            The position of the entry that records it.
+        """
+        request = self._reported(attestation.statement)
+        return self.thread(request.thread).relay(attestation)
+
+    def break_glass(self, request_id: str, *, reason: str) -> int:
+        """Let a request pass at once, without the approvals that it needs. It is recorded.
+
+        Only an operator whom the roster marks for it may; neither a pause nor a denial is
+        overridden.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NotTrusted: The roster does not mark this identity for it.
+            UnknownRequest, RequestClosed: There is no such open request.
+        """
+        request = self._reported(request_id)
+        return self.thread(request.thread).break_glass(request.id, reason)
+
+    def _reported(self, request_id: str) -> Request:
+        try:
+            return self._desk.find(request_id)
+        except SealpointError as error:
+            self._checkpoints.core.emit_refused(error, "")
+            raise
+
+    # ------------------------------------------------------------------ the whole store
 
     def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
         """Verify every entry, body and blob of every thread. Writes nothing.

@@ -43,6 +43,9 @@ class Loaded:
     ref: CheckpointRef
     metadata: dict[str, Any]
     world: dict[str, Any] | None
+    """What the run was able to do when it was saved, if that was declared."""
+    question: Any = None
+    """What the run was waiting for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ from sealpoint.store._core import Core
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded
 
-__all__ = ["ThreadView", "make_ref"]
+__all__ = ["ThreadView", "decode_world", "make_ref"]
 
 _T = TypeVar("_T")
 
@@ -119,7 +119,7 @@ class ThreadView:
         )
         world = None
         if body.world is not None:
-            world = _decode_world(reader.get(bytes.fromhex(body.world)))
+            world = decode_world(reader.get(bytes.fromhex(body.world)))
         if ref is None:
             self._known = reader.reached
             if reader.fetched:
@@ -129,7 +129,13 @@ class ThreadView:
         entry = link_hash(record.header)
         found = make_ref(header, body, self._core.writer(header), entry)
         self._core.emit("loaded", header.thread, header.seq, entry)
-        return Loaded(state=state, ref=found, metadata=dict(found.metadata), world=world)
+        return Loaded(
+            state=state,
+            ref=found,
+            metadata=dict(found.metadata),
+            world=world,
+            question=body.question,
+        )
 
     def history(self) -> Iterator[CheckpointRef]:
         """The checkpoints, newest first. Every link from the head to genesis is walked.
@@ -359,7 +365,7 @@ class ThreadView:
         self._core.emit_refused(error, self._chain.place.thread)
 
 
-def _decode_world(data: bytes) -> dict[str, Any]:
+def decode_world(data: bytes) -> dict[str, Any]:
     try:
         return _WORLD.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:

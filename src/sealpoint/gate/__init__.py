@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resume gate: what a policy asks for, and whether a saved run may go on.
+
+The rules and the policy are pure; what is here trusts the facts that it is given.
+"""
+
+from sealpoint.gate._desk import Desk, Requests
+from sealpoint.gate._policies import Policies, policy_digest
+from sealpoint.gate._policy import (
+    POLICY_BYTES_MAX,
+    SHIPPED_POLICIES,
+    Measure,
+    Policy,
+    Rule,
+    shipped_policy,
+)
+from sealpoint.gate._requests import Request, Status
+from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
+from sealpoint.gate._thread import GatedThread
+
+__all__ = [
+    "POLICY_BYTES_MAX",
+    "SHIPPED_POLICIES",
+    "Decision",
+    "Desk",
+    "Facts",
+    "GatedThread",
+    "GrantFacts",
+    "Measure",
+    "Outcome",
+    "Policies",
+    "Policy",
+    "Reason",
+    "Request",
+    "Requests",
+    "Rule",
+    "Status",
+    "decide",
+    "policy_digest",
+    "shipped_policy",
+]

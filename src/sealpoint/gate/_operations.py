@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people do to a thread: pause and unpause it, hand it off, and answer requests about it.
+
+Everything is an entry of the thread. An entry that lost its place to another is decided anew on
+what is there then, so an approval never lands on a request that was denied or voided meanwhile.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sealpoint.errors import (
+    NeedsApproval,
+    NotTrusted,
+    RequestClosed,
+    ResumeRefused,
+    UnknownRequest,
+    UsageError,
+)
+from sealpoint.gate._facts import Candidate
+from sealpoint.gate._pending import Asked, Pending, read_pending
+from sealpoint.gate._policies import Policies
+from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._requests import Request, Status, make_request
+from sealpoint.ledger import (
+    Body,
+    BreakGlassBody,
+    ExpiryBody,
+    HandoffBody,
+    Kind,
+    PauseBody,
+    RequestBody,
+    UnpauseBody,
+    VerdictBody,
+    link_hash,
+)
+from sealpoint.signing import (
+    Action,
+    Attestation,
+    Identity,
+    Role,
+    Statement,
+    Verdict,
+    attest,
+    check_reason,
+    verify_attestation,
+)
+from sealpoint.store import CheckpointRef, Core, Draft, Thread, check_rights, decode_world, make_ref
+
+__all__ = ["OperatedThread"]
+
+_NONCE_BYTES = 16
+
+
+class OperatedThread(Thread):
+    """A thread, and what operators, approvers and owners do to it beside saving."""
+
+    def __init__(self, core: Core, name: str, policies: Policies) -> None:
+        super().__init__(core, name)
+        self._policies = policies
+
+    # ------------------------------------------------------------------ pausing
+
+    def pause(self, reason: str) -> int:
+        """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
+
+        A worker that runs learns it at its next save. Pausing twice records nothing more.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            UsageError: There is no reason.
+            NotTrusted: The identity is no operator of the namespace.
+            UnknownThread, Erased: There is nothing to pause.
+        """
+        check_reason(reason, "pause")
+        with self._lock, self._reporting():
+            while True:
+                self._require_living()
+                paused = self._chain.tip().paused
+                if paused is not None:
+                    return paused
+                seq = self._written(Kind.PAUSE, PauseBody(salt=self._core.salt(), reason=reason))
+                if seq is not None:
+                    return seq
+
+    def unpause(self, reason: str) -> int:
+        """Let the thread go on: sessions and requests are as they were.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            UsageError: There is no reason, or the thread is not paused.
+            NotTrusted: The identity is no operator of the namespace.
+        """
+        check_reason(reason, "unpause")
+        with self._lock, self._reporting():
+            while True:
+                self._require_living()
+                if self._chain.tip().paused is None:
+                    raise UsageError(f"thread {self._name!r}: expected it paused, found it running")
+                body = UnpauseBody(salt=self._core.salt(), reason=reason)
+                seq = self._written(Kind.UNPAUSE, body)
+                if seq is not None:
+                    return seq
+
+    # ------------------------------------------------------------------ handing off
+
+    def handoff(self, *, to: str, reason: str) -> int:
+        """Give the thread to another owner: an identity, or a pool of the roster.
+
+        The session that is under way ends: its worker's next save is refused. An owner may do
+        that by itself; an operator needs the approval of others, as for a resume.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NeedsApproval: An operator asks, and others have to approve first.
+            ResumeRefused: The policy does not let operators hand threads off.
+            UsageError: There is no reason, or no writer of that name.
+            NotTrusted: The identity is neither owner nor operator.
+        """
+        check_reason(reason, "handoff")
+        with self._lock, self._reporting():
+            while True:
+                self._require_living()
+                body = self._handoff_body(to, reason)
+                if body is not None:
+                    seq = self._written(Kind.HANDOFF, body)
+                    if seq is not None:
+                        return seq
+
+    def _handoff_body(self, to: str, reason: str) -> HandoffBody | None:
+        """What is to be recorded; None if a request was made, and all is to be looked at anew."""
+        trust = self._core.trust()
+        me = check_rights(self._chain, trust, Kind.HANDOFF, None)
+        self._require_writers(to)
+        body = HandoffBody(salt=self._core.salt(), owner=to, reason=reason)
+        if trust.roster.owns(me.name, self._owner()) and me.may(Role.WRITER, self._core.namespace):
+            return body
+        policy = self._policies.in_force(trust.roster)
+        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) is not Measure.APPROVAL:
+            words = "the policy does not let an operator hand a thread off"
+            raise ResumeRefused(f"thread {self._name!r}: {words}", reasons=(words,))
+        wanted = (Action.HANDOFF, to, me.name, policy.digest)
+        for asked in reversed(self._pending().asked.values()):
+            found = asked.body.statement
+            expired = asked.expired or self._now() >= found.expires
+            if (found.action, found.to, found.requester, found.policy) == wanted and not expired:
+                return self._approved_handoff(body, asked)
+        statement = self._stated(action=Action.HANDOFF, to=to, policy=policy, reason=reason)
+        words = f"{me.name!r} is not the owner of thread {self._name!r}"
+        self._asked(RequestBody(salt=self._core.salt(), statement=statement, reasons=(words,)))
+        return None
+
+    def _approved_handoff(self, body: HandoffBody, asked: Asked) -> HandoffBody:
+        request = self._shown(asked)
+        if request.status is Status.APPROVED and request.approved_by:
+            return msgspec.structs.replace(
+                body, statement=asked.body.statement, attestations=asked.attestations
+            )
+        if request.status is Status.DENIED:
+            words = f"the request was denied by {', '.join(request.denied_by)}"
+            raise ResumeRefused(f"thread {self._name!r}: {words}", reasons=(words,))
+        raise NeedsApproval(
+            f"thread {self._name!r}: expected {request.needed} approvals of request "
+            f"{request.short}, found {len(request.approved_by)}",
+            request=request,
+        )
+
+    def _require_writers(self, to: str) -> None:
+        roster, namespace = self._core.trust().roster, self._core.namespace
+        for name in roster.members.get(to, frozenset({to})):
+            identity = roster.identity(name)
+            if identity is None or not identity.may(Role.WRITER, namespace):
+                raise UsageError(
+                    f"handoff: expected a writer of namespace {namespace!r} or a pool of such, "
+                    f"found {to!r}"
+                )
+
+    # ------------------------------------------------------------------ requests
+
+    def requests(self) -> tuple[Request, ...]:
+        """Every request that is about the thread as it is, oldest first, whatever became of it.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        with self._lock, self._reporting():
+            self._look()
+            return tuple(self._shown(asked) for asked in self._pending().asked.values())
+
+    def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """Approve or deny a request with this store's own key.
+
+        Raises:
+            UnknownRequest: There is no such request, or the thread has moved on.
+            RequestClosed: It was denied or has expired.
+            NotTrusted: This identity may not, because of its role or because it asked itself.
+            UsageError: There is no reason.
+        """
+        check_reason(reason, "verdict")
+        word = attest(self._core.signer(), request_id, verdict, reason)
+        self.relay(word)
+        return word
+
+    def relay(self, word: Attestation) -> int:
+        """Record somebody's attestation; it counts by its own proof, not by who relays it.
+
+        Returns:
+            The position of the entry that records it.
+        """
+        kind = Kind.APPROVAL if word.verdict is Verdict.APPROVE else Kind.DENIAL
+        with self._lock, self._reporting():
+            while True:
+                self._look()
+                asked = self._require_open(word.statement)
+                identity = verify_attestation(word, self._core.trust().roster)
+                self._require_say(identity, asked, word)
+                seq = self._written(kind, VerdictBody(salt=self._core.salt(), attestation=word))
+                if seq is not None:
+                    return seq
+
+    def break_glass(self, request_id: str, reason: str) -> int:
+        """Let a request pass at once, without the approvals that it needs. It is recorded.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NotTrusted: The roster does not mark this identity for it.
+            UnknownRequest, RequestClosed: There is no such open request.
+        """
+        check_reason(reason, "break-glass")
+        with self._lock, self._reporting():
+            while True:
+                self._look()
+                self._require_open(request_id)
+                body = BreakGlassBody(salt=self._core.salt(), request=request_id, reason=reason)
+                seq = self._written(Kind.BREAK_GLASS, body)
+                if seq is not None:
+                    return seq
+
+    def _require_open(self, request_id: str) -> Asked:
+        asked = self._pending().asked.get(request_id)
+        if asked is None:
+            raise UnknownRequest(
+                f"request {request_id[:12]} of thread {self._name!r}: expected an open one, "
+                "found none"
+            )
+        request = self._shown(asked)
+        if request.status in (Status.DENIED, Status.EXPIRED, Status.VOID):
+            if request.status is Status.EXPIRED and not asked.expired:
+                self._expire(asked)
+            raise RequestClosed(
+                f"request {request.short} of thread {self._name!r}: expected an open one, found "
+                f"it {request.status}"
+            )
+        return asked
+
+    def _require_say(self, identity: Identity, asked: Asked, word: Attestation) -> None:
+        """Refuse at once what would not count."""
+        roster, namespace = self._core.trust().roster, self._core.namespace
+        requester = roster.identity(asked.body.statement.requester)
+        same = requester is not None and requester.person == identity.person
+        if word.verdict is Verdict.DENY and same:
+            return
+        if same:
+            raise NotTrusted(
+                f"approval by {identity.name!r}: expected another person than the requester",
+                hint="Who asks cannot approve, with no identity and no key.",
+            )
+        if not identity.may(Role.APPROVER, namespace):
+            raise NotTrusted(
+                f"{word.verdict} by {identity.name!r}: expected an approver of namespace "
+                f"{namespace!r}, found other rights"
+            )
+
+    def _expire(self, asked: Asked) -> int | None:
+        """Record that a request has expired, if this identity may write at all."""
+        return self._written(Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id))
+
+    # ------------------------------------------------------------------ for the gate
+
+    def _pending(self) -> Pending:
+        return read_pending(self._chain)
+
+    def _shown(self, asked: Asked) -> Request:
+        roster = self._core.trust().roster
+        return make_request(
+            asked,
+            self._name,
+            roster=roster,
+            policy=self._policies.in_force(roster),
+            now=self._now(),
+        )
+
+    def _asked(self, body: RequestBody) -> int | None:
+        """Append a request; None if somebody else wrote first."""
+        body.statement.check()
+        return self._written(Kind.REQUEST, body)
+
+    def _written(self, kind: Kind, body: Body) -> int | None:
+        return self._recorded(Draft(kind, body))
+
+    def _require_living(self) -> None:
+        """Look, and refuse a thread that holds nothing."""
+        self._look()
+        self._require_generation(self._chain.verified_head().header)
+
+    def _now(self) -> datetime:
+        return self._core.now(self._chain.verified_head().header.at)
+
+    def _owner(self) -> str:
+        return self._chain.tip().fence.owner or ""
+
+    def _who(self) -> str:
+        holder = self._core.holder(self._core.trust())
+        return "" if holder is None else holder[0].name
+
+    def _stated(
+        self,
+        *,
+        action: Action,
+        policy: Policy,
+        reason: str,
+        checkpoint: str | None = None,
+        world_from: str | None = None,
+        world_to: str | None = None,
+        answer: str | None = None,
+        to: str | None = None,
+    ) -> Statement:
+        """A statement that is bound to the thread as it is."""
+        head = self._chain.verified_head().header
+        return Statement(
+            store=head.store,
+            ns=head.ns,
+            thread=head.thread,
+            epoch=self._core.trust().epoch,
+            gen=head.gen,
+            basis=self._chain.tip().basis[1].hex(),
+            action=action,
+            checkpoint=checkpoint,
+            world_from=world_from,
+            world_to=world_to,
+            answer=answer,
+            to=to,
+            requester=self._who(),
+            policy=policy.digest,
+            nonce=self._core.random_hex(_NONCE_BYTES),
+            expires=self._now() + policy.expires,
+            reason=reason,
+        )
+
+    def _candidate(self, ref: "str | CheckpointRef | None") -> Candidate:
+        """A checkpoint that would be released, with its world and question but not its state."""
+        newest, newest_record = self._newest()
+        header, record = (newest, newest_record) if ref is None else self._named(ref)
+        body = self._body(header, record)
+        world: dict[str, Any] | None = None
+        if body.world is not None:
+            reader = self._reader(header, record, bytes.fromhex(body.root))
+            world = decode_world(reader.get(bytes.fromhex(body.world)))
+        return Candidate(
+            ref=make_ref(header, body, self._core.writer(header), link_hash(record.header)),
+            newest=header.seq == newest.seq,
+            world=world,
+            world_digest=body.world,
+            question=body.question,
+        )

@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread behind the gate: the only way by which a state is released for execution.
+
+The order of a resume, numbered below: (1) look and verify, (2) decode what would be released,
+(3) gather the facts and judge, (4) write the decision, (5) hand the state over. If somebody else
+wrote in between, everything begins anew. A save without a session is judged by the same rules as
+an ordinary continuation; what these do not allow without a word is refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, SealpointError, UsageError
+from sealpoint.gate._facts import Candidate, gather
+from sealpoint.gate._operations import OperatedThread
+from sealpoint.gate._pending import Asked, Pending, read_pending
+from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._requests import grant_of
+from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
+from sealpoint.ledger import Kind, RequestBody, ResumeBody
+from sealpoint.signing import Action, Statement
+from sealpoint.store import CheckpointRef, Draft, Loaded, SaveDraft, check_rights, plain_value
+from sealpoint.world import World
+
+__all__ = ["GatedThread"]
+
+_encode_json = msgspec.json.Encoder(order="deterministic").encode
+
+
+class _Wish(NamedTuple):
+    """What a caller of `resume` asks for."""
+
+    world: World | None
+    ref: str | CheckpointRef | None
+    answer: Any
+    actor: str | None
+    deliberate: str | None
+
+    @property
+    def answer_digest(self) -> str | None:
+        return None if self.answer is None else sha256(_encode_json(self.answer)).hexdigest()
+
+
+class _Judged(NamedTuple):
+    """What would be released, what the gate found, and what it says to that."""
+
+    candidate: Candidate
+    policy: Policy | None
+    asked: Asked | None
+    """The request for exactly this, if there is a living one."""
+    decision: Decision
+
+
+class GatedThread(OperatedThread):
+    """A thread of an open store: checkpoints, and the gate that every resume goes through."""
+
+    _world: World | None = None
+    """What the run of this handle's session declared to be able to do."""
+
+    # ------------------------------------------------------------------ resuming
+
+    def resume(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        actor: str | None = None,
+        deliberate: str | None = None,
+    ) -> Loaded:
+        """Release a state for execution, if the gate allows it, and begin a session with it.
+
+        Args:
+            world: What the run is able to do now; None: nothing is declared.
+            ref: The checkpoint to go on from; without it the newest one.
+            answer: The answer to a pending question, as JSON.
+            actor: Who answers or asks, for the record: a claim that satisfies no rule.
+            deliberate: Why this is meant, where the policy asks for that; also the reason that
+                approvers are shown.
+
+        Raises:
+            NeedsApproval: Other people have to approve first; `.request` is what they are asked.
+            ResumeRefused: The gate says no; `.reasons` has every reason.
+            Busy: Another session is too young to be taken over.
+            NotOwner, NotTrusted: This identity may not go on with the thread.
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        declared = World.of(world)
+        wish = _Wish(
+            declared,
+            ref,
+            None if answer is None else plain_value(answer, "answer"),
+            actor,
+            deliberate,
+        )
+        with self._lock:
+            try:
+                return self._resume(wish)
+            except SealpointError as error:
+                self._refused(error)
+                raise
+
+    def judge(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        deliberate: str | None = None,
+    ) -> Decision:
+        """What the gate would say to a resume, without writing or releasing anything."""
+        wish = _Wish(World.of(world), ref, answer, None, deliberate)
+        with self._lock, self._reporting():
+            self._look()
+            return self._judged(wish, self._candidate(ref)).decision
+
+    def _resume(self, wish: _Wish) -> Loaded:
+        self._core.signer()
+        while True:
+            # (1) and (2): the store chain, the head, the anchor, bodies and blobs, the decoding
+            loaded = self._settled(lambda: self._load(wish.ref))
+            check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
+            # (3) the facts, and what the policy in force says to them
+            judged = self._judged(wish, self._candidate(loaded.ref))
+            outcome = judged.decision.outcome
+            if outcome is Outcome.REFUSE:
+                raise self._refusal(judged.decision)
+            if outcome is Outcome.NEEDS_APPROVAL:
+                self._ask(wish, judged)
+            # (4) the decision is written before the state is released
+            elif self._open_session(self._allowed(wish, judged)) is not None:
+                self._world = wish.world
+                # (5) only now is the caller given anything
+                return loaded
+
+    def _judged(self, wish: _Wish, candidate: Candidate) -> _Judged:
+        trust = self._core.trust()
+        policy = self._policies.in_force(trust.roster)
+        pending = read_pending(self._chain)
+        now = self._now()
+        asked, grant = self._grant(wish, candidate, policy, pending)
+        facts = gather(
+            self._chain,
+            candidate,
+            trust=trust,
+            who=self._who(),
+            session=self._session,
+            world=wish.world,
+            pause=pending.paused,
+            now=now,
+        )
+        facts = replace(
+            facts, answered=wish.answer is not None, deliberate=wish.deliberate, grant=grant
+        )
+        decision = decide(facts, policy)
+        if facts.paused is not None:
+            # A request may be made and approved while paused; it is spent only after that.
+            unpaused = decide(replace(facts, paused=None), policy)
+            decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
+        return _Judged(candidate, policy, asked, decision)
+
+    def _grant(
+        self, wish: _Wish, candidate: Candidate, policy: Policy | None, pending: Pending
+    ) -> tuple[Asked | None, GrantFacts | None]:
+        """The newest living request for exactly this, and what has become of it.
+
+        One that has expired is as if it had never been made: a resume asks anew.
+        """
+        roster, now = self._core.trust().roster, self._now()
+        for asked in reversed(pending.asked.values()):
+            if self._is_for(asked.body.statement, wish, candidate, policy):
+                grant = grant_of(asked, roster, now)
+                if not grant.expired:
+                    return asked, grant
+        return None, None
+
+    def _is_for(
+        self, statement: Statement, wish: _Wish, candidate: Candidate, policy: Policy | None
+    ) -> bool:
+        """Whether a request that is bound to this thread and basis is for exactly this resume."""
+        return (
+            statement.action,
+            statement.checkpoint,
+            statement.world_from,
+            statement.world_to,
+            statement.answer,
+            statement.requester,
+            statement.policy,
+        ) == (
+            Action.RESUME,
+            candidate.ref.entry,
+            candidate.world_digest,
+            None if wish.world is None else wish.world.digest,
+            wish.answer_digest,
+            self._who(),
+            None if policy is None else policy.digest,
+        )
+
+    def _allowed(self, wish: _Wish, judged: _Judged) -> ResumeBody:
+        """The entry that records an allowance."""
+        tip, world, candidate = self._chain.tip(), wish.world, judged.candidate
+        granted = any(reason.measure is Measure.APPROVAL for reason in judged.decision.reasons)
+        request = judged.asked.id if granted and judged.asked is not None else None
+        same = world is not None and world.digest == candidate.world_digest
+        return ResumeBody(
+            salt=self._core.salt(),
+            owner=self._owner(),
+            basis=tip.basis[0],
+            reason=wish.deliberate,
+            checkpoint=candidate.ref.entry,
+            world=None if world is None else world.digest,
+            leaves=None if world is None or same or request is not None else world.to_dict(),
+            policy=None if judged.policy is None else judged.policy.digest,
+            rules=tuple(reason.rule for reason in judged.decision.reasons),
+            request=request,
+            answer=wish.answer_digest,
+            actor=wish.actor,
+        )
+
+    def _ask(self, wish: _Wish, judged: _Judged) -> None:
+        """Tell that others have to approve; first make the request, if there is none.
+
+        It returns where the request is new, or somebody else wrote first: then all is looked at
+        anew.
+        """
+        reasons = tuple(reason.words for reason in judged.decision.reasons)
+        if judged.asked is None:
+            self._asked(
+                RequestBody(
+                    salt=self._core.salt(),
+                    statement=self._statement(wish, judged),
+                    reasons=reasons,
+                    answer=wish.answer,
+                    world=None if wish.world is None else wish.world.to_dict(),
+                )
+            )
+            return
+        request = self._shown(judged.asked)
+        raise NeedsApproval(
+            f"thread {self._name!r}: expected {request.needed} approvals of request "
+            f"{request.short}, found {len(request.approved_by)}: {'; '.join(reasons)}",
+            request=request,
+            reasons=reasons,
+        )
+
+    def _statement(self, wish: _Wish, judged: _Judged) -> Statement:
+        """Everything that approvers of this resume are asked for."""
+        policy, candidate = judged.policy, judged.candidate
+        if policy is None:
+            raise UsageError("request: expected a policy that asks for approval, found none")
+        return self._stated(
+            action=Action.RESUME,
+            checkpoint=candidate.ref.entry,
+            world_from=candidate.world_digest,
+            world_to=None if wish.world is None else wish.world.digest,
+            answer=wish.answer_digest,
+            policy=policy,
+            reason=wish.deliberate or "asked for by resume",
+        )
+
+    def _refusal(self, decision: Decision) -> SealpointError:
+        reasons = tuple(reason.words for reason in decision.reasons)
+        refused = [each.rule for each in decision.reasons if each.measure is Measure.REFUSE]
+        message = f"thread {self._name!r}: expected a resume that is allowed, found: "
+        message += "; ".join(reasons)
+        if refused and set(refused) == {"busy"}:
+            return Busy(message)
+        return ResumeRefused(message, reasons=reasons)
+
+    # ------------------------------------------------------------------ saving
+
+    def save(
+        self,
+        state: Any,
+        *,
+        id: str | None = None,  # noqa: A002 (the name callers write)
+        parent: "str | CheckpointRef | None" = None,
+        metadata: Mapping[str, Any] | None = None,
+        world: World | Mapping[str, Any] | None = None,
+        question: Any = None,
+    ) -> CheckpointRef:
+        """Save a state as the newest checkpoint of the thread.
+
+        When it returns, the checkpoint survives a crash and a power cut.
+
+        Args:
+            state: Any value that the store's registry allows.
+            id: A name of the caller's own. Saving the same again under it returns the checkpoint
+                that is there; anything else under it is refused.
+            parent: The checkpoint that this one came from: lineage for people, not order.
+            metadata: A JSON object beside the state, shown in listings.
+            world: What the run is able to do; without it, what the session was resumed with.
+            question: What the run waits for somebody to answer, as JSON.
+
+        Raises:
+            ResumeRefused: A session would begin that is no ordinary continuation, or the world
+                has become wider than that of the session: call `resume`.
+            EncodeError: The state holds something that is not allowed; nothing was written.
+            HeadMoved: Somebody else has written since this handle looked; load again.
+            Superseded: A later session took the thread over; load again.
+            Paused: An operator paused the thread; keep the state and save it later.
+            NotOwner: The thread belongs to another identity.
+            NotTrusted: The roster does not let this identity write here.
+            IdReused: The id names another checkpoint of this thread.
+            AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
+                stands. None: nothing was saved.
+            StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        declared = World.of(world)
+        with self._lock:
+            if self._session is None:
+                self._world = None
+            if declared is None:
+                declared = self._world
+            return super().save(
+                state,
+                id=id,
+                parent=parent,
+                metadata=metadata,
+                world=declared,
+                question=question,
+            )
+
+    def _opening(self, draft: SaveDraft) -> list[Draft]:
+        drafts = super()._opening(draft)
+        if not drafts and draft.declared != self._world:
+            self._require_no_wider(draft.declared)
+        self._world = draft.declared
+        return drafts
+
+    def _require_no_wider(self, world: World | None) -> None:
+        """Inside a session the declared world may become narrower and nothing else."""
+        before = self._world
+        if before is None:
+            policy = self._policies.in_force(self._core.trust().roster)
+            if policy is not None and policy.measure(Rule.FIRST_WORLD) is Measure.ALLOW:
+                return
+            found = "a world, and none was declared when the session began"
+        elif world is None:
+            found = "none"
+        else:
+            diff = before.diff(world)
+            if diff.narrowing and not (diff.code_changed or diff.widening):
+                return
+            found = ", ".join(diff.lines())
+        raise ResumeRefused(
+            f"thread {self._name!r}: expected the world of the session or a narrower one, "
+            f"found: {found}",
+            reasons=(found,),
+            hint="Call resume(world=...) with the new world: that begins a session with it.",
+        )
+
+    def _continuation(self, draft: SaveDraft, owner: str, basis: int) -> ResumeBody:
+        """Judge the session that a save begins by itself."""
+        world, roster = draft.declared, self._core.trust().roster
+        policy = self._policies.in_force(roster)
+        body = ResumeBody(
+            salt=self._core.salt(),
+            owner=owner,
+            basis=basis,
+            world=None if world is None else world.digest,
+            policy=None if policy is None else policy.digest,
+        )
+        if self._chain.head is None or self._chain.tip().fence.erased:
+            return body
+        candidate = self._candidate(None)
+        # Whether it is paused is told by the append, as to a save in a session.
+        facts = gather(
+            self._chain,
+            candidate,
+            trust=self._core.trust(),
+            who=self._who(),
+            session=self._session,
+            world=world,
+            pause=None,
+            now=self._now(),
+        )
+        decision = decide(facts, policy)
+        if decision.outcome is not Outcome.ALLOW:
+            reasons = tuple(reason.words for reason in decision.reasons)
+            raise ResumeRefused(
+                f"thread {self._name!r}: expected an ordinary continuation, found: "
+                f"{'; '.join(reasons)}",
+                reasons=reasons,
+                hint="Call resume(world=...) first: the gate decides, and records it.",
+            )
+        rules = tuple(reason.rule for reason in decision.reasons)
+        return msgspec.structs.replace(body, checkpoint=candidate.ref.entry, rules=rules)
