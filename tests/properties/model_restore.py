@@ -181,6 +181,7 @@ class Restored(Hostile):
                 alive = {fact.hash for fact in kept}
                 self.dead |= {fact.hash for fact in rolled.facts[name]} - alive
                 scene.truth[name].cut(kept)
+                scene.doubt(name)
                 self.lost |= scene.content_of(name, genuine)
         scene.undo.clear()
         self.healed()

@@ -158,6 +158,12 @@ class Scene:
         """Somebody changed the store: how far the look came is not to be known."""
         self.seen[label, name] = None
 
+    def doubt(self, name: str) -> None:
+        """Entries are gone again: who had met them goes on as if somebody had written."""
+        for label, seen in self.seen:
+            if seen == name:
+                self.seen[label, seen] = None
+
     # ------------------------------------------------------------------ writing
 
     def write(

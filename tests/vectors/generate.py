@@ -15,12 +15,16 @@ from tests.vectors import flat, refused, trees
 from tests.vectors.key_changes import key_change_vectors
 from tests.vectors.ledger import ledger_vectors
 from tests.vectors.rendering import deep_values
+from tests.vectors.retention import retention_vectors
 from tests.vectors.rules import rules_as_data
 
 __all__ = ["FILES", "frozen"]
 
 FOLDER = Path(__file__).parent
-FILES = ("rules.json", "values.json", "trees.json", "ledger.json", "key_changes.json")
+FILES = (
+    *("rules.json", "values.json", "trees.json", "ledger.json", "key_changes.json"),
+    "retention.json",
+)
 
 
 def _lines(vectors: list[dict[str, Any]]) -> str:
@@ -34,7 +38,7 @@ def frozen() -> dict[str, str]:
     rules = {"limits": limits, "rules": rules_as_data()}
     with deep_values():
         values, roots = _lines([*flat.accepted(), *refused.refused()]), _lines(trees.vectors())
-    chains = (ledger_vectors(), key_change_vectors())
+    chains = (ledger_vectors(), key_change_vectors(), retention_vectors())
     texts = (json.dumps(rules, indent=1) + "\n", values, roots, *chains)
     return dict(zip(FILES, texts, strict=True))
 

@@ -29,12 +29,14 @@ from tests.vectors.building import encoded, reference
 __all__ = [
     "CHILDREN",
     "FIRST",
+    "GIVEN_UP",
     "QUORUM",
     "Made",
     "begun_again",
     "checkpoint",
     "digest",
     "erased",
+    "given_up",
     "pruned",
     "restore_record",
     "restored",
@@ -61,6 +63,9 @@ QUORUM: RosterDocument = msgspec.structs.replace(FIRST, restore_quorum=2)
 
 CHILDREN = (b"\x01\xa1", b"a", b"b")
 """Parts of two lists: the second one shares the first part with the first one."""
+_BOTH = reference(1, 0, 2, 3, *CHILDREN[:2])
+GIVEN_UP = (CHILDREN[1], _BOTH)
+"""Blobs that only a checkpoint needed that was given up."""
 
 
 def digest(data: bytes) -> str:
@@ -124,11 +129,10 @@ def pruned() -> Made:
     What is left of the first five is 4, which needs a part that 3 had stored.
     """
     first, second, third = CHILDREN
-    both = reference(1, 0, 2, 3, first, second)
     kept = reference(1, 0, 2, 3, first, third)
     world, last = b'{"model":"m-1"}', _state(9)
     bodies = {
-        3: checkpoint(3, root=digest(both), fresh=tuple(map(digest, (first, second, both)))),
+        3: checkpoint(3, root=digest(_BOTH), fresh=tuple(map(digest, (first, second, _BOTH)))),
         4: checkpoint(4, root=digest(kept), fresh=(digest(third),), world=digest(world)),
         9: checkpoint(9, 8, fresh_list=digest(bytes.fromhex(digest(last)))),
     }
@@ -143,6 +147,11 @@ def pruned() -> Made:
     ledger.add(Kind.CHECKPOINT, bodies[9])
     listed = bytes.fromhex(digest(last))
     return Made(ledger, {4: kept, 7: _state(7)}, [first, third, world, last, listed])
+
+
+def given_up() -> dict[int, bytes]:
+    """The payloads that the prunes gave up."""
+    return {seq: _state(seq) for seq in (2, 6)}
 
 
 @cache

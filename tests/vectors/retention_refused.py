@@ -15,7 +15,6 @@ from sealpoint.ledger import (
     AdoptBody,
     Body,
     CutList,
-    EraseBody,
     Kind,
     PruneBody,
     RestoreBody,
@@ -74,10 +73,16 @@ def _pruned() -> Iterator[dict[str, Any]]:
     made = chains.pruned()
     ledger = made.ledger
     where = ("pruned", 10, 1)
+    # What was given up is still there: only what the entries say is wrong.
+    unswept = {
+        "blobs": _hexes({digest(blob): blob for blob in chains.GIVEN_UP}),
+        "payloads": {str(seq): data.hex() for seq, data in chains.given_up().items()},
+    }
 
     def prune(name: str, error: str, before: int, *kept: int, **changes: Any) -> dict[str, Any]:
         body = PruneBody(salt=SALT, before=before, kept=kept)
-        return _case(where, name, error, ledger.record(Kind.PRUNE, body, **changes))
+        record = ledger.record(Kind.PRUNE, body, **changes)
+        return _case(where, name, error, record, **(unswept if error == _MISPLACED else {}))
 
     yield prune("a prune of the newest checkpoint", _MISPLACED, 10, 4, 7)
     yield prune("a prune of all", _MISPLACED, 10)
@@ -85,6 +90,7 @@ def _pruned() -> Iterator[dict[str, Any]]:
     yield prune("a prune that keeps what the first one gave up", _MISPLACED, 9, 3, 4, 7)
     yield prune("a prune that keeps what the second one gave up", _MISPLACED, 9, 2, 4, 7)
     yield prune("a prune that keeps what is no checkpoint and was given up", _MISPLACED, 9, 5)
+    yield prune("a prune of what is yet to come", _MISPLACED, 12, 4, 7, 9)
     yield prune("positions that fall", _EDITED, 9, 7, 4)
     yield prune("a position twice", _EDITED, 9, 4, 4)
     yield prune("a kept position at the bound", _EDITED, 9, 4, 9)
@@ -102,11 +108,11 @@ def _pruned() -> Iterator[dict[str, Any]]:
         record = ledger.record(Kind.PRUNE, data % SALT.encode())
         yield _case(where, name, _EDITED, record)
     gone = msgspec.structs.replace(ledger.record(Kind.PRUNE), body=None)
-    yield _case(where, "a prune without its body", _MISSING, gone)
+    yield _case(where, "a prune without its body", _MISSING, gone, **unswept)
     names = {None: "no prune", 5: "an older prune", 9: "what is no prune", 10: "itself as a prune"}
     for named, name in names.items():
         record = ledger.record(Kind.CHECKPOINT, checkpoint(10, named))
-        yield _case(where, f"a checkpoint that names {name}", _MISPLACED, record)
+        yield _case(where, f"a checkpoint that names {name}", _MISPLACED, record, **unswept)
     yield from _pruned_payloads(made)
 
 
@@ -122,7 +128,7 @@ def _pruned_payloads(made: Made) -> Iterator[dict[str, Any]]:
         "the root of the newest checkpoint": whole,
         "the list of the newest checkpoint": listed,
     }.items():
-        absent = {digest(blob): None}
+        absent: dict[str, bytes | None] = {digest(blob): None}
         yield _case(where, f"{name}, gone", _MISSING, last, blobs=_hexes(absent))
         other: dict[str, bytes | None] = {digest(blob): blob + b"\0"}
         yield _case(where, f"{name}, edited", _EDITED, last, blobs=_hexes(other))
@@ -146,7 +152,9 @@ def _erasures() -> Iterator[dict[str, Any]]:
     yield erase("an erasure that sets no fence", _NOT_TRUSTED, fence=1)
     yield erase("an erasure of the next generation", _MISPLACED, gen=1)
     yield erase("an erasure without a reason", _EDITED, Body(salt=SALT))
-    yield erase("an erasure whose reason is null", _EDITED, b'{"salt":"%b","reason":null}')
+    yield erase(
+        "an erasure whose reason is null", _EDITED, b'{"salt":"%b","reason":null}' % SALT.encode()
+    )
     gone = msgspec.structs.replace(ledger.record(Kind.ERASE, signer="officer"), body=None)
     yield _case(where, "an erasure without its body", _MISSING, gone)
     second = ledger.record(Kind.GENESIS, gen=1)
@@ -177,8 +185,8 @@ def _generations() -> Iterator[dict[str, Any]]:
     for name, record in {
         "a resume after an erasure": six.record(Kind.RESUME, gen=1),
         "a resume after an erasure, in its generation": six.record(Kind.RESUME, gen=0),
-        "a checkpoint after an erasure": six.record(Kind.CHECKPOINT, checkpoint(6), gen=0),
-        "a prune after an erasure": six.record(Kind.PRUNE, PruneBody(salt=SALT, before=2), gen=0),
+        "a checkpoint after an erasure": six.record(Kind.CHECKPOINT, checkpoint(6)),
+        "a prune after an erasure": six.record(Kind.PRUNE, PruneBody(salt=SALT, before=0)),
         "an adoption after an erasure": adopt,
         "a second erasure": six.record(Kind.ERASE, signer="officer", gen=0),
     }.items():
@@ -235,6 +243,8 @@ def _restores() -> Iterator[dict[str, Any]]:
         "the same restore once more": restore_record(four, empty, empty, epoch=2),
     }.items():
         yield _store_case(name, _MISPLACED, 4, record)
+    twice = four.adopt_record("ann", "bob", epoch=2)
+    yield _store_case("an adoption with two seals", "forged", 4, twice)
 
 
 def _quorums() -> Iterator[dict[str, Any]]:
@@ -269,10 +279,10 @@ def _epochs() -> Iterator[dict[str, Any]]:
     yield case(5, 2, "a lost entry that comes back", lost[5])
     yield case(5, 5, "a lost entry below what a later restore kept", lost[5])
     yield case(7, 4, "an entry that the second restore lost", later[7])
-    twin = _cut(whole, 4).record(Kind.CHECKPOINT, checkpoint(4), at=NOW)
+    twin = _cut(whole, 4).record(Kind.CHECKPOINT, checkpoint(4), at=NOW, roster=0)
     yield case(4, 2, "another entry at the kept position", twin)
     five, nine = _cut(whole, 5), whole
-    early = five.record(Kind.CHECKPOINT, checkpoint(5), epoch=1)
+    early = five.record(Kind.CHECKPOINT, checkpoint(5), epoch=1, roster=0)
     yield case(5, 1, "an epoch that has not begun", early)
     for epoch, name in {3: "an epoch still to come", 1: "a worker of the epoch before"}.items():
         record = nine.record(Kind.CHECKPOINT, checkpoint(9), epoch=epoch)
@@ -290,7 +300,8 @@ def _backwards(ledger: ThreadLedger) -> dict[str, Any]:
     """An entry that a restore kept, after one of a later epoch."""
     made = Made(ledger)
     for seq, epoch in ((2, 1), (3, 0)):
-        ledger.records.append(ledger.record(Kind.CHECKPOINT, checkpoint(seq), epoch=epoch))
+        record = ledger.record(Kind.CHECKPOINT, checkpoint(seq), epoch=epoch, roster=0)
+        ledger.records.append(record)
         made.payloads[seq] = chains.restored().payloads[seq]
     store, listed = chains.store_chain(1), CutList.of([made.line(3)]).data
     return _case(

@@ -6,14 +6,28 @@ that nothing else is believed. Nothing of Sealpoint is used here.
 """
 
 import hashlib
+import itertools
 import json
 import re
-from typing import Any, Self
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple, Self
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-__all__ = ["FAULTS", "Fault", "verify_store_chain", "verify_thread"]
+__all__ = [
+    "FAULTS",
+    "Blobs",
+    "Fault",
+    "Row",
+    "Trust",
+    "blob",
+    "living",
+    "require",
+    "verify_store_chain",
+    "verify_thread",
+]
 
 _TYPE = b"application/vnd.sealpoint.entry.v1+json"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
@@ -28,12 +42,21 @@ _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "resume": (["salt", "owner", "basis"], ["reason"]),
     "checkpoint": (
         ["salt", "id", "root"],
-        ["fresh", "fresh_list", "parent", "metadata", "world"],
+        ["fresh", "fresh_list", "parent", "metadata", "world", "prune"],
     ),
+    "prune": (["salt", "before"], ["kept", "reason"]),
+    "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason"]),
+    "restore": (["salt", "reason", "kept", "lost"], []),
 }
-_ROLES = {"genesis": "writer", "resume": "writer", "checkpoint": "writer", "adopt": "operator"}
+_TYPES = {"before": int, "prune": int, "basis": int, "fresh": list, "metadata": dict}
+_ROLES = {
+    **dict.fromkeys(("genesis", "resume", "checkpoint", "prune"), "writer"),
+    "erase": "privacy",
+    "adopt": "operator",
+}
+_DIGEST = re.compile("[0-9a-f]{64}")
 _SMALL_ORDER = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
 )
@@ -46,10 +69,22 @@ class Fault(Exception):
 
 FAULTS = (Fault, InvalidSignature, ValueError, KeyError, TypeError, RecursionError)
 
-Row = tuple[bytes, bytes, bytes]
+Row = tuple[bytes, bytes, bytes | None]
+"""Header, seals and body."""
+Blobs = Mapping[str, bytes]
+"""What there is under a digest: not believed."""
 
 
-def _require(holds: object, what: str) -> None:
+class Trust(NamedTuple):
+    """What a store chain says."""
+
+    rosters: dict[int, dict[str, Any]]
+    """By their positions."""
+    restores: list[dict[str, Any]]
+
+
+def require(holds: object, what: str) -> None:
+    """Raise a fault unless something holds."""
     if not holds:
         raise Fault(what)
 
@@ -60,11 +95,11 @@ def _sha256(data: bytes) -> str:
 
 def _parse(data: bytes, bytes_max: int) -> Any:
     """JSON in its one spelling; numbers with a fraction are left as they are spelled."""
-    _require(len(data) <= bytes_max, "bound")
+    require(len(data) <= bytes_max, "bound")
     value = json.loads(data.decode(), parse_float=_Spelled, parse_constant=_refuse)
     again = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     again = re.sub(r'"\\u0000([-+.eE\d]+)"', r"\1", again)
-    _require(again.encode() == data, "one spelling")
+    require(again.encode() == data, "one spelling")
     return value
 
 
@@ -83,42 +118,56 @@ def _refuse(text: str) -> None:
 
 def _header(data: bytes) -> dict[str, Any]:
     header: dict[str, Any] = _parse(data, 4096)
-    _require(list(header) == _FIELDS, "fields")
+    require(list(header) == _FIELDS, "fields")
     for name, value in header.items():
         if name in _NUMBERS:
-            _require(type(value) is int and 0 <= value < 2**53, name)
+            require(type(value) is int and 0 <= value < 2**53, name)
         else:
-            _require(type(value) is str or (name in _LINKS and value is None), name)
-    _require(header["v"] == 1 and header["enc"] == "none", "version")
-    _require(_TIME.fullmatch(header["at"]) and not header["at"].endswith(".000000Z"), "time")
+            require(type(value) is str or (name in _LINKS and value is None), name)
+    require(header["v"] == 1 and header["enc"] == "none", "version")
+    require(_TIME.fullmatch(header["at"]) and not header["at"].endswith(".000000Z"), "time")
     return header
 
 
 def _body(header: dict[str, Any], data: bytes) -> dict[str, Any]:
-    _require(_sha256(data) == header["body"], "body digest")
+    require(_sha256(data) == header["body"], "body digest")
     body: dict[str, Any] = _parse(data, 1 << 20)
     required, optional = _BODIES[header["kind"]]
-    _require(list(body)[: len(required)] == required, "body fields")
+    require(list(body)[: len(required)] == required, "body fields")
     rest = list(body)[len(required) :]
-    _require(rest == [name for name in optional if name in rest], "body fields")
-    _require(not any(body[name] in (None, []) for name in rest), "written default")
+    require(rest == [name for name in optional if name in rest], "body fields")
+    require(not any(body[name] in (None, []) for name in rest), "written default")
+    for name in body.keys() - {"roster", "kept"}:
+        require(type(body[name]) is _TYPES.get(name, str), name)
+    _judge(header["kind"], body)
     return body
+
+
+def _judge(kind: str, body: dict[str, Any]) -> None:
+    """What a body may not say, whoever signed it."""
+    if kind == "prune":
+        places = [-1, *body.get("kept", []), body["before"]]
+        require(all(type(place) is int for place in places), "positions")
+        require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
+    names = {"restore": ("kept", "lost"), "checkpoint": ("root", "fresh_list", "world")}
+    named = [body[name] for name in names.get(kind, ()) if name in body]
+    require(all(_DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
 
 
 def _key(text: str) -> tuple[str, Ed25519PublicKey]:
     raw = bytes.fromhex(text)
     y = int.from_bytes(raw, "little") & (2**255 - 1)
     weak = {0, 1, _PRIME - 1, _SMALL_ORDER, _PRIME - _SMALL_ORDER}
-    _require(raw.hex() == text and len(raw) == 32 and y < _PRIME and y not in weak, "key")
+    require(raw.hex() == text and len(raw) == 32 and y < _PRIME and y not in weak, "key")
     return _sha256(raw), Ed25519PublicKey.from_public_bytes(raw)
 
 
 def _seals(data: bytes) -> dict[str, bytes]:
     pairs = _parse(data, 8192)
     seals = {key: bytes.fromhex(signature) for key, signature in pairs}
-    _require(1 <= len(seals) == len(pairs) <= 16, "seals")
-    _require(all(re.fullmatch("[0-9a-f]{64}", key) for key in seals), "key id")
-    _require(all(seals[key].hex() == signature for key, signature in pairs), "signature")
+    require(1 <= len(seals) == len(pairs) <= 16, "seals")
+    require(all(re.fullmatch("[0-9a-f]{64}", key) for key in seals), "key id")
+    require(all(seals[key].hex() == signature for key, signature in pairs), "signature")
     return seals
 
 
@@ -130,18 +179,20 @@ def _roster(document: dict[str, Any]) -> dict[str, Any]:
     """The identities by name and by key, and the pools."""
     people = {each["name"]: each for each in document["identities"]}
     pools = {pool["name"]: set(pool["members"]) for pool in document["pools"]}
-    keys = {}
+    keys, expires = {}, {}
     for person in people.values():
         for each in person["keys"]:
             key_id, key = _key(each["public"])
-            _require(each["scheme"] == "ed25519" and each["expires"] is None, "scheme")
-            _require(key_id not in keys, "a key twice")
-            keys[key_id] = (person, key)
-    _require(len(people) == len(document["identities"]), "a name twice")
-    _require(len(pools) == len(document["pools"]) and not pools.keys() & people.keys(), "pools")
-    _require(all(members <= people.keys() for members in pools.values()), "members")
-    _require(document["cuts"] == [], "cuts")
-    return {"people": people, "keys": keys, "pools": pools}
+            require(each["scheme"] == "ed25519" and key_id not in keys, "scheme, or a key twice")
+            keys[key_id], expires[key_id] = (person, key), each["expires"]
+            require(each["expires"] is None or _TIME.fullmatch(each["expires"]), "expiry")
+    require(len(people) == len(document["identities"]), "a name twice")
+    require(len(pools) == len(document["pools"]) and not pools.keys() & people.keys(), "pools")
+    require(all(members <= people.keys() for members in pools.values()), "members")
+    require(document["cuts"] == [], "cuts")
+    quorum = document["restore_quorum"]
+    found = {"people": people, "keys": keys, "pools": pools}
+    return found | {"expires": expires, "quorum": quorum}
 
 
 def _covers(now: dict[str, Any], before: dict[str, Any]) -> bool:
@@ -157,72 +208,143 @@ def _covers(now: dict[str, Any], before: dict[str, Any]) -> bool:
     return all(members <= now["pools"][name] for name, members in before["pools"].items())
 
 
-def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> dict[int, dict[str, Any]]:
-    """Every roster by its position, if the chain is genuine."""
+def _is_quorum(
+    roster: dict[str, Any], header: dict[str, Any], seals: dict[str, bytes], raw: bytes
+) -> bool:
+    """Whether a restore has the persons that the newest roster asks for."""
+    persons = set()
+    for key_id in seals.keys() & roster["keys"].keys():
+        (person, key), expires = roster["keys"][key_id], roster["expires"][key_id]
+        alive = expires is None or _time(header["at"]) < _time(expires)
+        if alive and "operator" in person["roles"] and "*" in person["namespaces"]:
+            _check(key, seals[key_id], raw)
+            persons.add(person["person"])
+    return 0 < int(roster["quorum"]) <= len(persons)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
+    """Every roster and every restore, if the chain is genuine."""
     store = pin["store"].removeprefix("store:")
     roots = dict(_key(key) for key in pin["root"]["keys"])
-    rosters: dict[int, dict[str, Any]] = {}
+    rosters, restores = trust = Trust({}, [])
     hashes: list[str] = []
     for seq, (raw, sealed, data) in enumerate(rows):
         header, newest = _header(raw), max(rosters, default=0)
+        kind, epoch = header["kind"], len(restores) + (header["kind"] == "restore")
         links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
         place = [header[name] for name in ("store", "ns", "thread", "seq", "epoch", "gen", "fence")]
-        _require(place == [store, "", "0" * 32, seq, 0, 0, 0], "place")
-        _require((header["prev"], header["skip"], header["roster"]) == (*links, newest), "links")
+        require(place == [store, "", "0" * 32, seq, epoch, 0, 0], "place")
+        require((header["prev"], header["skip"], header["roster"]) == (*links, newest), "links")
         seals = _seals(sealed)
-        _require(next(iter(seals)) == header["by"], "first seal")
-        if header["kind"] == "roster":
-            signed = [key for key in seals if key in roots]
-            for key in signed:
-                _check(roots[key], seals[key], raw)
-            _require(len(signed) >= pin["root"]["threshold"], "threshold")
-            roster = _roster(_body(header, data)["roster"])
-            _require(not rosters or _covers(roster, rosters[newest]), "rights")
-            rosters[seq] = roster
-        else:
-            _require(header["kind"] == "adopt", "kind")
+        require(next(iter(seals)) == header["by"], "first seal")
+        if kind == "adopt":
             person, key = rosters[newest]["keys"][header["by"]]
-            _require("operator" in person["roles"] and "*" in person["namespaces"], "operator")
+            require("operator" in person["roles"] and "*" in person["namespaces"], "operator")
+            require(len(seals) == 1, "one seal")
             _check(key, seals[header["by"]], raw)
-            _body(header, data)
+        else:
+            require(kind in {"roster", "restore"}, "kind")
+            if kind != "restore" or not _is_quorum(rosters[newest], header, seals, raw):
+                signed = [key for key in seals if key in roots]
+                for each in signed:
+                    _check(roots[each], seals[each], raw)
+                require(len(signed) >= pin["root"]["threshold"], "threshold")
+        require(data is not None, "body")
+        body = _body(header, data or b"")
+        if kind == "roster":
+            roster = _roster(body["roster"])
+            require(not rosters or _covers(roster, rosters[newest]), "rights")
+            rosters[seq] = roster
+        elif kind == "restore":
+            restores.append(body)
         hashes.append(_sha256(raw))
-    _require(rosters and max(rosters) >= pin["roster"], "a roster")
-    return rosters
+    require(rosters and max(rosters) >= pin["roster"], "a roster")
+    return trust
+
+
+def _listed(lists: Blobs, name: str) -> dict[str, tuple[int, str]]:
+    """The position and the hash for each thread of a list."""
+    data = blob(lists, name)
+    require(len(data) % 56 == 0 and len(data) <= 1 << 26, "lines")
+    lines = [data[place : place + 56] for place in range(0, len(data), 56)]
+    require(all(one[:16] < two[:16] for one, two in itertools.pairwise(lines)), "order")
+    return {each[:16].hex(): (int.from_bytes(each[16:24]), each[24:].hex()) for each in lines}
+
+
+def blob(blobs: Blobs, name: str) -> bytes:
+    """The blob of this digest, if it is there."""
+    require(_sha256(blobs[name]) == name, "blob")
+    return blobs[name]
+
+
+def _counts(header: dict[str, Any], entry: str, trust: Trust, lists: Blobs) -> None:
+    """Refuse what a restore cut off."""
+    require(header["epoch"] <= len(trust.restores), "an epoch that has not begun")
+    for restore in trust.restores[header["epoch"] :]:
+        last, kept = _listed(lists, restore["kept"])[header["thread"]]
+        require(header["seq"] <= last and (header["seq"] != last or entry == kept), "kept")
 
 
 def verify_thread(
-    pin: dict[str, Any], rosters: dict[int, dict[str, Any]], place: dict[str, str], rows: list[Row]
+    pin: dict[str, Any],
+    trust: Trust,
+    place: dict[str, str],
+    rows: list[Row],
+    lists: Blobs | None = None,
 ) -> list[str]:
-    """The hash of every entry, if the chain is genuine."""
+    """The hash of every entry, if the chain is genuine and has every body that it must have."""
     hashes: list[str] = []
-    owner, fence, session, newest = "", 0, "", 0
+    owner: str | None = None
+    fence, session, newest, epoch, gen, erased = 0, "", 0, 0, -1, True
     for seq, (raw, sealed, data) in enumerate(rows):
         header, seals = _header(raw), _seals(sealed)
-        kind, by, roster = header["kind"], header["by"], rosters[header["roster"]]
-        _require(list(seals) == [by], "one seal")
+        kind, by, roster = header["kind"], header["by"], trust.rosters[header["roster"]]
+        require(list(seals) == [by], "one seal")
         person, key = roster["keys"][by]
         _check(key, seals[by], raw)
         spaces = person["namespaces"]
-        _require(_ROLES[kind] in person["roles"], "role")
-        _require(header["ns"] in spaces or "*" in spaces, "namespace")
-        found = [header[name] for name in ("store", "ns", "thread", "seq", "epoch", "gen")]
+        require(_ROLES[kind] in person["roles"], "role")
+        require(header["ns"] in spaces or "*" in spaces, "namespace")
+        found = [header[name] for name in ("store", "ns", "thread", "seq")]
         expected = [pin["store"].removeprefix("store:"), place["namespace"], place["thread"]]
-        _require(found == [*expected, seq, 0, 0], "place")
+        require(found == [*expected, seq], "place")
+        _counts(header, _sha256(raw), trust, lists or {})
         links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
-        _require((header["prev"], header["skip"]) == links, "links")
-        _require((kind == "genesis") == (seq == 0), "genesis")
-        _require(header["roster"] >= newest, "roster")
-        newest = header["roster"]
-        body = _body(header, data)
-        _require(seq == 0 or body.get("owner", owner) == owner, "owner")
-        owner = body.get("owner", owner)
-        sets_fence = kind in {"genesis", "resume"}
-        _require(header["fence"] == (seq if sets_fence else fence), "fence")
-        if kind != "adopt":
+        require((header["prev"], header["skip"]) == links, "links")
+        require(header["roster"] >= newest and header["epoch"] >= epoch, "roster or epoch")
+        newest, epoch = header["roster"], header["epoch"]
+        require((kind == "genesis") == erased, "genesis")
+        gen, erased = gen + erased, kind == "erase"
+        require(header["gen"] == gen, "generation")
+        sets_fence = kind in {"genesis", "resume", "erase"}
+        require(header["fence"] == (seq if sets_fence else fence), "fence")
+        said = owner
+        if kind == "genesis" or (kind == "resume" and owner is not None):
+            said = None if data is None else _body(header, data)["owner"]
+        owner = said if kind == "genesis" else owner
+        if _ROLES[kind] == "writer" and owner is not None:
             members = roster["pools"].get(owner, set())
-            _require(person["name"] == owner or person["name"] in members, "owner")
-        _require(kind != "checkpoint" or session == by, "session")
+            require(person["name"] == owner or person["name"] in members, "owner")
+        require(kind != "checkpoint" or session == by, "session")
+        require(said in {None, owner}, "another owner")
+        owner = None if erased else said
         if sets_fence:
             fence, session = seq, by if kind == "resume" else ""
         hashes.append(_sha256(raw))
+    living(rows)
     return hashes
+
+
+def living(rows: list[Row]) -> list[tuple[int, str, dict[str, Any]]]:
+    """Position, kind and body of every entry from the newest erasure on: none may be gone."""
+    headers = [_header(raw) for raw, _, _ in rows]
+    first = max((header["seq"] for header in headers if header["kind"] == "erase"), default=0)
+    living = []
+    for header, (_, _, data) in list(zip(headers, rows, strict=True))[first:]:
+        require(data is not None, "a body that nobody erased")
+        living.append((header["seq"], header["kind"], _body(header, data or b"")))
+    return living

@@ -81,6 +81,8 @@ class Retention:
             body.before < earlier.before or any(earlier.covers(kept) for kept in body.kept)
         ):
             raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
+        if body.before > seq:
+            raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
         if body.covers(self._checkpoint):
             raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
         self._prune = seq, body

@@ -111,8 +111,8 @@ class StoreChain:
             entry: Its hash.
 
         Raises:
-            Misplaced: A restore cut it off.
-            NotTrusted: Its key signed it after its end, or it is of an epoch still to come.
+            Misplaced: A restore cut it off, or it is of an epoch still to come.
+            NotTrusted: Its key signed it after its end.
             Missing, Edited: A list is not there, or is another.
         """
         if header.epoch != self.epoch:

@@ -17,6 +17,7 @@ from sealpoint.errors import (
     BytesMalformed,
     Edited,
     Erased,
+    Misplaced,
     Missing,
     Pruned,
     SealpointError,
@@ -267,7 +268,13 @@ class ThreadView:
         self._chain.verify(record, seq)
         if header.kind is not Kind.PRUNE or record.body is None:
             raise Missing(f"entry {seq} of thread {self._name!r}: expected a prune, found none")
-        return seq, parse_body(Kind.PRUNE, header.body, record.body)
+        body: PruneBody = parse_body(Kind.PRUNE, header.body, record.body)
+        if body.before > seq:
+            raise Misplaced(
+                f"entry {seq} of thread {self._name!r}: expected a prune of what was there, found "
+                "one of more"
+            )
+        return seq, body
 
     def _prune_named(self) -> int | None:
         """The position of the newest prune entry, as the first entry below the head says."""

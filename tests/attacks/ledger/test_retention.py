@@ -117,6 +117,16 @@ def test_a_prune_by_another_key_is_refused(heist: Heist, signer: str) -> None:
     assert heist.findings() == ["not-trusted"]
 
 
+def test_a_prune_of_what_is_yet_to_come_is_refused(heist: Heist) -> None:
+    """Even the owner's key, in a thief's hand, gives up no state before it is there."""
+    body = PruneBody(salt=SALT, before=1000, kept=(2, 3, 4, 5))
+    record = heist.forged("a", Kind.PRUNE, body, "worker")
+    changed = heist.after(lambda: heist.put("a", {6: record}))
+
+    assert _errors(changed) == {Misplaced}
+    assert heist.findings() == ["misplaced"]
+
+
 def test_a_prune_without_a_signature_of_its_own_is_refused(heist: Heist) -> None:
     """The owner's seals of another entry do not fit it."""
     forged = heist.forged("a", Kind.PRUNE, PruneBody(salt=SALT, before=5), "worker")
