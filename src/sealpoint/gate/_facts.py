@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gathering the facts of a decision, all of them from the verified chain."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -20,9 +21,10 @@ class Candidate:
 
     ref: CheckpointRef
     newest: bool
-    world: dict[str, Any] | None
-    """What the run was able to do when it was saved, if that was declared."""
     world_digest: str | None
+    """The digest of what the run was able to do when it was saved, if that was declared."""
+    read_world: Callable[[], dict[str, Any]]
+    """Reads that world, which is only needed where it differs."""
     question: Any
 
 
@@ -71,10 +73,12 @@ def gather(
 
 def _difference(candidate: Candidate, world: World | None) -> WorldDiff | None:
     """What differs, if both worlds are declared and can be read."""
-    if candidate.world is None or world is None:
+    if candidate.world_digest is None or world is None:
         return None
+    if candidate.world_digest == world.digest:
+        return WorldDiff()
     try:
-        return World.from_dict(candidate.world).diff(world)
+        return World.from_dict(candidate.read_world()).diff(world)
     except WorldInvalid:
         return None
 

@@ -362,14 +362,15 @@ class OperatedThread(Thread):
         newest, newest_record = self._newest()
         header, record = (newest, newest_record) if ref is None else self._named(ref)
         body = self._body(header, record)
-        world: dict[str, Any] | None = None
-        if body.world is not None:
+
+        def read_world() -> dict[str, Any]:
             reader = self._reader(header, record, bytes.fromhex(body.root))
-            world = decode_world(reader.get(bytes.fromhex(body.world)))
+            return decode_world(reader.get(bytes.fromhex(body.world or "")))
+
         return Candidate(
             ref=make_ref(header, body, self._core.writer(header), link_hash(record.header)),
             newest=header.seq == newest.seq,
-            world=world,
             world_digest=body.world,
+            read_world=read_world,
             question=body.question,
         )

@@ -189,8 +189,10 @@ def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[O
     """Find whether the strictest measure is met, and what to tell if it is not."""
     if strictest is Measure.ALLOW:
         return Outcome.ALLOW, ""
-    if strictest is Measure.REFUSE or policy is None:
-        return Outcome.REFUSE, " (the policy refuses that)" if policy is not None else ""
+    if policy is None:
+        return Outcome.REFUSE, ""
+    if strictest is Measure.REFUSE:
+        return Outcome.REFUSE, " (the policy refuses that)"
     grant = facts.grant
     approvals = 0 if grant is None else len(set(grant.approved_by))
     if approvals >= policy.needed or (grant is not None and _says(grant.broken_glass)):

@@ -31,6 +31,7 @@ from sealpoint.errors import (
     KeyMissing,
     Missing,
     NotTrusted,
+    ResumeRefused,
     RolledBack,
     SealpointError,
     Unanchored,
@@ -119,6 +120,9 @@ def test_a_restore_is_planned_and_accepted(made: Place) -> None:
         assert store.thread("a").load().state == 1
         with pytest.raises(UnknownThread):
             store.thread("b").load()
+        with pytest.raises(ResumeRefused, match="a restore cut the thread"):
+            store.thread("a").save(3)
+        store.thread("a").resume(world=None, deliberate="the restore was looked at")
         store.thread("a").save(3)
         store.thread("b").save(3)
         assert store.verify().ok

@@ -9,20 +9,21 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api import Store
 from sealpoint.codec import Registry
+from sealpoint.gate import GatedThread
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Core, Event, Parts, append_roster
+from sealpoint.store import Core, Event, Parts, Thread, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 
@@ -257,12 +258,24 @@ class SimulatedAnchor:
 
 
 class Opened(Store):
-    """A store that shows its simulated parts."""
+    """A store that shows its simulated parts; its threads are without a gate unless asked for."""
 
-    def __init__(self, parts: Parts, storage: SimulatedStorage, anchor: SimulatedAnchor) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        storage: SimulatedStorage,
+        anchor: SimulatedAnchor,
+        *,
+        gated: bool = False,
+    ) -> None:
+        self._gated = gated
         super().__init__(parts)
         self.storage = storage
         self.anchor = anchor
+
+    def _handle(self, core: Core, name: str) -> GatedThread:
+        handle = super()._handle(core, name)
+        return handle if self._gated else cast("GatedThread", Thread(core, name))
 
     @property
     def core(self) -> Core:
@@ -332,7 +345,7 @@ class World:
             anchor.close()
         return Parts(**(options | changes))
 
-    def open(self, who: str | None = "worker", **changes: Any) -> Opened:
+    def open(self, who: str | None = "worker", *, gated: bool = False, **changes: Any) -> Opened:
         """Open the store as an identity; other parts may be given instead of the world's."""
         signer = None if who is None or changes.get("read_only") else key(who)
         parts = self._parts(signer, **changes)
@@ -340,7 +353,7 @@ class World:
         assert isinstance(storage, SimulatedStorage)
         assert isinstance(anchor, SimulatedAnchor)
         try:
-            opened = Opened(parts, storage, anchor)
+            opened = Opened(parts, storage, anchor, gated=gated)
         except BaseException:
             storage.close()
             anchor.close()

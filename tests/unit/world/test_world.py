@@ -63,6 +63,18 @@ def test_the_encoding_is_json_in_order() -> None:
     assert World().encode() == b"{}"
 
 
+def test_numbers_and_texts_have_one_spelling() -> None:
+    """The spelling of numbers and escapes that the format promises, whoever encodes them."""
+    numbers = [1e16, 1.5e-6, 1e15, 1e-5, 0.1, -0.0, 1.0, 1, 5e-324, 2**64 - 1, -(2**63)]
+    world = World(extra={"n": numbers, "t": '\b\t\n\f\r\x0b\x1f\x7f"\\/\u2028'})
+
+    assert world.encode().decode() == (
+        '{"n":[1e16,1.5e-6,1000000000000000.0,0.00001,0.1,-0.0,1.0,1,5e-324,'
+        "18446744073709551615,-9223372036854775808],"
+        '"t":"\\b\\t\\n\\f\\r\\u000b\\u001f\x7f\\"\\\\/\u2028"}'
+    )
+
+
 def test_what_says_nothing_is_left_out() -> None:
     """Empty parts make no difference, so that no difference goes without a leaf."""
     empty = World.from_dict(
@@ -109,7 +121,7 @@ def test_a_definition_may_have_fields_of_our_names(definition: dict[str, Any]) -
         ({1: 2}, "world: expected keys that are text, found int"),
         ({"": 2}, "extra: expected names that are text, found an empty one"),
         ({"code": "1.0"}, "code: expected an object, found str"),
-        ({"code": {"verion": "1"}}, 'code: expected the fields modules, .*, found "verion"'),
+        ({"code": {"release": "1"}}, 'code: expected the fields modules, .*, found "release"'),
         ({"code": {"version": 1}}, "code.version: expected text, found int"),
         ({"code": {"revision": ""}}, "code.revision: expected text, found an empty one"),
         ({"code": {"modules": []}}, "code.modules: expected an object, found list"),
@@ -227,6 +239,8 @@ def test_size_is_bounded() -> None:
             World(extra=refused)
     with pytest.raises(WorldInvalid, match="at most 524288 bytes"):
         World(tools=[Tool(name, {"a": text[:300_000]}) for name in "ab"])
+    with pytest.raises(WorldInvalid, match=r"permissions\[0\]: expected text without lone"):
+        World(permissions=["\ud800"])
     with pytest.raises(WorldInvalid, match="at most 524288 characters"):
         World(permissions=["x" * (WORLD_BYTES_MAX + 1)])
 
