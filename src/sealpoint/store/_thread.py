@@ -62,8 +62,7 @@ class Thread(RetainedThread):
         self._uncertain = False
         self._memo = TreeMemo(lambda _names: False)
         self._looked = False
-        self._moved = False
-        """Whether somebody else has written since this handle looked."""
+        self._moved = False  # whether somebody else has written since this handle looked
         self._own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
 
@@ -353,10 +352,11 @@ class Thread(RetainedThread):
                 self._moved = False
 
     def _take_up(self) -> None:
-        # Only now: a load that failed has shown the caller nothing to go on from.
-        self._lost, self._uncertain, self._moved = None, False, False
-        head = self._chain.head
-        if head is None or head.header.fence != self._session:
+        # Only now: a load that failed has shown the caller nothing.
+        head, moved, self._moved = self._chain.head, self._moved, False
+        self._lost, self._uncertain = None, False
+        # After a restore the session of somebody else may begin at the very position of this one.
+        if head is None or moved or head.header.fence != self._session:
             self._session = None
 
     def _repeated(self, draft: SaveDraft) -> CheckpointRef | None:

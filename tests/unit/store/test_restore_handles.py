@@ -13,8 +13,9 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.store import Core, RestorePlan, accept_restore, plan_restore
-from tests.ledgers import key
+from tests.ledgers import identity, key
 from tests.unit.store.backup import Backup, accepted, planned
+from tests.unit.store.ended import enter, pool
 from tests.unit.store.retained import filled, state_of
 from tests.unit.store.simulator import Opened, SimulatedStorage, World
 
@@ -67,6 +68,22 @@ def test_a_worker_does_not_build_on_what_was_lost(
     thread.save("after")
     assert world.open().thread("a").load().state == "after"
     assert store.verify().ok
+
+
+def test_a_session_that_begins_where_a_lost_one_did_is_another_one(world: World) -> None:
+    """A thread that was lost begins anew at the same positions; who had it before goes on after."""
+    world.enrol(identity("second"))
+    enter(world, pool("pods", "worker", "second"))
+    backup = Backup(world)
+    thread = world.open("second").thread("a")
+    thread.save("lost")
+    backup.put_back()
+    accepted(world)
+    world.open("worker").thread("a").save("anew")
+
+    assert thread.load().state == "anew"
+    thread.save("after")
+    assert [ref.writer for ref in thread.history()] == ["second", "worker"]
 
 
 def test_a_session_on_a_whole_thread_goes_on(world: World) -> None:
