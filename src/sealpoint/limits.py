@@ -9,6 +9,7 @@ Bounds of the format itself, which no setting can move, are the constants below 
 from dataclasses import dataclass, fields
 
 __all__ = [
+    "AGENT_LEVELS_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
     "CUT_BYTES_MAX",
@@ -18,9 +19,13 @@ __all__ = [
     "JSON_DEPTH_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
+    "POLICY_BYTES_MAX",
+    "REASON_BYTES_MAX",
     "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
+    "STATEMENT_BYTES_MAX",
+    "WORLD_BYTES_MAX",
     "Limits",
 ]
 
@@ -62,6 +67,21 @@ JSON_DEPTH_MAX = 32
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
+
+WORLD_BYTES_MAX = 512 * _KIB
+"""The JSON of one world."""
+
+AGENT_LEVELS_MAX = 8
+"""Sub-agents nested in one another in one world."""
+
+POLICY_BYTES_MAX = 64 * _KIB
+"""The file of one policy."""
+
+STATEMENT_BYTES_MAX = 64 * _KIB
+"""A statement as it is stored; what the bounds of its fields allow takes less."""
+
+REASON_BYTES_MAX = 4 * _KIB
+"""The reason of a statement or of a word on it, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

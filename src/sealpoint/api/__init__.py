@@ -17,11 +17,14 @@ from sealpoint.api._restore import (
     plan_restore,
     set_restore_quorum,
 )
+from sealpoint.api._review import verify_bundle
 from sealpoint.api._revoke import Revocation, revoke_key
 from sealpoint.api._roots import RootRotation, rotate_root
 from sealpoint.api._rotate import Rotation, next_key, rotate_key, take_next_key
 from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
+from sealpoint.api._why_report import Why, WhyApproval
+from sealpoint.audit import AuditRecord, BundleReport, BundleThread
 from sealpoint.store import AcceptedRestore, Doubt, RestorePlan, ThreadOutcome, ThreadRestore
 
 __all__ = [
@@ -29,6 +32,9 @@ __all__ = [
     "Adopted",
     "AnchorPosition",
     "AppliedPolicy",
+    "AuditRecord",
+    "BundleReport",
+    "BundleThread",
     "Doubt",
     "KeyInfo",
     "KeyStatus",
@@ -40,6 +46,8 @@ __all__ = [
     "Store",
     "ThreadOutcome",
     "ThreadRestore",
+    "Why",
+    "WhyApproval",
     "accept_restore",
     "add_identity",
     "adopt",
@@ -63,4 +71,5 @@ __all__ = [
     "set_pool",
     "set_restore_quorum",
     "take_next_key",
+    "verify_bundle",
 ]

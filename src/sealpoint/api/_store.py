@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object that users hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
 from typing import Self, cast
 
-from sealpoint.audit import Progress, Report, verify_store
+from sealpoint.api._review import reviewer
+from sealpoint.api._why import explain_decision
+from sealpoint.api._why_report import Why
+from sealpoint.audit import (
+    AuditRecord,
+    Progress,
+    Report,
+    audit_trail,
+    export_bundle,
+    verify_store,
+)
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Desk, GatedThread, Policies, Policy, Request, Requests
 from sealpoint.ids import StoreId
@@ -140,10 +151,78 @@ class Store:
     def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
         """Verify every entry, body and blob of every thread. Writes nothing.
 
+        Every resume and handoff is judged again by the policy of its time; one that it did not
+        allow is a finding with the code `unjustified`.
+
         Args:
             progress: Called now and then with how far it has come.
         """
-        return verify_store(self._checkpoints.core, progress)
+        core = self._checkpoints.core
+        return verify_store(
+            core, progress, lambda thread: reviewer(core, self._policies, thread).take
+        )
+
+    def audit(
+        self,
+        *,
+        thread: str | None = None,
+        actor: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditRecord]:
+        """Tell what happened in the namespace and on the store chain, oldest first, verified.
+
+        A thread that does not verify is told as far as it does, and then as a record with a
+        finding, whatever was asked for.
+
+        Args:
+            thread: Only this thread; the store chain is then left out.
+            actor: Only what this identity or person did or said.
+            kind: Only entries of this kind, such as `resume` or `approval`.
+            since: Only entries of this time or later.
+            until: Only entries before this time.
+
+        Raises:
+            UsageError: There is no such kind, or a time has no time zone.
+            UnknownThread, Unanchored: There is no such thread, or only the store knows it.
+        """
+        return audit_trail(
+            self._checkpoints.core, thread=thread, actor=actor, kind=kind, since=since, until=until
+        )
+
+    def why(self, ref: str) -> Why:
+        """Explain a decision: the rules, the facts and the policy of that time, and who said what.
+
+        Args:
+            ref: The id of a request, the hash of an entry, or the first 8 digits or more.
+
+        Raises:
+            UsageError: There are too few digits, or other characters.
+            UnknownRequest: There is none of these digits, or more than one.
+            Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
+        """
+        return explain_decision(self._checkpoints.core, self._policies, ref)
+
+    def export(
+        self, threads: Iterable[str] | None = None, *, payloads: bool = False
+    ) -> Iterator[bytes]:
+        """Write a self-contained evidence bundle, piece by piece, signed by this identity.
+
+        `sealpoint.api.verify_bundle` verifies it elsewhere, with the pin alone. It is none before
+        its last piece.
+
+        Args:
+            threads: The names of the threads that it is about; None: all of the namespace.
+            payloads: Put the states in as well.
+
+        Raises:
+            ReadOnly: The store was opened without a key.
+            UnknownThread, Unanchored: There is no such thread.
+            Tampered, NotTrusted, RolledBack, Forked: Something does not verify: it is no evidence.
+            HeadMoved: The roster has changed meanwhile; export again.
+        """
+        return export_bundle(self._checkpoints.core, threads, payloads=payloads)
 
     def gc(
         self,

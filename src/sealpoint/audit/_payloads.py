@@ -6,7 +6,7 @@ after it. So the newest of each is looked up from the end, believed for the time
 turn out at the end to be the one that the verified chain has.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import Misplaced, Missing
@@ -44,8 +44,11 @@ class Retention:
         self._checkpoint = -1
         self.claims = _claimed(core, thread)
 
-    def check(self, entry: Entry, record: Record) -> None:
+    def check(self, entry: Entry, record: Record) -> Any:
         """Check the body of the next verified entry, and the blobs that it must have.
+
+        Returns:
+            The body; None if an erasure has taken it.
 
         Raises:
             Missing: Something is gone that nobody gave up.
@@ -54,7 +57,7 @@ class Retention:
         """
         header, seq = entry.header, entry.seq
         if self.claims.erased is not None and seq < self.claims.erased:
-            return
+            return None
         if record.body is None:
             raise Missing(f"entry {seq}: expected its body, found none")
         body = parse_body(header.kind, header.body, record.body)
@@ -65,6 +68,7 @@ class Retention:
         elif header.kind is Kind.CHECKPOINT:
             self._checkpoint = seq
             self._check_checkpoint(seq, body, record.payload)
+        return body
 
     def finish(self) -> None:
         """Make sure that what was believed on the way is what the chain says."""

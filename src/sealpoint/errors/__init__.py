@@ -195,3 +195,6 @@ __all__ = [
     "VersionUnknown",
     "WorldInvalid",
 ]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__  # the address that users import

@@ -6,20 +6,13 @@ The rules and the policy are pure; what is here trusts the facts that it is give
 
 from sealpoint.gate._desk import Desk, Requests
 from sealpoint.gate._policies import Policies, policy_digest
-from sealpoint.gate._policy import (
-    POLICY_BYTES_MAX,
-    SHIPPED_POLICIES,
-    Measure,
-    Policy,
-    Rule,
-    shipped_policy,
-)
+from sealpoint.gate._policy import SHIPPED_POLICIES, Measure, Policy, Rule, shipped_policy
 from sealpoint.gate._requests import Request, Status
+from sealpoint.gate._review import Reviewer
 from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
 from sealpoint.gate._thread import GatedThread
 
 __all__ = [
-    "POLICY_BYTES_MAX",
     "SHIPPED_POLICIES",
     "Decision",
     "Desk",
@@ -33,6 +26,7 @@ __all__ = [
     "Reason",
     "Request",
     "Requests",
+    "Reviewer",
     "Rule",
     "Status",
     "decide",

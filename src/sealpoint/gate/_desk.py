@@ -36,6 +36,8 @@ class _Known:
     """What was verified of a thread, and the newest entry that it was verified for."""
 
     raw: bytes
+    epoch: int
+    """The epoch of the store then: a restore voids what was asked for before it."""
     name: str
     pending: Pending
 
@@ -102,18 +104,19 @@ class Desk:
 
     def _read(self, slot: bytes, anchored: Position) -> _Known | None:
         """What is pending on a thread; None if nothing is, or it is of another namespace."""
-        core, thread = self._core, anchored.thread
+        core, thread, epoch = self._core, anchored.thread, self._core.trust().epoch
         newest = [record for _, record in islice(core.storage.scan(thread, anchored.seq), 2)]
         known = self._known.get(thread)
         if len(newest) == 1 and link_hash(newest[0].header) == anchored.entry:
             header = parse_header(newest[0].header)
             if header.ns != core.namespace or KINDS[header.kind].halts:
                 return None
-            if known is not None and known.raw == newest[0].header:
+            if known is not None and (known.raw, known.epoch) == (newest[0].header, epoch):
                 return known
         chain = Chain.at_slot(core, slot, thread)
+        # Before its namespace is believed: whoever edits a genesis could hide a request with it.
+        chain.refresh()
         if chain.place.ns != core.namespace:
             return None
-        chain.refresh()
         pending = read_pending(chain)
-        return _Known(chain.verified_head().raw, chain.name, pending)
+        return _Known(chain.verified_head().raw, epoch, chain.name, pending)

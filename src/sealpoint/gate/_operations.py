@@ -5,26 +5,24 @@ Everything is an entry of the thread. An entry that lost its place to another is
 what is there then, so an approval never lands on a request that was denied or voided meanwhile.
 """
 
-from datetime import datetime
-from typing import Any
-
 import msgspec
 
 from sealpoint.errors import (
     NeedsApproval,
+    NotOwner,
     NotTrusted,
     RequestClosed,
     ResumeRefused,
+    UnknownCheckpoint,
     UnknownRequest,
     UsageError,
+    WorldInvalid,
 )
-from sealpoint.gate._facts import Candidate
-from sealpoint.gate._pending import Asked, Pending, read_pending
-from sealpoint.gate._policies import Policies
-from sealpoint.gate._policy import Measure, Policy, Rule
-from sealpoint.gate._requests import Request, Status, make_request
+from sealpoint.gate._handle import GateHandle
+from sealpoint.gate._pending import Asked
+from sealpoint.gate._policy import Measure, Rule
+from sealpoint.gate._requests import Request, Status
 from sealpoint.ledger import (
-    Body,
     BreakGlassBody,
     ExpiryBody,
     HandoffBody,
@@ -33,32 +31,25 @@ from sealpoint.ledger import (
     RequestBody,
     UnpauseBody,
     VerdictBody,
-    link_hash,
 )
 from sealpoint.signing import (
     Action,
     Attestation,
     Identity,
     Role,
-    Statement,
     Verdict,
     attest,
     check_reason,
     verify_attestation,
 )
-from sealpoint.store import CheckpointRef, Core, Draft, Thread, check_rights, decode_world, make_ref
+from sealpoint.store import check_rights
+from sealpoint.world import World, WorldDiff
 
 __all__ = ["OperatedThread"]
 
-_NONCE_BYTES = 16
 
-
-class OperatedThread(Thread):
+class OperatedThread(GateHandle):
     """A thread, and what operators, approvers and owners do to it beside saving."""
-
-    def __init__(self, core: Core, name: str, policies: Policies) -> None:
-        super().__init__(core, name)
-        self._policies = policies
 
     # ------------------------------------------------------------------ pausing
 
@@ -122,7 +113,7 @@ class OperatedThread(Thread):
             NeedsApproval: An operator asks, and others have to approve first.
             ResumeRefused: The policy does not let operators hand threads off.
             UsageError: There is no reason, or no writer of that name.
-            NotTrusted: The identity is neither owner nor operator.
+            NotOwner, NotTrusted: The identity is neither owner nor operator.
         """
         check_reason(reason, "handoff")
         with self._lock, self._reporting():
@@ -142,6 +133,11 @@ class OperatedThread(Thread):
         body = HandoffBody(salt=self._core.salt(), owner=to, reason=reason)
         if trust.roster.owns(me.name, self._owner()) and me.may(Role.WRITER, self._core.namespace):
             return body
+        if not me.may(Role.OPERATOR, self._core.namespace):
+            raise NotOwner(
+                f"thread {self._name!r}: expected its owner {self._owner()!r} or an operator, "
+                f"found {me.name!r}"
+            )
         policy = self._policies.in_force(trust.roster)
         if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) is not Measure.APPROVAL:
             words = "the policy does not let an operator hand a thread off"
@@ -194,6 +190,39 @@ class OperatedThread(Thread):
         with self._lock, self._reporting():
             self._look()
             return tuple(self._shown(asked) for asked in self._pending().asked.values())
+
+    def compare(self, request: Request) -> WorldDiff | None:
+        """What the run could do after a request, compared with the checkpoint that it names.
+
+        Returns:
+            The difference; None if one of the worlds is not declared, or that of the checkpoint
+            cannot be compared.
+
+        Raises:
+            NotTrusted: The request says another world of the checkpoint than that has.
+            UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
+        """
+        statement, named = request.statement, f"request {request.short} of thread {self._name!r}"
+        if statement.checkpoint is None:
+            return None
+        refs = (ref for ref in self.history() if ref.entry == statement.checkpoint)
+        ref = next(refs, None)
+        if ref is None or ref.pruned:
+            raise UnknownCheckpoint(f"{named}: expected its checkpoint on the thread, found none")
+        with self._lock, self._reporting():
+            candidate = self._candidate(ref)
+            if candidate.world_digest != statement.world_from:
+                raise NotTrusted(
+                    f"{named}: expected the world of its checkpoint, found another",
+                    hint="Deny it, and find out who uses the requester's key.",
+                )
+            if candidate.world_digest is None or request.world is None:
+                return None
+            try:
+                before = World.from_dict(candidate.read_world())
+            except WorldInvalid:
+                return None
+            return before.diff(World.from_dict(request.world))
 
     def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         """Approve or deny a request with this store's own key.
@@ -284,93 +313,3 @@ class OperatedThread(Thread):
     def _expire(self, asked: Asked) -> int | None:
         """Record that a request has expired, if this identity may write at all."""
         return self._written(Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id))
-
-    # ------------------------------------------------------------------ for the gate
-
-    def _pending(self) -> Pending:
-        return read_pending(self._chain)
-
-    def _shown(self, asked: Asked) -> Request:
-        roster = self._core.trust().roster
-        return make_request(
-            asked,
-            self._name,
-            roster=roster,
-            policy=self._policies.in_force(roster),
-            now=self._now(),
-        )
-
-    def _asked(self, body: RequestBody) -> int | None:
-        """Append a request; None if somebody else wrote first."""
-        body.statement.check()
-        return self._written(Kind.REQUEST, body)
-
-    def _written(self, kind: Kind, body: Body) -> int | None:
-        return self._recorded(Draft(kind, body))
-
-    def _require_living(self) -> None:
-        """Look, and refuse a thread that holds nothing."""
-        self._look()
-        self._require_generation(self._chain.verified_head().header)
-
-    def _now(self) -> datetime:
-        return self._core.now(self._chain.verified_head().header.at)
-
-    def _owner(self) -> str:
-        return self._chain.tip().fence.owner or ""
-
-    def _who(self) -> str:
-        holder = self._core.holder(self._core.trust())
-        return "" if holder is None else holder[0].name
-
-    def _stated(
-        self,
-        *,
-        action: Action,
-        policy: Policy,
-        reason: str,
-        checkpoint: str | None = None,
-        world_from: str | None = None,
-        world_to: str | None = None,
-        answer: str | None = None,
-        to: str | None = None,
-    ) -> Statement:
-        """A statement that is bound to the thread as it is."""
-        head = self._chain.verified_head().header
-        return Statement(
-            store=head.store,
-            ns=head.ns,
-            thread=head.thread,
-            epoch=self._core.trust().epoch,
-            gen=head.gen,
-            basis=self._chain.tip().basis[1].hex(),
-            action=action,
-            checkpoint=checkpoint,
-            world_from=world_from,
-            world_to=world_to,
-            answer=answer,
-            to=to,
-            requester=self._who(),
-            policy=policy.digest,
-            nonce=self._core.random_hex(_NONCE_BYTES),
-            expires=self._now() + policy.expires,
-            reason=reason,
-        )
-
-    def _candidate(self, ref: "str | CheckpointRef | None") -> Candidate:
-        """A checkpoint that would be released, with its world and question but not its state."""
-        newest, newest_record = self._newest()
-        header, record = (newest, newest_record) if ref is None else self._named(ref)
-        body = self._body(header, record)
-
-        def read_world() -> dict[str, Any]:
-            reader = self._reader(header, record, bytes.fromhex(body.root))
-            return decode_world(reader.get(bytes.fromhex(body.world or "")))
-
-        return Candidate(
-            ref=make_ref(header, body, self._core.writer(header), link_hash(record.header)),
-            newest=header.seq == newest.seq,
-            world_digest=body.world,
-            read_world=read_world,
-            question=body.question,
-        )

@@ -3,15 +3,17 @@
 
 It lies between the head and the newest entry that a pause would have stopped, so that part is
 walked and no more. Every entry there is verified on its own. A request counts only while its basis
-is that of the thread; one that says anything else than its place, or that somebody else signed
-than it names, is left out as if it were not there, and so is a word on a request that is not.
+is that of the thread; one that says anything else than its place, that somebody else signed than
+it names, or that shows another answer or world than its statement binds, is left out as if it were
+not there, and so is a word on a request that is not.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from sealpoint.errors import Missing, UsageError
+from sealpoint.errors import Missing, UsageError, WorldInvalid
+from sealpoint.gate._wish import answer_digest
 from sealpoint.ledger import (
     KINDS,
     BreakGlassBody,
@@ -28,6 +30,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import Attestation
 from sealpoint.storage import Record
 from sealpoint.store import Chain
+from sealpoint.world import World
 
 __all__ = ["Asked", "Pending", "read_pending"]
 
@@ -103,7 +106,7 @@ def _take(pending: Pending, chain: Chain, header: Header, record: Record, basis:
     match header.kind:
         case Kind.REQUEST:
             entry, body = _read(chain, header, record, RequestBody)
-            if _is_bound(entry, body, basis):
+            if _is_bound(entry, body, basis, chain.core.trust().epoch):
                 made = Asked(entry=entry, body=body)
                 pending.asked.setdefault(made.id, made)
         case Kind.APPROVAL | Kind.DENIAL:
@@ -140,14 +143,18 @@ def _read(
     return entry, body
 
 
-def _is_bound(entry: Entry, body: RequestBody, basis: str) -> bool:
-    """Whether a request is about the thread as it is, by the one who signed it."""
+def _is_bound(entry: Entry, body: RequestBody, basis: str, epoch: int) -> bool:
+    """Whether a request is about the thread as it is, by the one who signed it.
+
+    A restore voids every earlier request: its grant may have been spent in what was lost.
+    """
     statement, header = body.statement, entry.header
     return (
         statement.store,
         statement.ns,
         statement.thread,
         statement.epoch,
+        header.epoch,
         statement.gen,
         statement.basis,
         statement.requester,
@@ -155,8 +162,18 @@ def _is_bound(entry: Entry, body: RequestBody, basis: str) -> bool:
         header.store,
         header.ns,
         header.thread,
-        header.epoch,
+        epoch,
+        epoch,
         header.gen,
         basis,
         entry.writer,
-    )
+    ) and _is_shown(body)
+
+
+def _is_shown(body: RequestBody) -> bool:
+    """Whether what people are shown is what the statement binds."""
+    try:
+        world = None if body.world is None else World.from_dict(body.world).digest
+    except WorldInvalid:
+        return False
+    return (answer_digest(body.answer), world) == (body.statement.answer, body.statement.world_to)

@@ -4,8 +4,9 @@
 from hashlib import sha256
 
 from sealpoint.errors import PolicyInvalid
-from sealpoint.gate._policy import POLICY_BYTES_MAX, Policy
+from sealpoint.gate._policy import Policy
 from sealpoint.ledger import STORE_CHAIN
+from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE, Roster
 from sealpoint.store import Core
 

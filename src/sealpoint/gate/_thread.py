@@ -9,40 +9,32 @@ an ordinary continuation; what these do not allow without a word is refused.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
 
-from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, SealpointError, UsageError
+from sealpoint.errors import (
+    Busy,
+    HeadMoved,
+    NeedsApproval,
+    ResumeRefused,
+    SealpointError,
+    Superseded,
+    UsageError,
+)
 from sealpoint.gate._facts import Candidate, gather
 from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.ledger import Kind, RequestBody, ResumeBody
+from sealpoint.gate._wish import Wish
+from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
-from sealpoint.store import CheckpointRef, Draft, Loaded, SaveDraft, check_rights, plain_value
+from sealpoint.store import CheckpointRef, Draft, Loaded, SaveDraft, check_rights
 from sealpoint.world import World
 
 __all__ = ["GatedThread"]
-
-_encode_json = msgspec.json.Encoder(order="deterministic").encode
-
-
-class _Wish(NamedTuple):
-    """What a caller of `resume` asks for."""
-
-    world: World | None
-    ref: str | CheckpointRef | None
-    answer: Any
-    actor: str | None
-    deliberate: str | None
-
-    @property
-    def answer_digest(self) -> str | None:
-        return None if self.answer is None else sha256(_encode_json(self.answer)).hexdigest()
 
 
 class _Judged(NamedTuple):
@@ -53,6 +45,8 @@ class _Judged(NamedTuple):
     asked: Asked | None
     """The request for exactly this, if there is a living one."""
     decision: Decision
+    trust: StoreChain
+    """By whose roster it was decided."""
 
 
 class GatedThread(OperatedThread):
@@ -60,6 +54,9 @@ class GatedThread(OperatedThread):
 
     _world: World | None = None
     """What the run of this handle's session declared to be able to do."""
+
+    _overtaken = False
+    """Whether the resume that is under way has met entries of others, new to this handle."""
 
     # ------------------------------------------------------------------ resuming
 
@@ -90,20 +87,9 @@ class GatedThread(OperatedThread):
             UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        declared = World.of(world)
-        wish = _Wish(
-            declared,
-            ref,
-            None if answer is None else plain_value(answer, "answer"),
-            actor,
-            deliberate,
-        )
-        with self._lock:
-            try:
-                return self._resume(wish)
-            except SealpointError as error:
-                self._refused(error)
-                raise
+        wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        with self._lock, self._reporting():
+            return self._resume(wish)
 
     def judge(
         self,
@@ -114,31 +100,52 @@ class GatedThread(OperatedThread):
         deliberate: str | None = None,
     ) -> Decision:
         """What the gate would say to a resume, without writing or releasing anything."""
-        wish = _Wish(World.of(world), ref, answer, None, deliberate)
+        wish = Wish.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
         with self._lock, self._reporting():
             self._look()
             return self._judged(wish, self._candidate(ref)).decision
 
-    def _resume(self, wish: _Wish) -> Loaded:
+    def _resume(self, wish: Wish) -> Loaded:
         self._core.signer()
+        lost, session, self._overtaken = self._lost, self._session, False
         while True:
             # (1) and (2): the store chain, the head, the anchor, bodies and blobs, the decoding
             loaded = self._settled(lambda: self._load(wish.ref))
-            check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
-            # (3) the facts, and what the policy in force says to them
-            judged = self._judged(wish, self._candidate(loaded.ref))
-            outcome = judged.decision.outcome
-            if outcome is Outcome.REFUSE:
-                raise self._refusal(judged.decision)
-            if outcome is Outcome.NEEDS_APPROVAL:
-                self._ask(wish, judged)
-            # (4) the decision is written before the state is released
-            elif self._open_session(self._allowed(wish, judged)) is not None:
+            try:
+                released = self._decided(wish, self._candidate(loaded.ref))
+            except BaseException:
+                self._show_nothing(lost, session)
+                raise
+            if released:
                 self._world = wish.world
                 # (5) only now is the caller given anything
                 return loaded
 
-    def _judged(self, wish: _Wish, candidate: Candidate) -> _Judged:
+    def _decided(self, wish: Wish, candidate: Candidate) -> bool:
+        """Judge, and write what was decided; False if all is to be looked at anew."""
+        check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
+        # (3) the facts, and what the policy in force says to them
+        judged = self._judged(wish, candidate)
+        if judged.decision.outcome is Outcome.REFUSE:
+            raise self._refusal(judged.decision)
+        if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
+            self._ask(wish, judged)
+            return False
+        # (4) the decision is written before the state is released
+        return self._open_session(self._allowed(wish, judged), judged.trust) is not None
+
+    def _take_up(self) -> None:
+        self._overtaken = self._overtaken or self._moved
+        super()._take_up()
+
+    def _show_nothing(self, lost: type[SealpointError] | None, session: int | None) -> None:
+        """A resume that was refused is no load: who had to load again still has to."""
+        if lost is None and self._overtaken:
+            lost = HeadMoved if session is None else Superseded
+        if lost is not None:
+            self._session, self._lost = None, lost
+
+    def _judged(self, wish: Wish, candidate: Candidate) -> _Judged:
         trust = self._core.trust()
         policy = self._policies.in_force(trust.roster)
         pending = read_pending(self._chain)
@@ -162,10 +169,10 @@ class GatedThread(OperatedThread):
             # A request may be made and approved while paused; it is spent only after that.
             unpaused = decide(replace(facts, paused=None), policy)
             decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
-        return _Judged(candidate, policy, asked, decision)
+        return _Judged(candidate, policy, asked, decision, trust)
 
     def _grant(
-        self, wish: _Wish, candidate: Candidate, policy: Policy | None, pending: Pending
+        self, wish: Wish, candidate: Candidate, policy: Policy | None, pending: Pending
     ) -> tuple[Asked | None, GrantFacts | None]:
         """The newest living request for exactly this, and what has become of it.
 
@@ -180,7 +187,7 @@ class GatedThread(OperatedThread):
         return None, None
 
     def _is_for(
-        self, statement: Statement, wish: _Wish, candidate: Candidate, policy: Policy | None
+        self, statement: Statement, wish: Wish, candidate: Candidate, policy: Policy | None
     ) -> bool:
         """Whether a request that is bound to this thread and basis is for exactly this resume."""
         return (
@@ -201,7 +208,7 @@ class GatedThread(OperatedThread):
             None if policy is None else policy.digest,
         )
 
-    def _allowed(self, wish: _Wish, judged: _Judged) -> ResumeBody:
+    def _allowed(self, wish: Wish, judged: _Judged) -> ResumeBody:
         """The entry that records an allowance."""
         tip, world, candidate = self._chain.tip(), wish.world, judged.candidate
         granted = any(reason.measure is Measure.APPROVAL for reason in judged.decision.reasons)
@@ -222,7 +229,7 @@ class GatedThread(OperatedThread):
             actor=wish.actor,
         )
 
-    def _ask(self, wish: _Wish, judged: _Judged) -> None:
+    def _ask(self, wish: Wish, judged: _Judged) -> None:
         """Tell that others have to approve; first make the request, if there is none.
 
         It returns where the request is new, or somebody else wrote first: then all is looked at
@@ -248,7 +255,7 @@ class GatedThread(OperatedThread):
             reasons=reasons,
         )
 
-    def _statement(self, wish: _Wish, judged: _Judged) -> Statement:
+    def _statement(self, wish: Wish, judged: _Judged) -> Statement:
         """Everything that approvers of this resume are asked for."""
         policy, candidate = judged.policy, judged.candidate
         if policy is None:

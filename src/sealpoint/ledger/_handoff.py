@@ -6,6 +6,8 @@ attestation of another person. So every reader can check it where it stands, and
 operator's key takes no thread by itself. How many approvals the policy asks for is the gate's part.
 """
 
+from datetime import datetime
+
 from sealpoint.errors import Misplaced, NotTrusted
 from sealpoint.ledger._bodies import HandoffBody, parse_body
 from sealpoint.ledger._entry import Entry
@@ -16,7 +18,13 @@ __all__ = ["check_handoff"]
 
 
 def check_handoff(
-    entry: Entry, body: bytes | None, *, owner: str | None, basis: str, chain: StoreChain
+    entry: Entry,
+    body: bytes | None,
+    *,
+    owner: str | None,
+    basis: str,
+    now: datetime,
+    chain: StoreChain,
 ) -> None:
     """Judge a handoff; where an erasure took its body or the owner's name, nobody can say more.
 
@@ -25,6 +33,8 @@ def check_handoff(
         body: Its body.
         owner: Who owns the thread before it.
         basis: The hash of the basis before it, in hexadecimal.
+        now: Its time, or that of the entry before it if that is later: an operator who turns the
+            clock back revives no approval.
         chain: The rosters.
 
     Raises:
@@ -52,7 +62,9 @@ def check_handoff(
             f"{entry.writer!r}"
         )
     _check_binding(statement, entry, parsed.owner, basis, where)
-    tally = count(parsed.attestations, statement=statement, roster=roster, now=header.at)
+    if now >= statement.expires:
+        raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
+    tally = count(parsed.attestations, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
         raise NotTrusted(f"{where}: expected the approval of another person, found none")
 
@@ -83,5 +95,3 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
                 f"{where}: expected an approval for {what} {str(expected)[:40]!r}, "
                 f"found one for {str(found)[:40]!r}"
             )
-    if header.at >= statement.expires:
-        raise Misplaced(f"{where}: expected an approval in force, found one that has expired")

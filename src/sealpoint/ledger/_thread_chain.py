@@ -246,7 +246,14 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
         _check_owner(entry, fence.owner, chain)
         return fence
     if header.kind is Kind.HANDOFF:
-        check_handoff(entry, body, owner=tip.fence.owner, basis=tip.basis[1].hex(), chain=chain)
+        check_handoff(
+            entry,
+            body,
+            owner=tip.fence.owner,
+            basis=tip.basis[1].hex(),
+            now=max(header.at, tip.entry.header.at),
+            chain=chain,
+        )
         return read_fence(entry, None if tip.fence.owner is None else body)
     if rule.by_owner:
         _check_owner(entry, tip.fence.owner, chain)

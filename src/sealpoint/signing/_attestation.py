@@ -19,16 +19,11 @@ import msgspec
 
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
+from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import PublicKey, Signer
 from sealpoint.signing._pae import STATEMENT_TYPE, pae
 from sealpoint.signing._roster import Identity, Role, Roster
-from sealpoint.signing._statement import (
-    REASON_BYTES_MAX,
-    Statement,
-    check_reason,
-    fits,
-    is_digest,
-)
+from sealpoint.signing._statement import Statement, check_reason, fits, is_digest
 
 __all__ = ["Attestation", "Tally", "Verdict", "attest", "count", "verify_attestation"]
 

@@ -136,6 +136,8 @@ class Roster:
             _DIGEST.fullmatch(text) for cut in document.cuts for text in (cut.key, cut.positions)
         ):
             raise NotTrusted(f"roster {seq}: expected cuts with a key and a digest, each key once")
+        if not all(map(_DIGEST.fullmatch, document.policies.values())):
+            raise NotTrusted(f"roster {seq}: expected the digest of a policy for each namespace")
 
     def _add(self, identity: Identity) -> None:
         if identity.name in self._by_name:

@@ -16,23 +16,9 @@ from typing import Annotated, Literal, Self
 import msgspec
 
 from sealpoint.errors import Edited, UsageError
-from sealpoint.limits import NAME_BYTES_MAX
+from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_MAX
 
-__all__ = [
-    "REASON_BYTES_MAX",
-    "STATEMENT_BYTES_MAX",
-    "Action",
-    "Statement",
-    "check_reason",
-    "fits",
-    "is_digest",
-]
-
-STATEMENT_BYTES_MAX = 64 * 1024
-"""A statement as it is stored; what the bounds of its fields allow takes less."""
-
-REASON_BYTES_MAX = 4096
-"""A reason in UTF-8."""
+__all__ = ["Action", "Statement", "check_reason", "fits", "is_digest"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -117,8 +117,12 @@ def append(
     needs: Collection[bytes] = (),
     label: bytes | None = None,
     follow: bool = True,
+    trust: StoreChain | None = None,
 ) -> Entry:
     """Append entries after the verified tip and let the anchor follow, unless adoption does that.
+
+    With `trust` they are written under the roster of that store chain, by which something was
+    decided; else under the newest one.
 
     Returns:
         The last of them.
@@ -130,7 +134,7 @@ def append(
         StorageUnavailable: Nothing was written.
         AnchorUnavailable: The entries stand, the anchor is behind.
     """
-    trust = chain.core.trust()
+    trust = chain.core.trust() if trust is None else trust
     tip = None if chain.head is None else chain.tip()
     if tip is not None:
         # Nothing is built on what a restore cut off, or a key signed after its end.

@@ -33,6 +33,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     ResumeBody,
+    StoreChain,
     encode_body,
     link_hash,
     parse_body,
@@ -213,15 +214,15 @@ class Thread(RetainedThread):
         """The body of the resume entry that a save without a session begins with."""
         return ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
 
-    def _open_session(self, body: ResumeBody) -> Entry | None:
-        """Begin a session of its own, without a save.
+    def _open_session(self, body: ResumeBody, trust: StoreChain) -> Entry | None:
+        """Begin a session of its own, without a save, under the roster that it was decided by.
 
         Returns:
             None if somebody else wrote first, and everything has to be looked at anew.
         """
         chain, draft = self._chain, Draft(Kind.RESUME, body)
         try:
-            entry = append(chain, [draft], blobs={})
+            entry = append(chain, [draft], blobs={}, trust=trust)
         except HeadMoved:
             self._chain.refresh()
             return None

@@ -51,6 +51,9 @@ _RETENTION = frozenset({Kind.CHECKPOINT, Kind.PRUNE, Kind.ERASE, Kind.GENESIS})
 class ThreadView:
     """What a thread holds, as its newest verified head says. `Thread` adds saving."""
 
+    _called = "Thread"
+    """What a handle calls itself, whichever of our classes it is."""
+
     def __init__(self, core: Core, name: str) -> None:
         self._core = core
         self._name = check_name(name, "thread name")
@@ -75,7 +78,7 @@ class ThreadView:
         return self._name
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._name!r}>"
+        return f"<{self._called} {self._name!r}>"
 
     def load(self, ref: "str | CheckpointRef | None" = None) -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names.
@@ -391,4 +394,5 @@ def make_ref(
         metadata=dict(body.metadata or {}),
         entry=entry.hex(),
         pruned=pruned,
+        question=body.question,
     )

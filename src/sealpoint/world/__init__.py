@@ -8,15 +8,13 @@ and revisions are read by `sealpoint.config`.
 
 from sealpoint.world._code import Code
 from sealpoint.world._diff import LeafChange, WorldDiff
-from sealpoint.world._json import JSON, WORLD_BYTES_MAX
+from sealpoint.world._json import JSON
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import visible
-from sealpoint.world._world import AGENT_LEVELS_MAX, World
+from sealpoint.world._world import World
 
 __all__ = [
-    "AGENT_LEVELS_MAX",
     "JSON",
-    "WORLD_BYTES_MAX",
     "Code",
     "LeafChange",
     "Tool",

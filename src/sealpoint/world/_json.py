@@ -14,12 +14,11 @@ from typing import Any, TypeAlias
 import msgspec
 
 from sealpoint.errors import WorldInvalid
-from sealpoint.limits import JSON_DEPTH_MAX
+from sealpoint.limits import JSON_DEPTH_MAX, WORLD_BYTES_MAX
 from sealpoint.world._visible import quoted
 
 __all__ = [
     "JSON",
-    "WORLD_BYTES_MAX",
     "check_depth",
     "check_size",
     "decode_json",
@@ -35,9 +34,6 @@ JSON: TypeAlias = Any
 """A value of JSON: text, true, false, null, finite numbers of 64 bits, lists and mappings of them.
 
 It is checked when it is given; types that say as much would refuse what type checkers infer."""
-
-WORLD_BYTES_MAX = 512 * 1024
-"""One world, encoded."""
 
 _SHOWN_CHARS_MAX = 80
 _SURROGATE = "expected text without lone surrogates, found one"

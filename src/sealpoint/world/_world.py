@@ -16,6 +16,7 @@ import msgspec
 
 from sealpoint.errors import WorldInvalid
 from sealpoint.ids import Digest
+from sealpoint.limits import AGENT_LEVELS_MAX
 from sealpoint.world._code import Code
 from sealpoint.world._diff import WorldDiff, compare
 from sealpoint.world._json import (
@@ -33,10 +34,7 @@ from sealpoint.world._json import (
 from sealpoint.world._leaves import leaves_of
 from sealpoint.world._tool import Tool, read_tools
 
-__all__ = ["AGENT_LEVELS_MAX", "World"]
-
-AGENT_LEVELS_MAX = 8
-"""Sub-agents nested in one another."""
+__all__ = ["World"]
 
 _KNOWN = ("agents", "code", "model", "permissions", "prompts", "tools")
 # Lists and objects around a part: the world's own, and that of all such parts.

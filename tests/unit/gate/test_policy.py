@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint.errors import PolicyInvalid, UsageError
-from sealpoint.gate import POLICY_BYTES_MAX, Measure, Policy, Rule
+from sealpoint.gate import Measure, Policy, Rule
+from sealpoint.limits import POLICY_BYTES_MAX
 from tests.unit.gate.judging import measures, policy, text
 
 _GOOD = text(measures())
@@ -85,6 +86,9 @@ def test_a_policy_cannot_be_changed_afterwards() -> None:
         found.needed = 1  # type: ignore[misc]
     with pytest.raises(TypeError):
         found.rules[Rule.ANSWER] = Measure.ALLOW  # type: ignore[index]
+    with pytest.raises(TypeError):
+        Policy(*(getattr(found, slot) for slot in Policy.__slots__))  # type: ignore[call-arg]
+    assert not hasattr(found, "__dict__")
     assert "takeover_after = " not in repr(found)
     assert "older-checkpoint" not in repr(found)
     assert "name='tested'" in repr(found)
@@ -426,8 +430,14 @@ def test_a_policy_without_a_printable_name_is_refused(name: str) -> None:
     message = _refusal(_with('name = "tested"', f'name = """{name}"""'))
 
     assert message.startswith("policy: name: expected 1 to 64 bytes of printable text, found '")
-    assert len(message) <= 130
     assert message.isprintable()
+
+
+def test_of_a_name_that_is_too_long_the_beginning_is_told() -> None:
+    """Its first 64 characters."""
+    assert _refusal(_with('name = "tested"', f'name = "{"x" * 99}"')) == (
+        f"policy: name: expected 1 to 64 bytes of printable text, found '{'x' * 64}'"
+    )
 
 
 def test_a_policy_of_the_most_bytes_is_read_and_of_one_more_is_not() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import (
-    POLICY_BYTES_MAX,
     SHIPPED_POLICIES,
     Measure,
     Outcome,
@@ -18,6 +17,7 @@ from sealpoint.gate import (
     decide,
     shipped_policy,
 )
+from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.world import Code, World
 from tests.repo._markdown import holds_sentence, names
 from tests.repo._tree import REFERENCE, ROOT

@@ -8,8 +8,11 @@ and the clock. Each `open` is a process of its own that looks at it.
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from msgspec.structs import replace
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.local import LocalAnchor
@@ -376,10 +379,31 @@ class World:
     def enrol(self, *people: Identity) -> None:
         """Enter identities into the roster."""
         self.people += people
-        core = Core(self._parts(None))
-        self._enter(core, roster(*self.people))
-        core.renewed_trust()
-        self._release(core)
+        self.change(lambda document: replace(document, identities=tuple(self.people)))
+
+    def apply(self, policy: bytes, namespace: str = "*") -> str:
+        """Put a policy in force; what is returned is its digest."""
+        digest = sha256(policy)
+        policies = {namespace: digest.hexdigest()}
+        self.change(
+            lambda document: replace(document, policies={**document.policies, **policies}),
+            blobs={digest.digest(): policy},
+        )
+        return digest.hexdigest()
+
+    def change(
+        self,
+        change: Callable[[RosterDocument], RosterDocument],
+        blobs: Mapping[bytes, bytes] | None = None,
+    ) -> None:
+        """Put a changed roster into force, by the root."""
+
+        def enter(core: Core) -> None:
+            chain = core.renewed_trust()
+            document = change(chain.roster.document)
+            core.written(append_roster(core, chain, document, [key("root")], blobs=blobs or {}))
+
+        self.using(enter)
 
     def _enter(self, core: Core, document: RosterDocument) -> None:
         self._chain = append_roster(core, self._chain, document, [key("root")])

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import WorldInvalid
-from sealpoint.limits import JSON_DEPTH_MAX
-from sealpoint.world import AGENT_LEVELS_MAX, WORLD_BYTES_MAX, Code, Tool, World
+from sealpoint.limits import AGENT_LEVELS_MAX, JSON_DEPTH_MAX, WORLD_BYTES_MAX
+from sealpoint.world import Code, Tool, World
 from tests.unit.world.samples import FULL, full
 
 
