@@ -39,7 +39,7 @@ class InDirectory(Restored):
 
 
 @pytest.mark.parametrize(
-    ("model", "histories"), [(InMemory, 60), (InDatabase, 4), (InDirectory, 4)]
+    ("model", "histories"), [(InMemory, 24), (InDatabase, 3), (InDirectory, 3)]
 )
 def test_no_history_ends_in_a_wrong_read_or_a_false_alarm(
     model: type[Restored], histories: int

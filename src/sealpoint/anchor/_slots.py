@@ -42,7 +42,9 @@ Copy:
 A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the bytes
 named above; the personalisation is `sealpoint/header` for the header and `sealpoint/anchor` for
 a copy. A slot key belongs to number `first 8 bytes mod capacity`, or else to the next free one
-after it, going round at the end. Slots are never freed.
+after it, going round at the end. Slots are never freed. A slot whose key ends in a zero byte, whose
+copy A has counter 1 and sequence number -1, whose copy B is zeros, and of which no copy is valid is
+what an insertion left that was cut short: it is free.
 
 This module computes; it opens and writes nothing.
 """
@@ -51,7 +53,7 @@ import hashlib
 from hmac import compare_digest
 from struct import Struct
 
-from sealpoint.anchor._contract import Position
+from sealpoint.anchor._contract import RESERVED_SEQ, Position
 from sealpoint.errors import AnchorUnavailable
 
 __all__ = [
@@ -228,6 +230,20 @@ class Seal:
         first, second = _COUNTERS.unpack_from(raw)
         order = (_COPY_A, _COPY_B) if first >= second else (_COPY_B, _COPY_A)
         return next((start for start in order if self._holds(slot, raw, start)), 0)
+
+    def is_torn(self, raw: bytes) -> bool:
+        """Whether a slot is what an insertion left that could not write the whole key.
+
+        The key then ends in zeros, and what was to be inserted was a reserved name: nothing is
+        lost if it is forgotten. Anything else without a valid copy is damage.
+        """
+        return (
+            not raw[KEY_BYTES - 1]
+            and _COUNTERS.unpack_from(raw) == (1, 0)
+            and raw[_COPY_B:] == bytes(_COPY_BYTES)
+            and _BODY.unpack_from(raw, _COPY_A + _BODY_AT)[2] == RESERVED_SEQ
+            and not self.newest(raw[:KEY_BYTES], raw)
+        )
 
     def _holds(self, slot: bytes, raw: bytes, start: int) -> bool:
         middle = start + _CODE_AT

@@ -88,7 +88,7 @@ class Table:
         """Where a slot that is absent would be written; 0 if the table is full."""
         table = self.map
         for offset in self._walk(home_of(slot)):
-            if table[offset : offset + KEY_BYTES] == FREE:
+            if table[offset : offset + KEY_BYTES] == FREE or self.seal.is_torn(self.raw(offset)):
                 return offset
         return 0
 
@@ -102,7 +102,7 @@ class Table:
             key = raw[:KEY_BYTES]
             if key == FREE:
                 return True
-            if key == slot or not self.seal.newest(key, raw):
+            if key == slot or not (self.seal.newest(key, raw) or self.seal.is_torn(raw)):
                 return False
         return True
 
@@ -135,13 +135,15 @@ class Table:
         """The offset of every slot that is taken."""
         table = self.map
         for offset in range(HEADER_BYTES, HEADER_BYTES + self.capacity * SLOT_BYTES, SLOT_BYTES):
-            if table[offset : offset + KEY_BYTES] != FREE:
+            taken = table[offset : offset + KEY_BYTES] != FREE
+            if taken and not self.seal.is_torn(self.raw(offset)):
                 yield offset
 
     def insert(self, slot: bytes, offset: int, body: bytes) -> None:
         """Write a slot that is absent: the copy first, so that a key never stands alone.
 
-        A key of which only a part could be written is taken back: it would be a damaged slot.
+        A key of which only a part could be written is taken back. Where that fails as well, the
+        slot counts as free all the same.
         """
         self._write(self.seal.copy(slot, 1, body), offset + _COPY_A)
         try:

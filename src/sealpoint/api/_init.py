@@ -97,12 +97,18 @@ def init(
 
 def _require_new(place: StorePlace) -> None:
     """Refuse to make a store where there is one, before anything is written."""
-    if not place.path.parent.is_dir():
+    try:
+        housed, vacant = place.path.parent.is_dir(), place.is_vacant()
+    except OSError as exc:
+        raise StorageUnavailable(
+            f"store {place.url}: expected to look at {place.path}, found: {exc.strerror}"
+        ) from exc
+    if not housed:
         raise StorageUnavailable(
             f"store {place.url}: expected a directory {place.path.parent}, found none",
             hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
         )
-    if not place.is_vacant() and not place.files.has_pin():
+    if not vacant and not place.files.has_pin():
         raise StoreExists(
             f"store {place.url}: expected nothing there, found a file",
             hint="To trust an existing store, run: sealpoint trust import PIN",
@@ -113,7 +119,7 @@ def _require_new(place: StorePlace) -> None:
             f"store {place.url}: expected none, found a pin for it without the keys of a new store",
             hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
         )
-    if place.files.is_initialised() and not place.is_vacant():
+    if place.files.is_initialised() and not vacant:
         raise StoreExists(f"store {place.url}: expected none, found it initialised already")
 
 

@@ -274,7 +274,9 @@ def create_file(path: Path) -> None:
     except FAILURES as exc:
         raise failure(path, exc) from exc
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        # Not everything that it meets does rmtree ignore by itself.
+        with contextlib.suppress(OSError):
+            shutil.rmtree(made, ignore_errors=True)
 
 
 def _write_schema(name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.anchor import Position
+from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import AnchorUnavailable
 from tests.unit.anchor.places import KEY, NAME, STORE, chained, opened, position, slot
 
@@ -322,16 +322,24 @@ def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("stop", [OSError(errno.EIO, "broken"), None])
-def test_key_written_in_part_is_taken_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: OSError | None
+@pytest.mark.parametrize("taken_back", [True, False])
+@pytest.mark.parametrize("part", [1, 16, 31])
+def test_key_written_in_part_is_no_damage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stop: OSError | None,
+    *,
+    taken_back: bool,
+    part: int,
 ) -> None:
-    """A disk that fails, or takes nothing more, in the middle of a key leaves no damaged slot."""
-    write, half = os.pwrite, len(slot(1)) // 2
+    """A disk that fails in the middle of a key leaves a slot that counts as free."""
+    write, reserved = os.pwrite, Position(bytes(16), 0, 0, RESERVED_SEQ, bytes(32))
+    near = next(n for n in range(2, 10_000) if slot(n)[:1] == slot(1)[:1])
 
     def fail(file: int, data: bytes, at: int) -> int:
         if data == slot(1):
-            return write(file, data[:half], at)
-        if data == slot(1)[half:]:
+            return write(file, data[:part], at)
+        if data == slot(1)[part:] or (data == bytes(32) and not taken_back):
             if stop is not None:
                 raise stop
             return 0
@@ -339,13 +347,18 @@ def test_key_written_in_part_is_taken_back(
 
     with opened(tmp_path / "anchor", create=True) as anchor:
         monkeypatch.setattr(os, "pwrite", fail)
-        with pytest.raises(AnchorUnavailable, match=r"broken|expected to write 32 bytes, wrote 16"):
-            anchor.create(slot(1), position(0))
+        with pytest.raises(AnchorUnavailable, match=r"broken|expected to write 32 bytes, wrote"):
+            anchor.create(slot(1), reserved)
         monkeypatch.undo()
         assert dict(anchor.slots()) == {}
+        assert anchor.get(slot(1)) is None
 
+        assert anchor.create(slot(near), position(0)) == position(0)
         assert anchor.create(slot(1), position(3)) == position(3)
-        assert dict(anchor.slots()) == {slot(1): position(3)}
+        assert dict(anchor.slots()) == {slot(near): position(0), slot(1): position(3)}
+        for number in range(20_000, 20_300):
+            anchor.create(slot(number), reserved)
+        assert anchor.get(slot(1)) == position(3)
 
 
 @pytest.mark.parametrize("used", [0, 2**64 - 1])
