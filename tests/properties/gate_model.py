@@ -36,7 +36,7 @@ from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
 from tests.unit.store.simulator import Opened, World
 
-__all__ = ["GateModel"]
+__all__ = ["TWISTS", "GateModel"]
 
 _NAMES = ("t", "u")
 _WORKERS = ("worker", "again", "spare")
@@ -61,7 +61,7 @@ _POLICIES = [
     ),
 ]
 
-_TWISTS = [
+TWISTS = [
     "none",
     "people",
     "other",
@@ -122,10 +122,15 @@ class GateModel(RuleBasedStateMachine):
         if self._folder is not None:
             shutil.rmtree(self._folder)
 
-    @initialize(world=worlds)
-    def begin(self, world: Any) -> None:
-        """Every history begins with a thread."""
+    @initialize(
+        world=worlds, wish=wishes, twists=st.lists(st.sampled_from(TWISTS), min_size=2, max_size=4)
+    )
+    def begin(self, world: Any, wish: dict[str, Any], twists: list[str]) -> None:
+        """Every history begins with a thread, and with somebody who asks to go on."""
         self.save("worker", "t", world, question=False)
+        for twist in twists:
+            self.petition("t", wish, ["bob", "bobby", "twin"], twist, {**wish, "answer": "no"})
+            self.pause("t", on=False)
 
     # ------------------------------------------------------------------ looking
 
@@ -264,7 +269,7 @@ class GateModel(RuleBasedStateMachine):
         name=names,
         wish=wishes,
         people=st.lists(approvers, max_size=3, unique=True),
-        twist=st.sampled_from(_TWISTS),
+        twist=st.sampled_from(TWISTS),
         other=wishes,
     )
     def petition(

@@ -24,7 +24,10 @@ class Office:
     def __init__(self, folder: Path, scheme: str) -> None:
         (folder / "disk").mkdir()
         self.url = f"{scheme}:///{folder}/disk/agents"
-        self.places: dict[str, Any] = {"config_dir": folder / "config", "state_dir": folder / "state"}
+        self.places: dict[str, Any] = {
+            "config_dir": folder / "config",
+            "state_dir": folder / "state",
+        }
         sealpoint.init(self.url, policy="team", **self.places)
         # The second worker belongs to dev, who is an approver as well.
         for name, person, role in (

@@ -59,6 +59,9 @@ class GateHandle(Thread):
         return self._chain.tip().fence.owner or ""
 
     def _who(self) -> str:
+        """The identity that the store was opened with; empty if it was for reading only."""
+        if self._core.parts.read_only:
+            return ""
         holder = self._core.holder(self._core.trust())
         return "" if holder is None else holder[0].name
 
@@ -102,6 +105,7 @@ class GateHandle(Thread):
         if ref is None:
             return self._candidate_at(newest, record, newest=True)
         header, record = self._named(ref)
+        self._require_kept(header)
         return self._candidate_at(header, record, newest=header.seq == newest.seq)
 
     def _candidate_at(self, header: Header, record: Record, *, newest: bool) -> Candidate:

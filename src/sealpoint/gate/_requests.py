@@ -9,7 +9,7 @@ from typing import Any
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._rules import GrantFacts
-from sealpoint.signing import Roster, Statement, count
+from sealpoint.signing import Role, Roster, Statement, count
 
 __all__ = ["Request", "Status", "grant_of", "make_request"]
 
@@ -64,6 +64,11 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
     statement = asked.body.statement
     tally = count(asked.attestations, statement=statement, roster=roster, now=now)
     glass = asked.broken_glass
+    if glass is not None:
+        # Like an approval, it counts by the newest roster.
+        breaker = roster.identity(glass[0])
+        may = breaker is not None and breaker.may(Role.OPERATOR, statement.ns)
+        glass = glass if breaker is not None and may and breaker.break_glass else None
     return GrantFacts(
         approved_by=tally.approved_by,
         denied_by=tally.denied_by,

@@ -3,15 +3,12 @@
 
 The order of a resume, numbered below: (1) look and verify, (2) decode what would be released,
 (3) gather the facts and judge, (4) write the decision, (5) hand the state over. If somebody else
-wrote in between, everything begins anew. A save without a session is judged by the same rules as
-an ordinary continuation; what these do not allow without a word is refused.
+wrote in between, everything begins anew. Saving is in `_saving.py`.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
-
-import msgspec
 
 from sealpoint.errors import (
     Busy,
@@ -23,15 +20,15 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate._facts import Candidate, gather
-from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._pending import Asked, Pending, read_pending
-from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
+from sealpoint.gate._saving import SavingThread
 from sealpoint.gate._wish import Wish
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
-from sealpoint.store import CheckpointRef, Draft, Loaded, SaveDraft, check_rights
+from sealpoint.store import CheckpointRef, Loaded, check_rights
 from sealpoint.world import World
 
 __all__ = ["GatedThread"]
@@ -49,11 +46,8 @@ class _Judged(NamedTuple):
     """By whose roster it was decided."""
 
 
-class GatedThread(OperatedThread):
+class GatedThread(SavingThread):
     """A thread of an open store: checkpoints, and the gate that every resume goes through."""
-
-    _world: World | None = None
-    """What the run of this handle's session declared to be able to do."""
 
     _overtaken = False
     """Whether the resume that is under way has met entries of others, new to this handle."""
@@ -111,8 +105,11 @@ class GatedThread(OperatedThread):
         while True:
             # (1) and (2): the store chain, the head, the anchor, bodies and blobs, the decoding
             loaded = self._settled(lambda: self._load(wish.ref))
+            record, header = self._chain.descend(loaded.ref.seq)
+            newest = wish.ref is None or self._newest()[0].seq == header.seq
             try:
-                released = self._decided(wish, self._candidate(loaded.ref))
+                candidate = self._candidate_at(header, record, newest=newest)
+                released = self._decided(wish, candidate)
             except BaseException:
                 self._show_nothing(lost, session)
                 raise
@@ -278,124 +275,3 @@ class GatedThread(OperatedThread):
         if refused and set(refused) == {"busy"}:
             return Busy(message)
         return ResumeRefused(message, reasons=reasons)
-
-    # ------------------------------------------------------------------ saving
-
-    def save(
-        self,
-        state: Any,
-        *,
-        id: str | None = None,  # noqa: A002 (the name callers write)
-        parent: "str | CheckpointRef | None" = None,
-        metadata: Mapping[str, Any] | None = None,
-        world: World | Mapping[str, Any] | None = None,
-        question: Any = None,
-    ) -> CheckpointRef:
-        """Save a state as the newest checkpoint of the thread.
-
-        When it returns, the checkpoint survives a crash and a power cut.
-
-        Args:
-            state: Any value that the store's registry allows.
-            id: A name of the caller's own. Saving the same again under it returns the checkpoint
-                that is there; anything else under it is refused.
-            parent: The checkpoint that this one came from: lineage for people, not order.
-            metadata: A JSON object beside the state, shown in listings.
-            world: What the run is able to do; without it, what the session was resumed with.
-            question: What the run waits for somebody to answer, as JSON.
-
-        Raises:
-            ResumeRefused: A session would begin that is no ordinary continuation, or the world
-                has become wider than that of the session: call `resume`.
-            EncodeError: The state holds something that is not allowed; nothing was written.
-            HeadMoved: Somebody else has written since this handle looked; load again.
-            Superseded: A later session took the thread over; load again.
-            Paused: An operator paused the thread; keep the state and save it later.
-            NotOwner: The thread belongs to another identity.
-            NotTrusted: The roster does not let this identity write here.
-            IdReused: The id names another checkpoint of this thread.
-            AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
-                stands. None: nothing was saved.
-            StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
-            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
-        """
-        declared = World.of(world)
-        with self._lock:
-            if self._session is None:
-                self._world = None
-            if declared is None:
-                declared = self._world
-            return super().save(
-                state,
-                id=id,
-                parent=parent,
-                metadata=metadata,
-                world=declared,
-                question=question,
-            )
-
-    def _opening(self, draft: SaveDraft) -> list[Draft]:
-        drafts = super()._opening(draft)
-        if not drafts and draft.declared != self._world:
-            self._require_no_wider(draft.declared)
-        self._world = draft.declared
-        return drafts
-
-    def _require_no_wider(self, world: World | None) -> None:
-        """Inside a session the declared world may become narrower and nothing else."""
-        before = self._world
-        if before is None:
-            policy = self._policies.in_force(self._core.trust().roster)
-            if policy is not None and policy.measure(Rule.FIRST_WORLD) is Measure.ALLOW:
-                return
-            found = "a world, and none was declared when the session began"
-        elif world is None:
-            found = "none"
-        else:
-            diff = before.diff(world)
-            if diff.narrowing and not (diff.code_changed or diff.widening):
-                return
-            found = ", ".join(diff.lines())
-        raise ResumeRefused(
-            f"thread {self._name!r}: expected the world of the session or a narrower one, "
-            f"found: {found}",
-            reasons=(found,),
-            hint="Call resume(world=...) with the new world: that begins a session with it.",
-        )
-
-    def _continuation(self, draft: SaveDraft, owner: str, basis: int) -> ResumeBody:
-        """Judge the session that a save begins by itself."""
-        world, roster = draft.declared, self._core.trust().roster
-        policy = self._policies.in_force(roster)
-        body = ResumeBody(
-            salt=self._core.salt(),
-            owner=owner,
-            basis=basis,
-            world=None if world is None else world.digest,
-            policy=None if policy is None else policy.digest,
-        )
-        if self._chain.head is None or self._chain.tip().fence.erased:
-            return body
-        candidate = self._candidate(None)
-        # Whether it is paused is told by the append, as to a save in a session.
-        facts = gather(
-            self._chain,
-            candidate,
-            trust=self._core.trust(),
-            who=self._who(),
-            session=self._session,
-            world=world,
-            pause=None,
-            now=self._now(),
-        )
-        decision = decide(facts, policy)
-        if decision.outcome is not Outcome.ALLOW:
-            reasons = tuple(reason.words for reason in decision.reasons)
-            raise ResumeRefused(
-                f"thread {self._name!r}: expected an ordinary continuation, found: "
-                f"{'; '.join(reasons)}",
-                reasons=reasons,
-                hint="Call resume(world=...) first: the gate decides, and records it.",
-            )
-        rules = tuple(reason.rule for reason in decision.reasons)
-        return msgspec.structs.replace(body, checkpoint=candidate.ref.entry, rules=rules)

@@ -15,7 +15,6 @@ import msgspec
 
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import (
-    Edited,
     HeadMoved,
     IdReused,
     Missing,
@@ -62,8 +61,8 @@ class Thread(RetainedThread):
         self._lost: type[SealpointError] | None = None
         self._uncertain = False
         self._memo = TreeMemo(lambda _names: False)
-        self._looked = False
-        self._moved = False  # whether somebody else has written since this handle looked
+        self._looked = self._moved = False  # moved: somebody else has written since it looked
+        self._under: StoreChain | None = None  # by whose roster the session to open was decided
         self._own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
 
@@ -175,6 +174,7 @@ class Thread(RetainedThread):
                 blobs=blobs.pending,
                 needs=blobs.spilled,
                 label=chain.label if begins else None,
+                trust=self._under,
             )
         except HeadMoved:
             pass  # what became of it is said below, without this as its context
@@ -224,7 +224,9 @@ class Thread(RetainedThread):
         try:
             entry = append(chain, [draft], blobs={}, trust=trust)
         except HeadMoved:
-            self._chain.refresh()
+            before = chain.head
+            chain.refresh()
+            self._require_moved(before)
             return None
         except BaseException:
             self._uncertain = True
@@ -311,11 +313,7 @@ class Thread(RetainedThread):
         before = self._chain.head
         self._chain.refresh()
         self._check_session()
-        if self._chain.head is before:
-            # A damaged index may hold a position that no read shows: trying again would not end.
-            raise Edited(
-                f"thread {self._name!r}: expected the entry that is in the way, found none"
-            )
+        self._require_moved(before)
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error

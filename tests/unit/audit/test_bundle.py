@@ -203,7 +203,7 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
         policy=team.digest,
         rules=("narrower-world",),
     )
-    handle._open_session(body)
+    handle._open_session(body, handle._core.trust())
     report = api.verify_bundle(exported(team), team.world.pin)
 
     assert newest.world is not None

@@ -58,7 +58,9 @@ def _resume_body(team: Team, handle: GatedThread, **fields: Any) -> ResumeBody:
 def _rogue(team: Team, who: str = "worker", **fields: Any) -> None:
     """Begin a session as a pod whose gate is other code, or none."""
     handle = team.fresh(who)
-    assert handle._open_session(_resume_body(team, handle, **fields)) is not None
+    assert (
+        handle._open_session(_resume_body(team, handle, **fields), handle._core.trust()) is not None
+    )
 
 
 def _spend(team: Team, request: Any, **fields: Any) -> None:
