@@ -12,6 +12,8 @@ __all__ = [
     "AGENT_LEVELS_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
+    "BUNDLE_BYTES_MAX",
+    "BUNDLE_LINE_BYTES_MAX",
     "CUT_BYTES_MAX",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
@@ -58,6 +60,12 @@ CUT_BYTES_MAX = 64 * _MIB
 
 ROSTER_COPY_BYTES_MAX = 1024 * _MIB
 """A copy of the store chain with its lists, as `sealpoint roster export` writes it."""
+
+BUNDLE_BYTES_MAX = 16 * 1024 * _MIB
+"""An evidence bundle as a whole; it is never held in memory as one."""
+
+BUNDLE_LINE_BYTES_MAX = 96 * _MIB
+"""One line of it: a list of the store chain, in base 64."""
 
 PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""

@@ -168,7 +168,7 @@ def test_an_operator_needs_approval_for_a_handoff(team: Machine) -> None:
     (request,) = team.json("requests")["requests"]
     for name in ("ann", "bob"):
         assert team.refused(*wish) == (71, "needs-approval")
-        yes = ("--yes-to", request["id"][:8], "--identity", name, "--reason", "ok")
+        yes = ("--yes-to", request["id"], "--identity", name, "--reason", "ok")
         team.done("approve", request["id"], *yes)
 
     assert first.exit_code == 71

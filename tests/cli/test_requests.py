@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint requests`, `approve`, `deny`, `break-glass`: all of it is shown before an answer."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -89,9 +90,36 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
         *("world_from", "world_to", "answer", "to", "requester", "policy", "nonce", "expires"),
         "reason",
     }
-    assert whole == {**listed, "difference": whole["difference"], "fault": None}
+    assert whole == {
+        **listed,
+        "checkpoint": {"seq": 3, "id": "step-1", "newest": True, "question": None},
+        "diff": ["+ tool shell"],
+        "difference": whole["difference"],
+        "fault": None,
+    }
     assert [each["leaf"] for each in whole["difference"]["added"]] == ["tool.shell"]
     assert (whole["difference"]["removed"], whole["difference"]["changed"]) == ([], [])
+
+
+def test_json_tells_what_a_terminal_shows(team: Machine) -> None:
+    """The checkpoint that was found, whether it is the newest, its question, what differs."""
+    with team.open() as store:
+        store.thread("u").save(1, id="asks", world=READ, question={"pay": 5})
+        store.thread("u").save(2, id="later", world=READ)
+    document = _request(team, ask(team, "u", ref="asks"))
+    wish = ("handoff", "u", "--to", "second", "--reason", "gone", "--identity", "operator")
+    assert team.run(*wish).exit_code == 71
+    handoffs = [each for each in team.json("requests")["requests"] if each["statement"]["to"]]
+    handoff = _request(team, handoffs[0]["id"])
+
+    assert document["checkpoint"] == {
+        "seq": 2,
+        "id": "asks",
+        "newest": False,
+        "question": {"pay": 5},
+    }
+    assert document["diff"] == ["+ tool shell"]
+    assert handoff["diff"] is handoff["difference"] is None
 
 
 def test_a_thread_that_cannot_be_read_is_named(asked: tuple[Machine, str]) -> None:
@@ -167,6 +195,84 @@ def test_a_changed_leaf_is_shown_line_by_line(team: Machine) -> None:
     assert '    -   "description": "Reads.",\n    +   "description": "Reads all.",\n' in printed
 
 
+def test_null_is_a_value_and_not_an_absence(team: Machine) -> None:
+    """Null before, after, new and gone is printed, and a change has a line of each side."""
+    before = {"model": {"old": None, "safety": "strict", "limit": None}, "network": False}
+    after = {"model": {"new": None, "safety": None, "limit": 5}, "network": None}
+    with team.open() as store:
+        store.thread("u").save(1, world=before)
+    printed = team.done("requests", ask(team, "u", world=after))
+
+    assert (
+        "  + model new\n      null\n"
+        "  - model old\n      null\n"
+        "  ~ extra network\n    - false\n    + null\n"
+        "  ~ model limit\n    - null\n    + 5\n"
+        '  ~ model safety\n    - "strict"\n    + null\n\n'
+    ) in printed
+
+
+def test_only_of_a_permission_the_value_is_left_out(team: Machine) -> None:
+    """One, 1.0 and true are printed, also where a name looks like that of a permission."""
+    world = {
+        **READ,
+        "permissions": ["pay"],
+        "model": {"a": 1, "b": 1.0, "c": True, "permission.x": True},
+        "agents": {"helper": {"permissions": ["see"], "model": {"d": True}}},
+        "agent.x/permission.y": True,
+    }
+    printed = team.done("requests", ask(team, world=world))
+
+    for words, value in {
+        "model a": "1",
+        "model b": "1.0",
+        "model c": "true",
+        "model permission.x": "true",
+        "agent helper": "{}",
+        "agent helper / model d": "true",
+        "extra agent.x/permission.y": "true",
+    }.items():
+        assert f"\n  + {words}\n      {value}\n" in printed
+    assert "\n  + agent helper / permission see\n  + extra" in printed
+    assert re.search(r"^  \+ permission pay\n(?:  \+|$)", printed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, 1.0), (1, True), (0.0, -0.0), (0, False), ("a\nb", ["a", "b"])]
+)
+def test_values_that_python_takes_for_equal_are_told_apart(
+    team: Machine, one: Any, other: Any
+) -> None:
+    """Both sides of a change are printed, each behind its mark."""
+    with team.open() as store:
+        store.thread("u").save(1, world={"model": {"x": one}})
+    printed = team.done("requests", ask(team, "u", world={"model": {"x": other}}))
+    block = printed.partition("  ~ model x")[2].partition("\n\n")[0]
+
+    assert re.search(r"^    - \S", block, re.MULTILINE)
+    assert re.search(r"^    \+ \S", block, re.MULTILINE)
+
+
+def test_what_the_requester_says_cannot_scroll_the_statement_away(
+    asked: tuple[Machine, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it is printed, called unverified, and before anything that is signed."""
+    team, request = asked
+    words = "\n".join([*("x" for _ in range(500)), "What is signed by an approval:", "  id  0"])
+    with team.open() as store:
+        found = dataclasses.replace(store.request(request), reasons=(words,))
+    print_examined(Examined(request=found, checkpoint=None, newest=False, diff=None, fault=None))
+    printed = capsys.readouterr().out
+    before, signed, after = printed.partition("\nWhat is signed by an approval:\n")
+
+    assert signed
+    assert before.index("which nobody has verified:") < before.index("  - x\n")
+    assert before.count("    x\n") == 499
+    assert "    What is signed by an approval:\n" in before
+    assert after.startswith(f"  id          {request}\n")
+    assert "    x\n" not in after
+
+
 def test_a_first_world_is_shown_whole(team: Machine) -> None:
     """There is nothing to compare it with, so all of it has to be read."""
     with team.open() as store:
@@ -213,7 +319,7 @@ def test_hostile_text_never_reaches_a_terminal(team: Machine) -> None:
     printed = [
         team.done("requests"),
         team.done("requests", request),
-        team.done("approve", request, "--yes-to", request[:8], *_ANN),
+        team.done("approve", request, "--yes-to", request, *_ANN),
         team.done("pause", thread, "--reason", HOSTILE),
         team.run("resume", thread).stdout,
         team.done("unpause", thread, "--reason", HOSTILE),
@@ -271,7 +377,7 @@ def test_many_lines_are_not_aligned(
 def test_two_people_approve(asked: tuple[Machine, str]) -> None:
     """The first is told that one is missing, the second that it may go on; a resume is allowed."""
     team, request = asked
-    first = team.done("approve", request[:8], "--yes-to", request[:8], *_ANN)
+    first = team.done("approve", request[:8], "--yes-to", request, *_ANN)
     second = team.done("approve", request, "--yes-to", request, *_BOB)
     world = team.home / "world.json"
     world.write_text(json.dumps(SHELL))
@@ -285,18 +391,17 @@ def test_two_people_approve(asked: tuple[Machine, str]) -> None:
 def test_approving_as_json(asked: tuple[Machine, str]) -> None:
     """Nothing but the document, with how it stands afterwards."""
     team, request = asked
-    document = team.json("approve", request, "--yes-to", request[:8], *_ANN)
+    document = team.json("approve", request, "--yes-to", request, *_ANN)
 
     assert document == {
         "request": request,
-        "thread": "t",
         "verdict": "approve",
         "reason": "fine",
-        "status": "open",
-        "needed": 2,
-        "approved_by": ["ann"],
-        "denied_by": [],
+        **_request(team, request),
     }
+    assert (document["status"], document["approved_by"]) == ("open", ["ann"])
+    assert document["diff"] == ["+ tool shell"]
+    assert document["checkpoint"]["id"] == "step-1"
 
 
 @pytest.mark.parametrize("verb", ["approve", "break-glass"])
@@ -309,13 +414,27 @@ def test_without_a_terminal_the_digits_are_needed(asked: tuple[Machine, str], ve
 
     assert "What is signed by an approval:" in result.stdout
     assert "expected --yes-to, or a terminal" in result.stderr
+    assert f"sealpoint requests {request}, then give --yes-to" in " ".join(result.stderr.split())
     assert team.run(verb, request, *options, stdin=f"{request[:8]}\n").exit_code == 2
     assert team.run(verb, request, *options, "--json").exit_code == 2
     assert team.run(verb, request, *options, "--yes").exit_code == 2
-    for digits in ("", request[:7], request[1:9], "00000000", request[:8].upper() + "X"):
+    wrong = ("0" * 64, request[1:], request[:32].upper() + "X", f"{request}0")
+    for digits in ("", request[:8], request[:31], *wrong):
         assert team.run(verb, request, *options, "--yes-to", digits).exit_code == 2
     assert _request(team, request)["approved_by"] == []
     assert _request(team, request)["broken_glass"] is None
+
+
+def test_few_digits_do_not_name_a_request(asked: tuple[Machine, str]) -> None:
+    """Another request with 8 given digits can be made: 31 are refused with the id, 32 are not."""
+    team, request = asked
+    refused = team.run("approve", request, "--yes-to", request[:31], *_ANN)
+    done = team.run("approve", request[:8], "--yes-to", request[:32], *_ANN)
+
+    assert refused.exit_code == 2
+    assert "expected the first 32 digits of the request's id or more, found 31" in refused.stderr
+    assert request in refused.stderr
+    assert done.exit_code == 0
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -336,7 +455,7 @@ def test_digits_are_typed_at_a_terminal(asked: tuple[Machine, str], right: bool)
 def test_who_may_not_approve_is_refused(asked: tuple[Machine, str]) -> None:
     """A writer, an operator, and without a reason nobody."""
     team, request = asked
-    yes = ("approve", request, "--yes-to", request[:8])
+    yes = ("approve", request, "--yes-to", request)
 
     assert team.refused(*yes, "--identity", "second", "--reason", "x") == (39, "not-trusted")
     assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (39, "not-trusted")
@@ -351,11 +470,11 @@ def test_a_closed_request_is_not_approved(asked: tuple[Machine, str]) -> None:
     team, request = asked
     other = ask(team, answer=1)
     team.done("deny", request, *_ANN)
-    yes = ("approve", request, "--yes-to", request[:8], *_BOB)
+    yes = ("approve", request, "--yes-to", request, *_BOB)
 
     assert team.refused(*yes) == (75, "request-closed")
     team.done("policy", "apply", "solo")
-    assert team.refused("approve", other, "--yes-to", other[:8], *_BOB) == (75, "request-closed")
+    assert team.refused("approve", other, "--yes-to", other, *_BOB) == (75, "request-closed")
     assert team.refused("deny", other, *_BOB) == (75, "request-closed")
 
 
@@ -369,7 +488,7 @@ def test_a_request_that_lies_can_be_denied_alone(
         raise NotTrusted("request: expected the world of its checkpoint, found another")
 
     monkeypatch.setattr("sealpoint.gate._operations.OperatedThread.compare", lies)
-    yes = ("--yes-to", request[:8])
+    yes = ("--yes-to", request)
 
     assert team.refused("approve", request, *yes, *_ANN) == (39, "not-trusted")
     assert _request(team, request)["fault"]["code"] == "not-trusted"
@@ -391,6 +510,7 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
     assert printed.endswith(f"\nDenied request {request[:12]}, for good.\n")
     assert (document["verdict"], document["status"]) == ("deny", "denied")
     assert document["denied_by"] == ["bob"]
+    assert (document["diff"], document["checkpoint"]["newest"]) == (["+ tool shell"], True)
     assert team.refused("deny", request, *_BOB) == (75, "request-closed")
 
 
@@ -405,7 +525,7 @@ def test_the_requester_withdraws_by_denying(asked: tuple[Machine, str]) -> None:
 def test_breaking_the_glass_lets_a_request_pass(asked: tuple[Machine, str]) -> None:
     """Only by whom the roster marks, loudly, and recorded with the reason."""
     team, request = asked
-    yes = ("break-glass", request, "--yes-to", request[:8], "--reason")
+    yes = ("break-glass", request, "--yes-to", request, "--reason")
     refused = team.refused(*yes, "fire")
     document = team.json(*yes, "fire", "--identity", "chief")
     printed = team.done(*yes, "fire again", "--identity", "chief")
@@ -422,6 +542,6 @@ def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) ->
     """A denial stays one, and so does a pause."""
     team, request = asked
     team.done("deny", request, *_ANN)
-    wish = ("break-glass", request, "--yes-to", request[:8], "--reason", "x")
+    wish = ("break-glass", request, "--yes-to", request, "--reason", "x")
 
     assert team.refused(*wish, "--identity", "chief") == (75, "request-closed")

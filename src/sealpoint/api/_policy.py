@@ -10,6 +10,7 @@ from sealpoint.api._place import StorePlace
 from sealpoint.api._revoke import opened
 from sealpoint.config import PassphraseSource
 from sealpoint.gate import Policy, shipped_policy
+from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.store import append_roster, check_name, require_roots
 
@@ -65,13 +66,15 @@ def apply_policy(
         policies = chain.roster.document.policies
         before = policies.get(namespace)
         applied = AppliedPolicy(policy=parsed, namespace=namespace, before=before, roster=None)
+        blobs = {bytes.fromhex(parsed.digest): parsed.source}
         if before == parsed.digest:
+            # Its bytes may have been lost or changed: the roster says which ones they have to be.
+            core.storage.put_blobs(STORE_CHAIN, blobs)
             return applied
         document = msgspec.structs.replace(
             chain.roster.document, policies={**policies, namespace: parsed.digest}
         )
         roots = require_roots(chain.root, place.root_signers(chain.root))
-        blobs = {bytes.fromhex(parsed.digest): parsed.source}
         written = core.written(
             append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
         )

@@ -84,6 +84,7 @@ class Store:
         """One request, by its id or the first digits of it.
 
         Raises:
+            UsageError: There are too few digits, or other characters.
             UnknownRequest: There is no such request, or the thread has moved on.
         """
         return self._desk.find(request_id)
@@ -119,6 +120,10 @@ class Store:
 
         Returns:
             The position of the entry that records it.
+
+        Raises:
+            UnknownRequest, RequestClosed: There is no such open request.
+            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
         request = self._reported(attestation.statement)
         return self.thread(request.thread).relay(attestation)
@@ -135,6 +140,7 @@ class Store:
         Raises:
             NotTrusted: The roster does not mark this identity for it.
             UnknownRequest, RequestClosed: There is no such open request.
+            UsageError: There is no reason.
         """
         request = self._reported(request_id)
         return self.thread(request.thread).break_glass(request.id, reason)

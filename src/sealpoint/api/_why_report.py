@@ -39,7 +39,7 @@ class Why:
     facts: tuple[tuple[str, str], ...]
     """What it was decided on, each with its name."""
     policy: Policy | None
-    """The policy of that time, with its text in `source`; None if none was named."""
+    """The policy of that time, with its text in `source`; None if none was named, or it is gone."""
     approvals: tuple[WhyApproval, ...]
     entries: tuple[AuditRecord, ...]
     """The entries that it rests on, oldest first."""

@@ -17,6 +17,7 @@ from sealpoint.audit._bundle_lines import (
     Line,
     ThreadLine,
     encode_line,
+    is_text,
     signed_message,
 )
 from sealpoint.audit._payloads import Retention
@@ -104,8 +105,12 @@ def _content(
 
 
 def _entry(record: Record) -> EntryLine:
-    body = None if record.body is None else record.body.decode()
-    return EntryLine(record.header.decode(), record.seals.decode(), body)
+    header, seals = record.header.decode(), record.seals.decode()
+    if record.body is None:
+        return EntryLine(header, seals, None)
+    if not is_text(record.body):
+        return EntryLine(header, seals, None, record.body)
+    return EntryLine(header, seals, record.body.decode())
 
 
 def _blob(core: Core, thread: bytes, digest: bytes, bytes_max: int) -> bytes:

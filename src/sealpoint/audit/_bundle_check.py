@@ -25,16 +25,17 @@ from sealpoint.audit._bundle_lines import (
     EntryLine,
     Line,
     ThreadLine,
+    is_text,
     read_lines,
     signed_message,
 )
-from sealpoint.audit._report import UNJUSTIFIED, Finding
+from sealpoint.audit._report import UNJUSTIFIED, Finding, nonsense
 from sealpoint.audit._verify import Judge
 from sealpoint.audit._walk import Follower
 from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted, RolledBack
 from sealpoint.ids import KeyId
 from sealpoint.ledger import STORE_CHAIN, CheckpointBody, CutLists, GenesisBody, Place, StoreChain
-from sealpoint.limits import ROSTER_COPY_BYTES_MAX
+from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 
@@ -97,12 +98,13 @@ class BundleReport:
     blobs: int
     """How many worlds and parts of states are in it."""
     findings: tuple[Finding, ...]
-    """Resumes and handoffs that the policy of their time did not allow."""
+    """Resumes and handoffs that the policy of their time did not allow, and entries about requests
+    that say nothing."""
     claim: str = _CLAIM
 
     @property
     def ok(self) -> bool:
-        """Whether every resume and handoff in it was justified."""
+        """Whether every resume and handoff in it was justified, and every entry can be read."""
         return not self.findings
 
     def as_dict(self) -> dict[str, object]:
@@ -215,8 +217,12 @@ class _Check:
             self._entries += 1
             reading.advance()
         _check_minimum(self._chain, self._pin)
+        # Nothing is kept that the signed store chain does not name.
+        expected = [digest.hex() for digest in self._chain.blobs]
         total = 0
         while isinstance(line := reading.line, BlobLine):
+            if expected[len(self._blobs) : len(self._blobs) + 1] != [line.digest]:
+                break
             total += len(line.data)
             if total > ROSTER_COPY_BYTES_MAX:
                 raise BundleInvalid(
@@ -224,15 +230,13 @@ class _Check:
                     "bytes, found more"
                 )
             _check_blob(line)
-            if line.digest in self._blobs:
-                raise BundleInvalid(f"bundle: expected blob {line.digest[:12]!r} once, found more")
             self._blobs[line.digest] = line.data
             reading.advance()
-        expected = [digest.hex() for digest in self._chain.blobs]
-        if list(self._blobs) != expected:
+        if isinstance(line, BlobLine) or len(self._blobs) < len(expected):
+            found = "another blob" if isinstance(line, BlobLine) else "no more"
             raise BundleInvalid(
                 f"bundle: expected the {len(expected)} lists and policies that its store chain "
-                f"names, in order, found {len(self._blobs)}"
+                f"names, in order, found {found} after {len(self._blobs)}"
             )
 
     # ------------------------------------------------------------------ (3) a thread
@@ -257,6 +261,9 @@ class _Check:
                 name = step.body.name
             elif isinstance(step.body, CheckpointBody):
                 worlds.expect(step.body.world)
+            if step.nonsense:
+                header = step.entry.header
+                unjustified.append(nonsense(step.entry.seq, header.kind, step.entry.writer))
             if judge is not None:
                 unjustified += judge(step.entry, step.body, step.before, step.chain)
             count += 1
@@ -341,6 +348,8 @@ class _KeptWorlds:
         if line.digest != self._expected:
             return False
         self._expected = None
+        if len(line.data) > WORLD_BYTES_MAX:
+            return True  # no reader of the store would read it
         self._kept[line.digest] = line.data
         if len(self._kept) > _WORLDS_KEPT:
             self._kept.popitem(last=False)
@@ -358,9 +367,14 @@ class _KeptWorlds:
 def _record(line: EntryLine) -> Record:
     try:
         body = None if line.body is None else line.body.encode()
-        return Record(line.header.encode(), line.seals.encode(), body)
+        header, seals = line.header.encode(), line.seals.encode()
     except UnicodeEncodeError as exc:
         raise Edited("bundle: expected an entry as UTF-8, found another") from exc
+    if line.raw is None:
+        return Record(header, seals, body)
+    if body is not None or is_text(line.raw):
+        raise BundleInvalid("bundle: expected a body in its one spelling, found another")
+    return Record(header, seals, line.raw)
 
 
 def _check_blob(line: BlobLine) -> None:

@@ -15,12 +15,11 @@ from typing import Annotated, BinaryIO, Literal
 import msgspec
 
 from sealpoint.errors import BundleInvalid
+from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX
 from sealpoint.signing import pae
 
 __all__ = [
-    "BUNDLE_BYTES_MAX",
     "BUNDLE_TYPE",
-    "LINE_BYTES_MAX",
     "BeginLine",
     "BlobLine",
     "EndLine",
@@ -28,18 +27,13 @@ __all__ = [
     "Line",
     "ThreadLine",
     "encode_line",
+    "is_text",
     "read_lines",
     "signed_message",
 ]
 
 BUNDLE_TYPE = b"application/vnd.sealpoint.bundle.v1+json"
 """The type of what the exporter of a bundle signs."""
-
-BUNDLE_BYTES_MAX = 16 * 1024 * 1024 * 1024
-"""A bundle as a whole; it is never held in memory as one."""
-
-LINE_BYTES_MAX = 96 * 1024 * 1024
-"""One line of it: a list of the store chain, in base 64."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -58,14 +52,21 @@ class BeginLine(
 
 
 class EntryLine(
-    msgspec.Struct, tag="entry", tag_field="line", frozen=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    tag="entry",
+    tag_field="line",
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
 ):
     """An entry of the store chain, or of the thread that was named last."""
 
     header: str
     seals: str
     body: str | None
-    """None: an erasure has taken it."""
+    """None: an erasure has taken it, or it is `raw`."""
+    raw: bytes | None = None
+    """A body that is no UTF-8: nonsense, and yet what its writer sealed; otherwise left out."""
 
 
 class BlobLine(
@@ -111,11 +112,20 @@ def encode_line(line: Line) -> bytes:
         BundleInvalid: It is longer than a reader would take.
     """
     data: bytes = _encode(line) + b"\n"
-    if len(data) > LINE_BYTES_MAX:
+    if len(data) > BUNDLE_LINE_BYTES_MAX:
         raise BundleInvalid(
-            f"bundle: expected lines of at most {LINE_BYTES_MAX} bytes, found {len(data)}"
+            f"bundle: expected lines of at most {BUNDLE_LINE_BYTES_MAX} bytes, found {len(data)}"
         )
     return data
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8, as every body is that can be read."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def signed_message(line: EndLine, begin: BeginLine) -> bytes:
@@ -143,14 +153,14 @@ def read_lines(source: bytes | BinaryIO) -> Iterator[tuple[Line, str, int]]:
     hashed, number, total = hashlib.sha256(), 0, 0
     while True:
         # (1) Bounds before anything is parsed.
-        data = stream.readline(LINE_BYTES_MAX + 1)
+        data = stream.readline(BUNDLE_LINE_BYTES_MAX + 1)
         if not data:
             return
         total += len(data)
         where = f"bundle line {number + 1}"
-        if len(data) > LINE_BYTES_MAX or total > BUNDLE_BYTES_MAX:
+        if len(data) > BUNDLE_LINE_BYTES_MAX or total > BUNDLE_BYTES_MAX:
             raise BundleInvalid(
-                f"{where}: expected lines of at most {LINE_BYTES_MAX} bytes and "
+                f"{where}: expected lines of at most {BUNDLE_LINE_BYTES_MAX} bytes and "
                 f"{BUNDLE_BYTES_MAX} in all, found more"
             )
         # (2) One spelling. Lines are flat: no nesting can be deep.

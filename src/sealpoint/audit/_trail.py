@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from sealpoint.audit._report import Finding
 from sealpoint.audit._walk import Source, Step, ThreadWalk, sources
-from sealpoint.audit._words import said, said_on_store_chain, speaker
+from sealpoint.audit._words import NONSENSE, said, said_on_store_chain, speaker
 from sealpoint.errors import Edited, Missing, SealpointError, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
@@ -271,7 +271,7 @@ def record_of(step: Step, name: str, *, released: bool = True) -> AuditRecord:
         by=entry.writer,
         person=person,
         entry=entry.hash.hex(),
-        summary=said(header.kind, body, roster, released=released),
+        summary=NONSENSE if step.nonsense else said(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
     )
 

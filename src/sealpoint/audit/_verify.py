@@ -19,7 +19,7 @@ from typing import Any
 from sealpoint.anchor import Position
 from sealpoint.audit._key_findings import key_findings
 from sealpoint.audit._payloads import Retention
-from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
+from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report, nonsense
 from sealpoint.errors import (
     Forked,
     Misplaced,
@@ -206,6 +206,9 @@ class _ThreadCheck:
                 before = self._tip
                 self._follow(entry, record)
                 body = retention.check(entry, record)
+                if retention.nonsense:
+                    said = nonsense(entry.seq, entry.header.kind, entry.writer)
+                    self.remarks.append(self._remark(UNJUSTIFIED, said))
                 if self._judge is not None:
                     self.remarks += [
                         self._remark(UNJUSTIFIED, words)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sealpoint.anchor import Position
-from sealpoint.audit._payloads import Retention
+from sealpoint.audit._payloads import Retention, readable_body
 from sealpoint.errors import (
     Forked,
     Misplaced,
@@ -32,7 +32,6 @@ from sealpoint.ledger import (
     begin,
     extend,
     link_hash,
-    parse_body,
     parse_header,
     verify_entry,
 )
@@ -48,12 +47,17 @@ class Step(NamedTuple):
     entry: Entry
     record: Record
     body: Any
-    """What was parsed; None if an erasure has taken it."""
+    """What was parsed; None if an erasure has taken it, or it is nonsense."""
     before: Tip | None
     """The end of the thread before it; None for the first entry."""
     tip: Tip
     chain: StoreChain
     """The store chain that it was judged by."""
+
+    @property
+    def nonsense(self) -> bool:
+        """Whether its writer sealed a body that nobody can read."""
+        return self.body is None and self.record.body is not None
 
 
 class Follower:
@@ -87,13 +91,13 @@ class Follower:
         self._cuts.follow(entry, self.chain)
         # (2) the body that the header binds
         header = entry.header
-        body = None if record.body is None else parse_body(header.kind, header.body, record.body)
+        body = None if record.body is None else readable_body(header, record.body)
         # (3) links, fence, owner, pause
         if before is None:
             tip = begin(entry, record.body, self.chain)
         else:
             tip = extend(before, entry, record.body, self.chain)
-        if body is None:
+        if record.body is None:
             self._bare = seq
         if header.kind is Kind.ERASE:
             self._erased = seq

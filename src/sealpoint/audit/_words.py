@@ -33,10 +33,13 @@ from sealpoint.ledger import (
 from sealpoint.signing import Action, Attestation, Identity, Roster, verify_attestation
 from sealpoint.world import visible
 
-__all__ = ["NOT_RELEASED", "said", "said_on_store_chain", "short", "speaker"]
+__all__ = ["NONSENSE", "NOT_RELEASED", "said", "said_on_store_chain", "short", "speaker"]
 
 NOT_RELEASED = "allowed, not known to be released"
 """What is said of a resume that no later entry of its session follows."""
+
+NONSENSE = "(nobody can read what its writer sealed; it counts for nothing)"
+"""What is said of an entry about a request whose body is as it was sealed, and is none."""
 
 _SHORT_DIGITS = 12
 _TEXT_CHARS_MAX = 500

@@ -31,7 +31,6 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import Tampered, UsageError
-from sealpoint.gate import Measure
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.world import visible
 
@@ -158,7 +157,7 @@ def _print_why(found: Why) -> None:
         print_line("")
         print_table(
             ("rule", "asks for", "because"),
-            [(each.rule, Measure(each.measure).value, each.words) for each in found.rules],
+            [(each.rule, str(each.measure), each.words) for each in found.rules],
         )
     if found.facts:
         print_line("")

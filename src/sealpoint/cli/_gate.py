@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sealpoint.cli._json import parse_json, read_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import shown
 from sealpoint.cli._store import Where, operator_option, store_options
@@ -42,14 +42,10 @@ _STATUSES = {
 }
 _MEASURE_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
 
-_reason_option = click.option(
-    "--reason", required=True, metavar="TEXT", help="Why; it is recorded."
-)
-
 
 @click.command()
 @click.argument("thread")
-@_reason_option
+@reason_option
 @operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
@@ -69,7 +65,7 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
 
 @click.command()
 @click.argument("thread")
-@_reason_option
+@reason_option
 @operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
@@ -86,7 +82,7 @@ def unpause(thread: str, *, reason: str, signer: str, where: Where, as_json: boo
 @click.command()
 @click.argument("thread")
 @click.option("--to", required=True, metavar="OWNER", help="The next owner: an identity or a pool.")
-@_reason_option
+@reason_option
 @store_options("identity", "namespace")
 @json_option
 def handoff(thread: str, *, to: str, reason: str, where: Where, as_json: bool) -> None:

@@ -2,7 +2,8 @@
 """`sealpoint requests`, `approve`, `deny` and `break-glass`: what is asked, and answering it.
 
 Whoever approves is shown the whole statement first, and types digits of its id, so that nobody
-approves one request while reading another. No option skips that without naming the request.
+approves one request while reading another. No option skips that without naming the request, by so
+many digits that nobody can make another request that has them too.
 """
 
 import dataclasses
@@ -11,9 +12,10 @@ from typing import Any
 import click
 
 from sealpoint.api import Store
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
+    Examined,
     examine,
     print_examined,
     request_document,
@@ -37,17 +39,16 @@ from sealpoint.world import visible
 
 __all__ = ["approve", "break_glass", "deny", "requests"]
 
-_DIGITS = 8
+# Typed below the very request; without that the digits alone say which one is meant.
+_TYPED_DIGITS = 8
+_NAMED_DIGITS = 32
 _ID_DIGITS = 12
 _CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
 
-_reason_option = click.option(
-    "--reason", required=True, metavar="TEXT", help="Why; it is recorded."
-)
 _yes_option = click.option(
     "--yes-to",
     metavar="DIGITS",
-    help="Do not ask: the first 8 digits of the request's id, or more of them.",
+    help="Do not ask: the request's whole id, or its first 32 digits or more.",
 )
 
 
@@ -131,17 +132,29 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
 def _show(request_id: str, where: Where, *, as_json: bool) -> None:
     with where.reading() as store, working("reading the request"):
         examined = examine(store, store.request(request_id))
-    if not as_json:
+    if as_json:
+        print_json(_document(examined))
+    else:
         print_examined(examined)
-        return
-    diff = examined.diff
-    print_json(
-        {
-            **request_document(examined.request),
-            "difference": None if diff is None else dataclasses.asdict(diff),
-            "fault": None if examined.fault is None else examined.fault.as_dict(),
-        }
-    )
+
+
+def _document(examined: Examined) -> dict[str, Any]:
+    """The JSON form of one request with all that people are shown of it."""
+    ref, diff = examined.checkpoint, examined.diff
+    return {
+        **request_document(examined.request),
+        "checkpoint": None
+        if ref is None
+        else {
+            "seq": ref.seq,
+            "id": ref.id,
+            "newest": examined.newest,
+            "question": ref.question,
+        },
+        "diff": None if diff is None else list(diff.lines()),
+        "difference": None if diff is None else dataclasses.asdict(diff),
+        "fault": None if examined.fault is None else examined.fault.as_dict(),
+    }
 
 
 # ---------------------------------------------------------------------- answering
@@ -149,7 +162,7 @@ def _show(request_id: str, where: Where, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("request")
-@_reason_option
+@reason_option
 @_yes_option
 @operator_option("The approver whose key signs.")
 @store_options("namespace")
@@ -166,15 +179,15 @@ def approve(
     """Approve REQUEST, after reading all of it.
 
     REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
-    statement and type the first 8 digits of its id; elsewhere --yes-to has to name them.
+    statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
     """
     with where.writing(signer) as store:
         found = _agreed(store, request, "approve", yes_to=yes_to, as_json=as_json)
         with working("approving"):
-            store.approve(found.id, reason=reason)
-            after = _after(store, found)
+            store.approve(found.request.id, reason=reason)
+            after = _after(store, found.request)
     if as_json:
-        print_json(_answered(after, "approve", reason))
+        print_json(_answered(found, after, "approve", reason))
         return
     line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
     ready = "; it may go on." if after.status is Status.APPROVED else "."
@@ -183,7 +196,7 @@ def approve(
 
 @click.command()
 @click.argument("request")
-@_reason_option
+@reason_option
 @operator_option("The approver, or the requester, whose key signs.")
 @store_options("namespace")
 @json_option
@@ -194,24 +207,19 @@ def deny(request: str, *, reason: str, signer: str, where: Where, as_json: bool)
     whoever has approved; the requester may deny it too, to withdraw it.
     """
     with where.writing(signer) as store:
-        found = store.request(request)
-        if not as_json:
-            with working("reading the request"):
-                examined = examine(store, found)
-            print_examined(examined)
-            print_line("")
+        found = _read(store, request, as_json=as_json)
         with working("denying"):
-            store.deny(found.id, reason=reason)
-            after = _after(store, found)
+            store.deny(found.request.id, reason=reason)
+            after = _after(store, found.request)
     if as_json:
-        print_json(_answered(after, "deny", reason))
+        print_json(_answered(found, after, "deny", reason))
     else:
         print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
 
 
 @click.command("break-glass")
 @click.argument("request")
-@_reason_option
+@reason_option
 @_yes_option
 @operator_option("The operator whose key signs; the roster must mark it for break-glass.")
 @store_options("namespace")
@@ -233,10 +241,10 @@ def break_glass(
     with where.writing(signer) as store:
         found = _agreed(store, request, "break-glass", yes_to=yes_to, as_json=as_json)
         with working("breaking the glass"):
-            entry = store.break_glass(found.id, reason=reason)
-            after = _after(store, found)
+            entry = store.break_glass(found.request.id, reason=reason)
+            after = _after(store, found.request)
     if as_json:
-        print_json({**_answered(after, "break-glass", reason), "entry": entry})
+        print_json({**_answered(found, after, "break-glass", reason), "entry": entry})
         return
     print_line(
         (Styled("GLASS BROKEN", "bad"), f": request {after.short} may go on without approvals.")
@@ -244,9 +252,19 @@ def break_glass(
     print_line(f"Entry {entry} records it, with your name and the reason.")
 
 
+def _read(store: Store, request_id: str, *, as_json: bool) -> Examined:
+    """The request; people are shown all of it before anything is done."""
+    with working("reading the request"):
+        examined = examine(store, store.request(request_id))
+    if not as_json:
+        print_examined(examined)
+        print_line("")
+    return examined
+
+
 def _agreed(
     store: Store, request_id: str, verb: str, *, yes_to: str | None, as_json: bool
-) -> Request:
+) -> Examined:
     """The request, shown in full and agreed to by digits of its own id.
 
     Raises:
@@ -254,12 +272,8 @@ def _agreed(
         RequestClosed: Nobody can any more.
         NotTrusted: It shows something else than what would be signed.
     """
-    with working("reading the request"):
-        request = store.request(request_id)
-        examined = examine(store, request)
-    if not as_json:
-        print_examined(examined)
-        print_line("")
+    examined = _read(store, request_id, as_json=as_json)
+    request = examined.request
     if examined.fault is not None:
         raise examined.fault
     if request.status in _CLOSED:
@@ -267,25 +281,30 @@ def _agreed(
             f"request {request.short} of thread {request.thread!r}: expected an open one, found "
             f"it {request.status}"
         )
-    if yes_to is None:
-        yes_to = _typed(request, verb, as_json=as_json)
-    if len(yes_to) < _DIGITS or not request.id.startswith(yes_to):
+    least = _TYPED_DIGITS if yes_to is None else _NAMED_DIGITS
+    digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
+    if not request.id.startswith(digits):
         raise UsageError(
-            f"{verb}: expected the first {_DIGITS} digits of the request's id, found others",
+            f"{verb}: expected the first {least} digits of the request's id, found others",
             hint="Nothing was changed. Read the request again: is it the one that you mean?",
         )
-    return request
+    if len(digits) < least:
+        raise UsageError(
+            f"{verb}: expected the first {least} digits of the request's id or more, found "
+            f"{len(digits)}",
+            hint=f"Nothing was changed. The id of the request that was read is {request.id}.",
+        )
+    return examined
 
 
 def _typed(request: Request, verb: str, *, as_json: bool) -> str:
     if as_json or not (can_ask() and can_show()):
         raise UsageError(
             f"{verb}: expected --yes-to, or a terminal to show and ask on, found neither",
-            hint=f"Read it with sealpoint requests {request.id[:_DIGITS]}, then give --yes-to "
-            f"with the first {_DIGITS} digits of its id.",
+            hint=f"Read it with sealpoint requests {request.id}, then give --yes-to with its id.",
         )
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
-    return ask(f"Type the first {_DIGITS} digits of the id to {act}")
+    return ask(f"Type the first {_TYPED_DIGITS} digits of the id to {act}")
 
 
 def _after(store: Store, request: Request) -> Request:
@@ -297,14 +316,11 @@ def _after(store: Store, request: Request) -> Request:
         return request
 
 
-def _answered(request: Request, verdict: str, reason: str) -> dict[str, Any]:
+def _answered(found: Examined, after: Request, verdict: str, reason: str) -> dict[str, Any]:
+    """What was answered, and the request: as it was read before, as it stands now."""
     return {
-        "request": request.id,
-        "thread": request.thread,
+        "request": after.id,
         "verdict": verdict,
         "reason": reason,
-        "status": str(request.status),
-        "needed": request.needed,
-        "approved_by": list(request.approved_by),
-        "denied_by": list(request.denied_by),
+        **_document(dataclasses.replace(found, request=after)),
     }

@@ -3,8 +3,9 @@ r"""A request as people are shown it before they answer: all of it, and nothing 
 
 The fields are those of the statement that is signed. What the run could do is compared anew with
 the verified checkpoint, and the answer is held against its digest; the requester's own words come
-apart and are called so. Nothing is left out. What does not show is written as `\u{202e}`, and text
-that is folded stands further in than any heading, so that no text can pass for another part.
+first and are called so, because there they cannot scroll the rest away. Nothing is left out. What
+does not show is written as `\u{202e}`, and text that is folded stands further in than any heading,
+so that no text can pass for another part.
 """
 
 import json
@@ -23,13 +24,15 @@ from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status
 from sealpoint.signing import Action
 from sealpoint.store import CheckpointRef
-from sealpoint.world import LeafChange, WorldDiff, visible
+from sealpoint.world import WorldDiff, visible
 
 __all__ = ["Examined", "examine", "print_examined", "request_document", "shown", "standing"]
 
 _LABEL_COLUMNS = 12
 # Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
 _ALIGNED_MAX = 1_000_000
+# A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
+_PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
 _ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
 _ACTIONS = {Action.RESUME: "resume", Action.HANDOFF: "hand off"}
 _STATUS_STYLES = {
@@ -101,13 +104,14 @@ def print_examined(examined: Examined) -> None:
     action = _ACTIONS[request.statement.action]
     print_line((Styled(f"Request to {action} thread ", "heading"), _name(request)))
     print_line("")
+    # First, because they may be as long as the requester likes.
+    _section("Why it needs approval, in the requester's words, which nobody has verified:")
+    print_lines(_words(request.reasons))
+    print_line("")
     _section("What is signed by an approval:")
     _fields(_statement_fields(examined))
     _print_worlds(examined)
     _print_answer(examined)
-    _section("Why it needs approval, in the requester's words, which nobody has verified:")
-    print_lines(_words(request.reasons))
-    print_line("")
     _section("How it stands:")
     _fields(_standing_fields(request))
 
@@ -217,8 +221,7 @@ def _print_worlds(examined: Examined) -> None:
     elif diff is not None:
         _section("What the run could do, compared with the checkpoint by this machine:")
         print_line(Styled(f"  {_direction(diff)}", "quiet"))
-        for change, words in zip(_changes(diff), diff.lines(), strict=True):
-            print_lines(_change_lines(change, words), hang=4)
+        print_lines(_diff_lines(diff), hang=4)
     elif told.world_to is not None:
         found = "cannot be compared" if told.world_from is not None else "was not declared"
         _section(f"What the run could do; at the checkpoint it {found}:")
@@ -236,28 +239,33 @@ def _direction(diff: WorldDiff) -> str:
     return f"{'; '.join(parts) or 'something differs'}; + new, - gone, ~ changed"
 
 
-def _changes(diff: WorldDiff) -> tuple[LeafChange, ...]:
-    return (*diff.added, *diff.removed, *diff.changed)
+def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
+    """Every leaf that differs, with its whole value.
+
+    Whether it is new or gone is said by the list that it is in: its value may be null.
+    """
+    words = iter(diff.lines())
+    for change in diff.added:
+        yield ("  ", Styled(next(words), "warning"))
+        yield from _only_value(change.leaf, change.after)
+    for change in diff.removed:
+        yield ("  ", Styled(next(words), "good"))
+        yield from _only_value(change.leaf, change.before)
+    for change in diff.changed:
+        yield ("  ", Styled(next(words), "warning"))
+        for mark, line in _aligned(_value_lines(change.before), _value_lines(change.after)):
+            yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
 
 
-def _change_lines(change: LeafChange, words: str) -> Iterator[Line]:
-    """One leaf that differs, with its whole value."""
-    style = "good" if words.startswith("-") else "warning"
-    yield ("  ", Styled(words, style))
-    before = [] if change.before is None else _value_lines(change.before)
-    after = [] if change.after is None else _value_lines(change.after)
-    if change.before is None or change.after is None:
-        # A permission is its name; what is there is true.
-        if True not in (change.before, change.after):
-            yield from (f"      {line}" for line in (*before, *after))
-        return
-    for mark, line in _aligned(before, after):
-        yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
+def _only_value(leaf: str, value: Any) -> Iterator[Line]:
+    # A permission is its name; what is there is true.
+    if not (value is True and _PERMISSION.match(leaf)):
+        yield from _json_lines(value, "      ")
 
 
 def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
-    """Every line of both, each once where they are alike."""
-    if len(before) * len(after) > _ALIGNED_MAX:
+    """Every line of both, each once where they are alike; some line of each side is marked."""
+    if before == after or len(before) * len(after) > _ALIGNED_MAX:
         yield from (("-", line) for line in before)
         yield from (("+", line) for line in after)
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pausing, approving and resuming: what the gate says when it does not say yes."""
+"""Pausing, approving and resuming: when the gate does not say yes, or evidence of it is none."""
 
 from sealpoint.errors._root import SealpointError
 from sealpoint.errors._usage import UsageError
@@ -88,7 +88,7 @@ class PolicyInvalid(SealpointError):
 
     code = "policy-invalid"
     exit_status = 76
-    hint = "sealpoint policy check FILE says what is wrong; sealpoint policy show prints examples."
+    hint = "sealpoint policy check FILE says what is wrong; policy show --name solo prints one."
 
 
 class WorldInvalid(UsageError):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resume gate: what a policy asks for, and whether a saved run may go on.
 
-The rules and the policy are pure; what is here trusts the facts that it is given.
+The rules, the policy and the review are pure and trust the facts that they are given. The handle of
+a thread and the desk gather those from verified chains, and write what was decided.
 """
 
 from sealpoint.gate._desk import Desk, Requests

@@ -74,7 +74,7 @@ class Desk:
             if seen is None:
                 continue
             known[anchored.thread] = seen
-            now = core.now(parse_header(seen.raw).at)
+            now = core.now(seen.pending.time)
             found += [
                 make_request(asked, seen.name, roster=roster, policy=policy, now=now)
                 for asked in seen.pending.asked.values()

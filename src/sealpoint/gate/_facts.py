@@ -105,7 +105,7 @@ def _executed_epoch(chain: Chain, tip: Tip) -> int:
 
 
 def _living_session(chain: Chain, tip: Tip, session: int | None, now: datetime) -> timedelta | None:
-    """How long ago the session of somebody else last moved the thread; None if there is none."""
+    """How long ago another session than this one last moved the thread; None if there is none."""
     if not tip.fence.is_session or tip.fence.seq == session:
         return None
     return now - chain.descend(tip.basis[0])[1].at

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the gate and those who operate it need of a thread: what is pending, and statements."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from sealpoint.errors import UsageError
 from sealpoint.gate._facts import Candidate
 from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policies import Policies
@@ -53,7 +54,7 @@ class GateHandle(Thread):
         self._require_generation(self._chain.verified_head().header)
 
     def _now(self) -> datetime:
-        return self._core.now(self._chain.verified_head().header.at)
+        return self._core.now(self._chain.tip().time)
 
     def _owner(self) -> str:
         return self._chain.tip().fence.owner or ""
@@ -95,9 +96,19 @@ class GateHandle(Thread):
             requester=self._who(),
             policy=policy.digest,
             nonce=self._core.random_hex(_NONCE_BYTES),
-            expires=self._now() + policy.expires,
+            expires=self._until(policy.expires),
             reason=reason,
         )
+
+    def _until(self, span: timedelta) -> datetime:
+        now = self._now()
+        try:
+            return now + span
+        except OverflowError as exc:
+            raise UsageError(
+                f"thread {self._name!r}: expected a time that can be added to, found {now}",
+                hint="Somebody saved with a clock far ahead; erase the thread or begin another.",
+            ) from exc
 
     def _candidate(self, ref: "str | CheckpointRef | None") -> Candidate:
         """A checkpoint that would be released, with its world and question but not its state."""

@@ -5,9 +5,12 @@ Everything is an entry of the thread. An entry that lost its place to another is
 what is there then, so an approval never lands on a request that was denied or voided meanwhile.
 """
 
+from contextlib import suppress
+
 import msgspec
 
 from sealpoint.errors import (
+    Forged,
     NeedsApproval,
     NotOwner,
     NotTrusted,
@@ -22,6 +25,7 @@ from sealpoint.gate._handle import GateHandle
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Measure, Rule
 from sealpoint.gate._requests import Request, Status
+from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     BreakGlassBody,
     ExpiryBody,
@@ -157,7 +161,10 @@ class OperatedThread(GateHandle):
         request = self._shown(asked)
         if request.status is Status.APPROVED and request.approved_by:
             return msgspec.structs.replace(
-                body, statement=asked.body.statement, attestations=asked.attestations
+                body,
+                statement=asked.body.statement,
+                reason=asked.body.statement.reason,
+                attestations=self._counted(asked, request),
             )
         if request.status is Status.DENIED:
             words = f"the request was denied by {', '.join(request.denied_by)}"
@@ -167,6 +174,19 @@ class OperatedThread(GateHandle):
             f"{request.short}, found {len(request.approved_by)}",
             request=request,
         )
+
+    def _counted(self, asked: Asked, request: Request) -> tuple[Attestation, ...]:
+        """One approval of each person that counts; whatever else was relayed is left out."""
+        roster = self._core.trust().roster
+        counted: dict[str, Attestation] = {}
+        for word in asked.attestations:
+            holder = roster.holder(KeyId(bytes.fromhex(word.credential)))
+            name = "" if holder is None else holder[0].name
+            if word.verdict is Verdict.APPROVE and name in request.approved_by:
+                with suppress(Forged, NotTrusted):
+                    verify_attestation(word, roster)
+                    counted.setdefault(name, word)
+        return tuple(counted.values())
 
     def _require_writers(self, to: str) -> None:
         roster, namespace = self._core.trust().roster, self._core.namespace
@@ -229,29 +249,36 @@ class OperatedThread(GateHandle):
 
         Raises:
             UnknownRequest: There is no such request, or the thread has moved on.
-            RequestClosed: It was denied or has expired.
+            RequestClosed: It was denied, has expired, or the policy has changed.
             NotTrusted: This identity may not, because of its role or because it asked itself.
             UsageError: There is no reason.
         """
         check_reason(reason, "verdict")
-        word = attest(self._core.signer(), request_id, verdict, reason)
-        self.relay(word)
-        return word
+        attestation = attest(self._core.signer(), request_id, verdict, reason)
+        self.relay(attestation)
+        return attestation
 
-    def relay(self, word: Attestation) -> int:
+    def relay(self, attestation: Attestation) -> int:
         """Record somebody's attestation; it counts by its own proof, not by who relays it.
 
         Returns:
-            The position of the entry that records it.
+            The position of the entry that records it; relaying it again records nothing more.
+
+        Raises:
+            UnknownRequest, RequestClosed: There is no such open request.
+            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
-        kind = Kind.APPROVAL if word.verdict is Verdict.APPROVE else Kind.DENIAL
+        kind = Kind.APPROVAL if attestation.verdict is Verdict.APPROVE else Kind.DENIAL
         with self._lock, self._reporting():
             while True:
                 self._look()
-                asked = self._require_open(word.statement)
-                identity = verify_attestation(word, self._core.trust().roster)
-                self._require_say(identity, asked, word)
-                seq = self._written(kind, VerdictBody(salt=self._core.salt(), attestation=word))
+                asked = self._require_open(attestation.statement)
+                identity = verify_attestation(attestation, self._core.trust().roster)
+                self._require_say(identity, asked, attestation.verdict)
+                if attestation in asked.attestations:
+                    return asked.relayed[asked.attestations.index(attestation)]
+                body = VerdictBody(salt=self._core.salt(), attestation=attestation)
+                seq = self._written(kind, body)
                 if seq is not None:
                     return seq
 
@@ -264,12 +291,18 @@ class OperatedThread(GateHandle):
         Raises:
             NotTrusted: The roster does not mark this identity for it.
             UnknownRequest, RequestClosed: There is no such open request.
+            UsageError: There is no reason.
         """
         check_reason(reason, "break-glass")
         with self._lock, self._reporting():
             while True:
                 self._look()
-                self._require_open(request_id)
+                asked = self._require_open(request_id)
+                if asked.body.statement.action is Action.HANDOFF:
+                    raise UsageError(
+                        f"break-glass of thread {self._name!r}: expected a request to resume, "
+                        "found one to hand off, which every reader asks an approval for"
+                    )
                 body = BreakGlassBody(salt=self._core.salt(), request=request_id, reason=reason)
                 seq = self._written(Kind.BREAK_GLASS, body)
                 if seq is not None:
@@ -292,12 +325,12 @@ class OperatedThread(GateHandle):
             )
         return asked
 
-    def _require_say(self, identity: Identity, asked: Asked, word: Attestation) -> None:
+    def _require_say(self, identity: Identity, asked: Asked, verdict: Verdict) -> None:
         """Refuse at once what would not count."""
         roster, namespace = self._core.trust().roster, self._core.namespace
         requester = roster.identity(asked.body.statement.requester)
         same = requester is not None and requester.person == identity.person
-        if word.verdict is Verdict.DENY and same:
+        if verdict is Verdict.DENY and same:
             return
         if same:
             raise NotTrusted(
@@ -306,10 +339,10 @@ class OperatedThread(GateHandle):
             )
         if not identity.may(Role.APPROVER, namespace):
             raise NotTrusted(
-                f"{word.verdict} by {identity.name!r}: expected an approver of namespace "
+                f"{verdict} by {identity.name!r}: expected an approver of namespace "
                 f"{namespace!r}, found other rights"
             )
 
     def _expire(self, asked: Asked) -> int | None:
-        """Record that a request has expired, if this identity may write at all."""
+        """Record that a request has expired; None if somebody else wrote first."""
         return self._written(Kind.EXPIRY, ExpiryBody(salt=self._core.salt(), request=asked.id))

@@ -10,31 +10,35 @@ not there, and so is a word on a request that is not.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from datetime import datetime
+from typing import Any
 
-from sealpoint.errors import Missing, UsageError, WorldInvalid
+from sealpoint.errors import Missing, WorldInvalid
 from sealpoint.gate._wish import answer_digest
 from sealpoint.ledger import (
     KINDS,
+    Body,
     BreakGlassBody,
     Entry,
     ExpiryBody,
     Header,
     Kind,
-    PauseBody,
     RequestBody,
+    Unreadable,
     VerdictBody,
     link_hash,
     parse_body,
 )
-from sealpoint.signing import Attestation
+from sealpoint.signing import Attestation, Role, Roster, Statement
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
 
-__all__ = ["Asked", "Pending", "read_pending"]
+__all__ = ["Asked", "Pending", "fold_entry", "read_pending"]
 
-_BodyT = TypeVar("_BodyT")
+_ABOUT_REQUESTS = frozenset(
+    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,8 @@ class Asked:
     entry: Entry
     body: RequestBody
     attestations: tuple[Attestation, ...] = ()
+    relayed: tuple[int, ...] = ()
+    """The positions of the entries that hold them."""
     expired: bool = False
     """Somebody has recorded that it expired, at a time when it had."""
     broken_glass: tuple[str, str] | None = None
@@ -63,6 +69,8 @@ class Pending:
     """The pause in force, and its reason."""
     asked: dict[str, Asked] = field(default_factory=dict)
     """Every request, by the digest of its statement, oldest first."""
+    time: datetime | None = None
+    """The time of the thread."""
 
 
 def read_pending(chain: Chain) -> Pending:
@@ -74,73 +82,119 @@ def read_pending(chain: Chain) -> Pending:
     """
     found: list[tuple[Header, Record]] = []
     basis: tuple[int, bytes] | None = None
+    times: list[datetime] = []
     for header, record in chain.walk():
         rule = KINDS[header.kind]
+        if rule.tells_time:
+            times.append(header.at)
         if basis is None and rule.moves_basis:
             basis = header.seq, link_hash(record.header)
         if rule.halts:
             break
         found.append((header, record))
     if basis is None:
-        return Pending()  # a genesis alone: nobody has saved anything yet
-    return _folded(chain, basis, reversed(found))
+        return Pending(time=max(times))  # a genesis alone: nobody has saved anything yet
+    return _folded(chain, basis, reversed(found), Pending(time=max(times)))
 
 
 def _folded(
-    chain: Chain, basis: tuple[int, bytes], found: Iterable[tuple[Header, Record]]
+    chain: Chain,
+    basis: tuple[int, bytes],
+    found: Iterable[tuple[Header, Record]],
+    pending: Pending,
 ) -> Pending:
-    pending = Pending()
     for header, record in found:
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
         elif header.kind is Kind.PAUSE:
-            entry, pause = _read(chain, header, record, PauseBody)
-            pending.paused = entry, pause.reason
-        elif header.seq > basis[0]:
-            _take(pending, chain, header, record, basis[1].hex())
+            entry, pause = _read(chain, header, record)
+            # Whatever it says, it is a pause.
+            pending.paused = entry, "" if pause is None else pause.reason
+        elif header.seq > basis[0] and header.kind in _ABOUT_REQUESTS:
+            entry, body = _read(chain, header, record)
+            trust = chain.core.trust()
+            if body is not None:
+                fold_entry(
+                    pending.asked,
+                    entry,
+                    body,
+                    basis=basis[1].hex(),
+                    epoch=trust.epoch,
+                    roster=trust.roster,
+                )
     return pending
 
 
-def _take(pending: Pending, chain: Chain, header: Header, record: Record, basis: str) -> None:
-    """Take in an entry that concerns requests; what concerns none that is there is left out."""
-    match header.kind:
-        case Kind.REQUEST:
-            entry, body = _read(chain, header, record, RequestBody)
-            if _is_bound(entry, body, basis, chain.core.trust().epoch):
+def fold_entry(
+    asked: dict[str, Asked],
+    entry: Entry,
+    body: Body,
+    *,
+    basis: str,
+    epoch: int,
+    roster: Roster | None = None,
+) -> None:
+    """Take in a verified entry that concerns requests; what concerns none of them is left out.
+
+    Args:
+        asked: The requests so far, by their ids; it is changed.
+        entry: The entry.
+        body: Its body, of whatever kind.
+        basis: The hash of the basis that the entry was written on, in hexadecimal.
+        epoch: The epoch that a request has to be of.
+        roster: Who has a say in whether a request has expired; without it, the requester alone.
+    """
+    at = entry.header.at
+    match body:
+        case RequestBody():
+            if _is_bound(entry, body, basis, epoch):
                 made = Asked(entry=entry, body=body)
-                pending.asked.setdefault(made.id, made)
-        case Kind.APPROVAL | Kind.DENIAL:
-            _, word = _read(chain, header, record, VerdictBody)
-            if (asked := pending.asked.get(word.attestation.statement)) is not None:
-                words = (*asked.attestations, word.attestation)
-                pending.asked[asked.id] = replace(asked, attestations=words)
-        case Kind.EXPIRY:
-            entry, expiry = _read(chain, header, record, ExpiryBody)
-            asked = pending.asked.get(expiry.request)
-            if asked is not None and entry.header.at >= asked.body.statement.expires:
-                pending.asked[asked.id] = replace(asked, expired=True)
-        case Kind.BREAK_GLASS:
-            entry, glass = _read(chain, header, record, BreakGlassBody)
-            asked = pending.asked.get(glass.request)
-            if asked is not None and entry.header.at < asked.body.statement.expires:
-                broken = entry.writer, glass.reason
-                pending.asked[asked.id] = replace(asked, broken_glass=broken)
+                asked.setdefault(made.id, made)
+        case VerdictBody(attestation=word):
+            if (found := asked.get(word.statement)) is not None:
+                asked[found.id] = replace(
+                    found,
+                    attestations=(*found.attestations, word),
+                    relayed=(*found.relayed, entry.seq),
+                )
+        case ExpiryBody(request=request):
+            found = asked.get(request)
+            if found is not None and at >= found.body.statement.expires:
+                ended = _may_expire(entry.writer, found.body.statement, roster)
+                asked[found.id] = replace(found, expired=found.expired or ended)
+        case BreakGlassBody(request=request, reason=reason):
+            found = asked.get(request)
+            if found is not None and at < found.body.statement.expires:
+                asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
         case _:
             pass
 
 
-def _read(
-    chain: Chain, header: Header, record: Record, expected: type[_BodyT]
-) -> tuple[Entry, _BodyT]:
-    """Verify an entry on its own, and read its body."""
+def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:
+    """Whether somebody's word counts that a request has expired.
+
+    It is that of the requester, and of those who could deny it or stop the thread: anybody else
+    could end what they like by a wrong clock.
+    """
+    identity = None if roster is None else roster.identity(writer)
+    return writer == statement.requester or (
+        identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
+    )
+
+
+def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
+    """Verify an entry on its own, and read its body, which is that of its kind.
+
+    None if it says nothing: whoever may write such entries must not be able to stop the thread.
+    """
     head = chain.verified_head()
     entry = head if header.seq == head.seq else chain.verify(record, header.seq)
     if record.body is None:
         raise Missing(f"entry {header.seq} of thread {chain.name!r}: expected its body, found none")
-    body = parse_body(header.kind, header.body, record.body)
-    if not isinstance(body, expected):
-        raise UsageError(f"entry {header.seq}: expected {expected.__name__}")
-    return entry, body
+    try:
+        return entry, parse_body(header.kind, header.body, record.body)
+    except Unreadable:
+        return entry, None
 
 
 def _is_bound(entry: Entry, body: RequestBody, basis: str, epoch: int) -> bool:

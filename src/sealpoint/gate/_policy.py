@@ -147,7 +147,7 @@ class Policy:
     age_max: timedelta | None
     """From which age on `old-age` applies; None: it never does."""
     takeover_after: timedelta
-    """How old somebody else's session has to be before it may be taken over."""
+    """How long another session must have saved nothing before it may be taken over."""
 
     def measure(self, rule: str) -> Measure:
         """What this policy asks for where a rule applies.

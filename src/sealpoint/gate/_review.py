@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judging again: whether every resume and handoff on a thread was justified when it was written.
 
-A pod that runs other code than ours can write a resume that no gate has allowed; every entry of it
+A worker that runs other code than ours can write a resume that no gate has allowed, and every entry
 is genuine. So the audit goes through the verified thread once more and holds each decision to the
 policy that the roster of that entry names, and each grant that it spends to the request and the
 words that lie before it. It is pure: what it is given has been verified. What an erasure has taken
@@ -15,23 +15,19 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
-from sealpoint.gate._pending import Asked, _is_bound
+from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
 from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.ledger import (
     KINDS,
-    BreakGlassBody,
     CheckpointBody,
     Entry,
-    ExpiryBody,
     HandoffBody,
     Kind,
-    RequestBody,
     ResumeBody,
     StoreChain,
     Tip,
-    VerdictBody,
 )
 from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.world import World
@@ -43,10 +39,13 @@ _SLACK = timedelta(minutes=1)
 Whoever writes the entry also writes its time, so less would prove no more."""
 
 _SAVED_KEPT = 256
-"""Memory must not follow the thread: of a checkpoint further back only its age is not judged, nor
+"""Memory must not follow the thread: of a checkpoint further back, neither the age is judged nor
 what was asked or declared in it; that it is an older one is."""
 
 _WORLD_RULES = frozenset({Rule.CHANGED_CODE, Rule.WIDER_WORLD, Rule.NARROWER_WORLD})
+
+_GATE_FIELDS = ("world", "leaves", "policy", "rules", "request", "answer", "actor")
+"""What a resume from before the gate has not; its `reason` is as old as the kind."""
 
 
 class _Saved(NamedTuple):
@@ -76,6 +75,7 @@ class Reviewer:
         self._newest: str | None = None
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
+        self._latest: datetime | None = None
         self._executed_epoch = 0
 
     def take(
@@ -85,7 +85,7 @@ class Reviewer:
 
         Args:
             entry: The entry.
-            body: Its body; None if an erasure has taken it.
+            body: Its body; None if an erasure has taken it, or its writer wrote nonsense.
             before: The end of the thread before it.
             chain: The store chain.
 
@@ -102,6 +102,8 @@ class Reviewer:
                 unjustified = tuple(self._handoff(entry, body, before, roster))
             elif body is not None:
                 self._fold(entry, body, before)
+        if KINDS[header.kind].tells_time:
+            self._latest = self._now(entry)
         if KINDS[header.kind].moves_basis:
             self._asked.clear()
             self._basis_at = header.at
@@ -114,6 +116,11 @@ class Reviewer:
 
     # ------------------------------------------------------------------ what lies before
 
+    def _now(self, entry: Entry) -> datetime:
+        """The time of an entry, or the latest before it: a clock turned back revives nothing."""
+        at = entry.header.at
+        return at if self._latest is None else max(at, self._latest)
+
     def _fold(self, entry: Entry, body: Any, before: Tip) -> None:
         """Remember checkpoints, requests that are bound to the basis, and words on them."""
         header = entry.header
@@ -122,24 +129,9 @@ class Reviewer:
             self._saved[self._newest] = _Saved(header.at, body.world, body.question is not None)
             if len(self._saved) > _SAVED_KEPT:
                 del self._saved[next(iter(self._saved))]
-        elif isinstance(body, RequestBody):
-            made = Asked(entry=entry, body=body)
-            if _is_bound(entry, body, before.basis[1].hex(), header.epoch):
-                self._asked.setdefault(made.id, made)
-        elif isinstance(body, VerdictBody):
-            asked = self._asked.get(body.attestation.statement)
-            if asked is not None:
-                words = (*asked.attestations, body.attestation)
-                self._asked[asked.id] = replace(asked, attestations=words)
-        elif isinstance(body, ExpiryBody):
-            asked = self._asked.get(body.request)
-            if asked is not None and header.at >= asked.body.statement.expires:
-                self._asked[asked.id] = replace(asked, expired=True)
-        elif isinstance(body, BreakGlassBody):
-            asked = self._asked.get(body.request)
-            if asked is not None and header.at < asked.body.statement.expires:
-                glass = entry.writer, body.reason
-                self._asked[asked.id] = replace(asked, broken_glass=glass)
+        else:
+            basis = before.basis[1].hex()
+            fold_entry(self._asked, entry, body, basis=basis, epoch=header.epoch)
 
     # ------------------------------------------------------------------ resumes
 
@@ -156,8 +148,7 @@ class Reviewer:
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
-            if self._newest is not None and (expected is not None or body.rules):
-                yield "a resume: expected the checkpoint that was released, found none named"
+            yield from self._nothing_named(body)
             return
         try:
             policy = None if expected is None else self._policies(expected)
@@ -177,11 +168,18 @@ class Reviewer:
         # (4) What it spends was open, for exactly this, and granted.
         granted = False
         if body.request is not None:
-            faults = tuple(self._spending(entry, body, before, policy, roster))
+            faults = tuple(self._spending(entry, body, policy, roster))
             granted = not faults
             yield from faults
         # (5) The strictest measure was met.
         yield from _unmet(listed | applying, body, policy, granted=granted)
+
+    def _nothing_named(self, body: ResumeBody) -> Iterator[str]:
+        """Judge a resume that names no checkpoint, as those from before the gate do."""
+        if self._newest is None:
+            return
+        if any(getattr(body, name) for name in _GATE_FIELDS):
+            yield "a resume: expected the checkpoint that was released, found none named"
 
     def _applying(
         self, entry: Entry, body: ResumeBody, chain: StoreChain, policy: Policy | None
@@ -214,21 +212,24 @@ class Reviewer:
         return worlds is not None and None not in worlds and worlds[0] != worlds[1]
 
     def _world_rules(self, saved: _Saved, body: ResumeBody) -> set[str]:
-        """What the two worlds say, where both can be read; widening is what must not be hidden."""
+        """What the two worlds say, where both can be read; widening is what must not be hidden.
+
+        The gate writes the other world into the resume, unless a request or a checkpoint has it:
+        one that nobody can read counts as wider.
+        """
         if saved.world is None or body.world is None or saved.world == body.world:
             return set()
         asked = None if body.request is None else self._asked.get(body.request)
         leaves = body.leaves if asked is None else asked.body.world
-        try:
-            now = None if leaves is None else World.from_dict(leaves)
-            old = self._worlds(saved.world)
-            earlier = None if old is None else World.from_dict(old)
-        except WorldInvalid:
+        if leaves is None and body.request is None:
+            leaves = self._worlds(body.world)
+        now = _readable(leaves)
+        if now is None or now.digest != body.world:
+            # A request that is not there is told by itself.
+            return set() if leaves is None and body.request is not None else {Rule.WIDER_WORLD}
+        earlier = _readable(self._worlds(saved.world))
+        if earlier is None:
             return set()
-        if now is None or earlier is None:
-            return set()
-        if now.digest != body.world:
-            return {Rule.WIDER_WORLD}
         diff = earlier.diff(now)
         found = {str(Rule.CHANGED_CODE)} if diff.code_changed else set()
         if diff.widening:
@@ -248,7 +249,7 @@ class Reviewer:
         )
 
     def _spending(
-        self, entry: Entry, body: ResumeBody, before: Tip, policy: Policy | None, roster: Roster
+        self, entry: Entry, body: ResumeBody, policy: Policy | None, roster: Roster
     ) -> Iterator[str]:
         request = body.request or ""
         what = f"a resume that spends request {request[:12]}"
@@ -274,7 +275,7 @@ class Reviewer:
         ):
             if found != expected:
                 yield (f"{what}: expected one for {name} {_short(expected)}, found {_short(found)}")
-        yield from _grant_faults(asked, _now(entry, before), policy, roster, what)
+        yield from _grant_faults(asked, self._now(entry), policy, roster, what)
 
     # ------------------------------------------------------------------ handoffs
 
@@ -309,7 +310,7 @@ class Reviewer:
             yield f"{what}: expected an open request {statement.digest[:12]}, found none"
             return
         words = (*asked.attestations, *body.attestations)
-        now = _now(entry, before)
+        now = self._now(entry)
         yield from _grant_faults(replace(asked, attestations=words), now, policy, roster, what)
 
 
@@ -333,9 +334,12 @@ def _grant_faults(
         yield f"{what}: expected {needed} approvals, found {len(grant.approved_by)}{why}"
 
 
-def _now(entry: Entry, before: Tip) -> datetime:
-    """The time of an entry, or of the one before it: a clock turned back revives nothing."""
-    return max(entry.header.at, before.entry.header.at)
+def _readable(leaves: dict[str, Any] | None) -> World | None:
+    """A world, if there is one."""
+    try:
+        return None if leaves is None else World.from_dict(leaves)
+    except WorldInvalid:
+        return None
 
 
 def _unmet(

@@ -23,12 +23,12 @@ class GrantFacts:
     """What has become of the request for exactly this resume."""
 
     approved_by: tuple[str, ...]
-    """The eligible persons who approved it."""
+    """The identities whose approval counts, one for each person."""
     denied_by: tuple[str, ...]
-    """The eligible persons who denied it."""
+    """The same for denials."""
     expired: bool
     broken_glass: str | None
-    """The reason for which an operator who may turned it into a grant."""
+    """Which operator, of those who may, turned it into a grant, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Facts:
     restored: bool
     """Whether an accepted restore has cut the thread and nothing was executed since."""
     living_session: timedelta | None
-    """The age of a session by somebody else that has not ended."""
+    """How long ago another session that has not ended last moved the thread."""
     deliberate: str | None
     """What the caller said to show that this is meant."""
     grant: GrantFacts | None

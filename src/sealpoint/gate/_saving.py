@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.errors import ResumeRefused
+from sealpoint.errors import ResumeRefused, UnknownCheckpoint
 from sealpoint.gate._facts import gather
 from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._policy import Measure, Rule
@@ -90,7 +90,7 @@ class SavingThread(OperatedThread):
         return drafts
 
     def _require_no_wider(self, world: World | None) -> None:
-        """Inside a session the declared world may become narrower and nothing else."""
+        """Refuse another world inside a session, unless it is narrower or an allowed first one."""
         before = self._world
         if before is None:
             policy = self._policies.in_force(self._core.trust().roster)
@@ -124,7 +124,10 @@ class SavingThread(OperatedThread):
         )
         if self._chain.head is None or self._chain.tip().fence.erased:
             return body
-        candidate = self._candidate(None)
+        try:
+            candidate = self._candidate(None)
+        except UnknownCheckpoint:
+            return body  # a genesis alone: there is nothing to go on from
         # Whether it is paused is told by the append, as to a save in a session.
         facts = gather(
             self._chain,
@@ -146,4 +149,10 @@ class SavingThread(OperatedThread):
                 hint="Call resume(world=...) first: the gate decides, and records it.",
             )
         rules = tuple(reason.rule for reason in decision.reasons)
-        return msgspec.structs.replace(body, checkpoint=candidate.ref.entry, rules=rules)
+        other = world is not None and world.digest != candidate.world_digest
+        return msgspec.structs.replace(
+            body,
+            checkpoint=candidate.ref.entry,
+            leaves=world.to_dict() if world is not None and other else None,
+            rules=rules,
+        )

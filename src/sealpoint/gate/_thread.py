@@ -93,7 +93,14 @@ class GatedThread(SavingThread):
         answer: Any = None,
         deliberate: str | None = None,
     ) -> Decision:
-        """What the gate would say to a resume, without writing or releasing anything."""
+        """What the gate would say to a resume, without writing or releasing anything.
+
+        Args are those of `resume`.
+
+        Raises:
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
         wish = Wish.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
         with self._lock, self._reporting():
             self._look()
@@ -209,13 +216,14 @@ class GatedThread(SavingThread):
         """The entry that records an allowance."""
         tip, world, candidate = self._chain.tip(), wish.world, judged.candidate
         granted = any(reason.measure is Measure.APPROVAL for reason in judged.decision.reasons)
-        request = judged.asked.id if granted and judged.asked is not None else None
+        spent = judged.asked if granted else None
+        request = None if spent is None else spent.id
         same = world is not None and world.digest == candidate.world_digest
         return ResumeBody(
             salt=self._core.salt(),
             owner=self._owner(),
             basis=tip.basis[0],
-            reason=wish.deliberate,
+            reason=wish.deliberate if spent is None else spent.body.statement.reason,
             checkpoint=candidate.ref.entry,
             world=None if world is None else world.digest,
             leaves=None if world is None or same or request is not None else world.to_dict(),

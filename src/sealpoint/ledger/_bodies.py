@@ -36,6 +36,7 @@ __all__ = [
     "RootBody",
     "RosterBody",
     "UnpauseBody",
+    "Unreadable",
     "VerdictBody",
     "encode_body",
     "parse_body",
@@ -295,11 +296,16 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
 }
 
 
+class Unreadable(Edited):
+    """A body that is as it was sealed, and says nothing: its writer's doing, not the store's."""
+
+
 def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
     """Check a body against the digest in its header, then read it.
 
     Raises:
-        Edited: It is not the body that was sealed, or not one of this kind.
+        Edited: It is not the body that was sealed.
+        Unreadable: It is, and is not one of this kind.
     """
     if len(data) > BODY_BYTES_MAX:
         raise Edited(f"entry body: expected at most {BODY_BYTES_MAX} bytes, found {len(data)}")
@@ -311,6 +317,6 @@ def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
             if (check := _CHECKS.get(kind)) is not None:
                 check(body)
             return body
-    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited(f"entry body: expected the fields of a {kind}, found others") from exc
-    raise Edited("entry body: expected the one spelling of its fields, found another")
+    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError, Edited) as exc:
+        raise Unreadable(f"entry body: expected the fields of a {kind}, found others") from exc
+    raise Unreadable("entry body: expected the one spelling of its fields, found another")

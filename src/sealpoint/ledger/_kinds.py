@@ -73,6 +73,9 @@ class KindRule:
     break_glass: bool = False
     """Only by an identity that the roster marks so."""
 
+    tells_time: bool = True
+    """Its time counts for the thread; that of what anybody may write does not."""
+
     judged: bool = True
     """This version knows what it means; otherwise it is refused on every chain."""
 
@@ -82,7 +85,7 @@ class KindRule:
         return "any role" if self.roles == _ANYBODY else " or ".join(self.roles)
 
 
-_RESERVED = KindRule(judged=False)
+_RESERVED = KindRule(judged=False, tells_time=False)
 
 KINDS: Mapping[Kind, KindRule] = MappingProxyType(
     {
@@ -111,11 +114,13 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         ),
         Kind.PAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
         Kind.UNPAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
-        Kind.REQUEST: KindRule(roles=(Role.WRITER, Role.OPERATOR), on_threads=True),
+        Kind.REQUEST: KindRule(
+            roles=(Role.WRITER, Role.OPERATOR), on_threads=True, tells_time=False
+        ),
         # Relayed by anybody of the namespace; what counts is the attestation inside.
-        Kind.APPROVAL: KindRule(roles=_ANYBODY, on_threads=True),
-        Kind.DENIAL: KindRule(roles=_ANYBODY, on_threads=True),
-        Kind.EXPIRY: KindRule(roles=_ANYBODY, on_threads=True),
+        Kind.APPROVAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
+        Kind.DENIAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
+        Kind.EXPIRY: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
         Kind.BREAK_GLASS: KindRule(roles=(Role.OPERATOR,), on_threads=True, break_glass=True),
         Kind.PRUNE: KindRule(
             roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True

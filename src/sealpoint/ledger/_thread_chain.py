@@ -8,6 +8,7 @@ here decides whether a chain is current; that is the anchor's part.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 
@@ -77,6 +78,8 @@ class Tip(msgspec.Struct, frozen=True):
     basis: tuple[int, bytes]
     """Position and hash of the newest entry that changes what a resume would mean; of the first
     genesis before there is one."""
+    time: datetime
+    """The newest time since the newest entry that a pause stops, of those that count."""
     paused: int | None = None
     """The position of the pause that is in force."""
 
@@ -162,7 +165,7 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
         raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
     fence = read_fence(entry, body)
     _check_owner(entry, fence.owner, chain)
-    return Tip(entry, Spine.begin(entry.hash), fence, (entry.seq, entry.hash))
+    return Tip(entry, Spine.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
 
 
 def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
@@ -196,8 +199,17 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         tip.spine.grown(header.seq, entry.hash),
         _fence(tip, entry, body, chain, where),
         (entry.seq, entry.hash) if rule.moves_basis else tip.basis,
+        next_time(header, tip.time),
         next_pause(header, tip.paused),
     )
+
+
+def next_time(header: Header, time: datetime) -> datetime:
+    """The time of a thread after an entry; what anybody may write does not move it."""
+    rule = KINDS[header.kind]
+    if rule.halts:
+        return header.at
+    return max(time, header.at) if rule.tells_time else time
 
 
 def next_pause(header: Header, paused: int | None) -> int | None:
@@ -209,10 +221,10 @@ def next_pause(header: Header, paused: int | None) -> int | None:
 
 def read_standing(
     entries: Iterable[tuple[Header, bytes]],
-) -> tuple[tuple[int, bytes], int | None]:
-    """The basis and the pause in force, from the head of a verified chain downwards.
+) -> tuple[tuple[int, bytes], datetime, int | None]:
+    """The basis, the time and the pause in force, from the head of a verified chain downwards.
 
-    Both lie no deeper than the newest entry that a pause stops: it would not be there otherwise.
+    They lie no deeper than the newest entry that a pause stops: it would not be there otherwise.
 
     Args:
         entries: Headers, newest first, each with its bytes; no more are taken than are needed.
@@ -221,16 +233,19 @@ def read_standing(
         Missing: They end before they have told.
     """
     basis: tuple[int, bytes] | None = None
-    paused, settled = None, False
+    paused, settled, halted, times = None, False, False, []
     for header, raw in entries:
         rule = KINDS[header.kind]
         if basis is None and (rule.moves_basis or not header.seq):
             basis = header.seq, link_hash(raw)
-        if not settled and header.kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
-            paused, settled = next_pause(header, None), True
-        settled = settled or rule.halts
-        if settled and basis is not None:
-            return basis, paused
+        if not halted:
+            if not settled and header.kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
+                paused, settled = next_pause(header, None), True
+            if rule.tells_time:
+                times.append(header.at)
+        halted = halted or rule.halts
+        if halted and basis is not None:
+            return basis, max(times), paused
     raise Missing("thread: expected its first entry, found none")
 
 
@@ -251,7 +266,7 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
             body,
             owner=tip.fence.owner,
             basis=tip.basis[1].hex(),
-            now=max(header.at, tip.entry.header.at),
+            now=max(header.at, tip.time),
             chain=chain,
         )
         return read_fence(entry, None if tip.fence.owner is None else body)

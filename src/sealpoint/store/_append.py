@@ -90,7 +90,7 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
             f"identity {signer.name!r}: expected its key in the roster, found it missing",
             hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
         )
-    newest = None if chain.head is None else chain.head.header.at
+    newest = None if chain.head is None else chain.tip().time
     require_unexpired(chain.core, trust, signer.key, newest, f"identity {signer.name!r}")
     rule = KINDS[kind]
     if not holder[0].may_any(rule.roles, chain.core.namespace) or (
@@ -217,7 +217,7 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         kind=draft.kind,
         fence=seq if tip is None or rule.sets_fence else tip.fence.seq,
         roster=trust.roster.seq,
-        at=core.now(None if tip is None else tip.entry.header.at),
+        at=core.now(None if tip is None else tip.time),
         by=signer.key,
         body=hashlib.sha256(body).hexdigest(),
     )
@@ -229,7 +229,12 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
     elif rule.in_session and tip.fence.is_session and tip.fence.by == header.by:
         # The most frequent entry: its links were made from the tip, its rights checked above.
         after = Tip(
-            entry, tip.spine.grown(seq, entry.hash), tip.fence, (seq, entry.hash), tip.paused
+            entry,
+            tip.spine.grown(seq, entry.hash),
+            tip.fence,
+            (seq, entry.hash),
+            header.at,
+            tip.paused,
         )
     else:
         after = extend(tip, entry, body, trust)

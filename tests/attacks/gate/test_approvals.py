@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approvals that people never gave, or gave to something else, are not spent (lines 30 to 35)."""
+"""Approvals that people never gave, or gave to something else, are not spent."""
 
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ def _word(
 
 
 def test_copies_of_one_approval_count_once(raid: Raid) -> None:
-    """Line 30: whoever may relay appends one person's genuine word again and again."""
+    """Whoever may relay appends one person's genuine word again and again."""
     raid.waiting("ann")
     with raid.landing():
         genuine = raid.body(raid.find(Kind.APPROVAL))
@@ -50,7 +50,7 @@ def test_copies_of_one_approval_count_once(raid: Raid) -> None:
 
 
 def test_a_copied_row_is_no_second_approval(raid: Raid) -> None:
-    """Line 30: the row itself, once more at the end, by somebody without a key."""
+    """The row itself, once more at the end, by somebody without a key."""
     raid.waiting("ann")
     with raid.landing():
         raid.append(raid.rows()[raid.find(Kind.APPROVAL)])
@@ -61,7 +61,7 @@ def test_a_copied_row_is_no_second_approval(raid: Raid) -> None:
 
 @pytest.mark.parametrize("who", ["bobby", "twin", "worker", "far", "spare", "nobody", "somebody"])
 def test_words_of_those_who_do_not_count_are_not_counted(raid: Raid, who: str) -> None:
-    """Lines 30 and 34: the same person, the requester, no approver here, an unknown key."""
+    """The same person, the requester, no approver here, an unknown key."""
     request = raid.waiting("bob")
     with raid.landing():
         raid.slip(Kind.APPROVAL, _word(raid, who, request), "officer")
@@ -72,7 +72,7 @@ def test_words_of_those_who_do_not_count_are_not_counted(raid: Raid, who: str) -
 
 
 def test_a_word_for_another_request_counts_for_none(raid: Raid) -> None:
-    """Lines 30 and 32: moved to another thread, or with another digest in it."""
+    """Moved to another thread, or with another digest in it."""
     raid.thread(name="u").save(1, world=READ)
     other = raid.ask(name="u")
     raid.approve(other)
@@ -91,7 +91,7 @@ def test_a_word_for_another_request_counts_for_none(raid: Raid) -> None:
 
 
 def test_a_spent_grant_is_not_spent_again_from_a_copy(raid: Raid) -> None:
-    """Line 31: the store is put back to where the grant was not spent yet."""
+    """The store is put back to where the grant was not spent yet."""
     raid.waiting("ann", "bob")
     put_back = raid.burglar.copied()
     assert raid.fresh().resume(world=SHELL).state == {"n": 2}
@@ -104,7 +104,7 @@ def test_a_spent_grant_is_not_spent_again_from_a_copy(raid: Raid) -> None:
 
 
 def test_a_spent_grant_is_not_spent_again_by_taking_the_resume_away(raid: Raid) -> None:
-    """Line 31: only the entry that spent it is deleted."""
+    """Only the entry that spent it is deleted."""
     raid.waiting("ann", "bob")
     raid.fresh().resume(world=SHELL)
     with raid.landing():
@@ -114,7 +114,7 @@ def test_a_spent_grant_is_not_spent_again_by_taking_the_resume_away(raid: Raid) 
 
 
 def test_a_spent_request_put_after_the_resume_is_void(raid: Raid) -> None:
-    """Line 31: request and approvals are appended once more, by keys that may do so."""
+    """Request and approvals are appended once more, by keys that may do so."""
     raid.waiting("ann", "bob")
     raid.fresh().resume(world=SHELL)
     with raid.landing():
@@ -134,7 +134,7 @@ def test_a_spent_request_put_after_the_resume_is_void(raid: Raid) -> None:
 
 @pytest.mark.parametrize("what", ["answer", "world", "statement"])
 def test_a_request_is_not_edited_after_it_was_approved(raid: Raid, what: str) -> None:
-    """Line 32: 42 becomes 99999 in what was approved, in place."""
+    """42 becomes 99999 in what was approved, in place."""
     raid.thread().save(1, world=READ, question="pay?")
     request = raid.ask(answer={"pay": 42})
     raid.approve(request)
@@ -155,7 +155,7 @@ def test_a_request_is_not_edited_after_it_was_approved(raid: Raid, what: str) ->
 
 
 def test_what_was_not_approved_is_not_executed(raid: Raid) -> None:
-    """Line 32: another answer, another world, another checkpoint, with the store untouched."""
+    """Another answer, another world, another checkpoint, with the store untouched."""
     raid.thread().save(0, id="c0", world=READ)
     raid.thread().save(1, id="c1", world=READ, question="pay?")
     raid.approve(raid.ask(answer={"pay": 42}))
@@ -170,7 +170,7 @@ def test_what_was_not_approved_is_not_executed(raid: Raid) -> None:
 
 @pytest.mark.parametrize("what", ["answer", "world", "no world", "no answer"])
 def test_a_request_that_shows_another_thing_than_it_binds_is_none(raid: Raid, what: str) -> None:
-    """Line 32: a stolen writer's key asks for one thing and shows people a harmless one."""
+    """A stolen writer's key asks for one thing and shows people a harmless one."""
     raid.thread().save(1, world=READ, question="pay?")
     request = raid.ask(answer={"pay": 99999})
     cases: dict[str, dict[str, Any]] = {
@@ -190,7 +190,7 @@ def test_a_request_that_shows_another_thing_than_it_binds_is_none(raid: Raid, wh
 
 
 def test_a_request_in_somebody_elses_name_is_none(raid: Raid) -> None:
-    """Lines 32 and 34: an approver who is also the requester names another as such."""
+    """An approver who is also the requester names another as such."""
     raid.pool("pods", "worker", "spare")
     request = raid.waiting()
     statement = msgspec.structs.replace(request.statement, requester="spare")
@@ -209,7 +209,7 @@ def test_a_request_in_somebody_elses_name_is_none(raid: Raid) -> None:
 
 
 def test_approvals_that_come_after_the_thread_moved_on_are_stale(raid: Raid) -> None:
-    """Line 33: genuine words on what was there before, appended behind a later checkpoint."""
+    """Genuine words on what was there before, appended behind a later checkpoint."""
     request = raid.waiting("ann")
     raid.thread().save({"n": 3}, world=READ)
     with raid.landing():
@@ -220,7 +220,7 @@ def test_approvals_that_come_after_the_thread_moved_on_are_stale(raid: Raid) -> 
 
 
 def test_a_checkpoint_is_not_taken_away_to_make_an_approval_fit_again(raid: Raid) -> None:
-    """Line 33: what moved on is deleted, and the approved state is the newest again."""
+    """What moved on is deleted, and the approved state is the newest again."""
     raid.waiting("ann", "bob")
     raid.thread().save({"n": 3}, world=READ)
     with raid.landing():
@@ -230,7 +230,7 @@ def test_a_checkpoint_is_not_taken_away_to_make_an_approval_fit_again(raid: Raid
 
 
 def test_an_approval_under_an_earlier_policy_is_void(raid: Raid) -> None:
-    """Line 33: and neither the policy's bytes nor its roster can be put back."""
+    """And neither the policy's bytes nor its roster can be put back."""
     raid.apply(policy("weak", needed=1))
     raid.waiting("ann")
     put_back = raid.burglar.copied()
@@ -247,7 +247,7 @@ def test_an_approval_under_an_earlier_policy_is_void(raid: Raid) -> None:
 
 
 def test_who_asks_cannot_approve_with_any_identity(raid: Raid) -> None:
-    """Line 34: by the library, and by an entry that was slipped in."""
+    """By the library, and by an entry that was slipped in."""
     request = raid.waiting("ann")
     raid.sound()
     for who in ("worker", "twin"):
@@ -263,7 +263,7 @@ def test_who_asks_cannot_approve_with_any_identity(raid: Raid) -> None:
 
 
 def test_a_denial_cannot_be_taken_away(raid: Raid) -> None:
-    """Line 35: its row is deleted, or hollowed out."""
+    """Its row is deleted, or hollowed out."""
     request = raid.waiting("ann", "bob")
     raid.store("carl").deny(request.id, reason="no")
     seq = raid.find(Kind.DENIAL)
@@ -280,7 +280,7 @@ def test_a_denial_cannot_be_taken_away(raid: Raid) -> None:
 
 
 def test_a_denial_cannot_be_turned_round(raid: Raid) -> None:
-    """Line 35: in its body, in its header, or in both."""
+    """In its body, in its header, or in both."""
     request = raid.waiting("ann")
     raid.store("carl").deny(request.id, reason="no")
     seq = raid.find(Kind.DENIAL)
@@ -302,7 +302,7 @@ def test_a_denial_cannot_be_turned_round(raid: Raid) -> None:
 
 
 def test_a_denial_is_not_outvoted_by_words_slipped_in(raid: Raid) -> None:
-    """Line 35: later approvals, even of the one who denied, change nothing."""
+    """Later approvals, even of the one who denied, change nothing."""
     request = raid.waiting("ann", "bob")
     raid.store("carl").deny(request.id, reason="no")
     with raid.landing():
@@ -312,7 +312,7 @@ def test_a_denial_is_not_outvoted_by_words_slipped_in(raid: Raid) -> None:
 
 
 def test_an_approval_cannot_be_made_out_of_other_signed_bytes(raid: Raid) -> None:
-    """Line 35: a seal of an approver's key on an entry proves no approval."""
+    """A seal of an approver's key on an entry proves no approval."""
     request = raid.waiting("ann", "bob")
     seal = raid.rows()[raid.find(Kind.APPROVAL)].seals
     proof = msgspec.json.decode(seal)[0][1]

@@ -5,13 +5,17 @@ Outsiders hold the bundle. Insiders also hold the key of an identity that may ex
 whatever they have made of it.
 """
 
+import base64
 import copy
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from sealpoint import api
+from sealpoint.audit import _bundle_check as check_module
+from sealpoint.audit._bundle_lines import BlobLine
 from sealpoint.errors import (
     BundleInvalid,
     Forged,
@@ -172,6 +176,26 @@ def _more_blobs(lines: _Lines) -> None:
     lines.insert(place, copy.deepcopy(lines[place]))
 
 
+def _unnamed_blobs(lines: _Lines) -> None:
+    place = next(place for place, line in enumerate(lines) if line["line"] == "blob")
+    data = b"nobody names this"
+    unnamed = {
+        "line": "blob",
+        "digest": hashlib.sha256(data).hexdigest(),
+        "data": base64.b64encode(data).decode(),
+    }
+    lines[place + 1 : place + 1] = [unnamed] * 3
+
+
+def _raw_body(lines: _Lines) -> None:
+    line = lines[_entries(lines, 0)[2]]
+    line["raw"], line["body"] = base64.b64encode(line["body"].encode()).decode(), None
+
+
+def _two_bodies(lines: _Lines) -> None:
+    lines[_entries(lines, 0)[2]]["raw"] = base64.b64encode(b"\xff").decode()
+
+
 def _namespace(lines: _Lines) -> None:
     lines[0]["ns"] = "billing"
 
@@ -196,6 +220,9 @@ _CHANGES: dict[str, tuple[Callable[[_Lines], None], type[SealpointError]]] = {
     "no policy": (_no_policy, BundleInvalid),
     "another policy": (_other_policy, BundleInvalid),
     "a blob twice": (_more_blobs, SealpointError),
+    "blobs that nobody names": (_unnamed_blobs, BundleInvalid),
+    "a body in another spelling": (_raw_body, BundleInvalid),
+    "two bodies": (_two_bodies, BundleInvalid),
     "another namespace": (_namespace, SealpointError),
     "no line for a thread": (_no_thread, SealpointError),
 }
@@ -225,6 +252,44 @@ def test_an_insider_can_leave_out_the_newest_and_the_report_says_how_far_it_goes
 
     assert shorter.threads[1].seq == whole.seq - 1
     assert "later entries may exist" in shorter.claim
+
+
+def test_a_blob_that_nobody_names_is_refused_before_it_is_kept(
+    scene: tuple[bytes, TrustPin], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first one ends it, however many follow: nothing beyond is read."""
+    data, trusted = scene
+    lines = lines_of(data)
+    _unnamed_blobs(lines)
+    checked: list[str] = []
+    monkeypatch.setattr(check_module, "_check_blob", lambda line: checked.append(line.digest))
+    refused = _refused(resigned(lines, key("operator")), trusted)
+
+    assert "found another blob after 1" in refused.message
+    assert len(checked) == 1
+
+
+def test_a_world_that_no_reader_would_take_is_not_kept(
+    scene: tuple[bytes, TrustPin], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a world all the same, and no state."""
+    data, trusted = scene
+    kept: list[int] = []
+    keep = check_module._KeptWorlds.keep
+
+    def counted(self: check_module._KeptWorlds, line: BlobLine) -> bool:
+        taken = keep(self, line)
+        kept.append(len(self._kept))
+        return taken
+
+    monkeypatch.setattr(check_module._KeptWorlds, "keep", counted)
+    api.verify_bundle(data, trusted)
+    assert max(kept) == 2
+    kept.clear()
+    monkeypatch.setattr(check_module, "WORLD_BYTES_MAX", 10)
+
+    assert api.verify_bundle(data, trusted).ok
+    assert set(kept) == {0}
 
 
 def test_an_exporter_whom_the_roster_does_not_know_is_refused(

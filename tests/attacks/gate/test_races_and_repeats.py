@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two that go on at once, and what is written twice (lines 36 and 37); clocks (line 52)."""
+"""Two that go on at once, and what is written twice; clocks."""
 
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ from tests.unit.gate.team import READ, SHELL
 
 
 def test_two_processes_do_not_both_go_on(raid: Raid) -> None:
-    """Line 36: one grant, two processes at the same position: one is released."""
+    """One grant, two processes at the same position: one is released."""
     raid.waiting("ann", "bob")
     raid.sound()
     first = raid.world.open("worker", gated=True)
@@ -35,7 +35,7 @@ def test_two_processes_do_not_both_go_on(raid: Raid) -> None:
 
 
 def test_two_copies_of_a_store_do_not_both_go_on(raid: Raid) -> None:
-    """Line 36: each process has its own copy, and they share an anchor: the second is refused."""
+    """Each process has its own copy, and they share an anchor: the second is refused."""
     raid.waiting("ann", "bob")
     put_back = raid.burglar.copied()
     assert raid.fresh().resume(world=SHELL).state == {"n": 2}
@@ -58,7 +58,7 @@ def test_two_copies_of_a_store_do_not_both_go_on(raid: Raid) -> None:
 
 
 def test_a_late_write_of_an_ended_session_is_refused(raid: Raid) -> None:
-    """Line 36: by the library, and by every reader of what it left in the store."""
+    """By the library, and by every reader of what it left in the store."""
     raid.waiting("ann", "bob")
     raid.pool("pods", "worker", "spare")
     late = raid.rows()
@@ -76,7 +76,7 @@ def test_a_late_write_of_an_ended_session_is_refused(raid: Raid) -> None:
 
 
 def test_an_entry_is_not_appended_twice(raid: Raid) -> None:
-    """Line 37: the genuine rows of a resume, a request and an approval, each once more."""
+    """The genuine rows of a resume, a request and an approval, each once more."""
     raid.waiting("ann", "bob")
     raid.fresh().resume(world=SHELL)
     rows = raid.rows()
@@ -90,7 +90,7 @@ def test_an_entry_is_not_appended_twice(raid: Raid) -> None:
 
 
 def test_an_id_is_not_used_for_another_state(raid: Raid) -> None:
-    """Line 37: a repetition returns what is there, anything else under its id is refused."""
+    """A repetition returns what is there, anything else under its id is refused."""
     ref = raid.thread().save({"n": 1}, id="one", world=READ, question="pay?")
     raid.sound()
 
@@ -110,7 +110,7 @@ def test_an_id_is_not_used_for_another_state(raid: Raid) -> None:
 
 
 def test_a_clock_turned_back_revives_no_approval(raid: Raid) -> None:
-    """Line 52: the time of the thread counts, and it cannot be taken out of the thread."""
+    """The time of the thread counts, and it cannot be taken out of the thread."""
     request = raid.waiting("ann")
     start = raid.world.clock
     raid.later(hours=2)
@@ -125,7 +125,7 @@ def test_a_clock_turned_back_revives_no_approval(raid: Raid) -> None:
 
 
 def test_a_clock_turned_back_spends_no_expired_grant(raid: Raid) -> None:
-    """Line 52: somebody has written since the expiry, so it is later than that."""
+    """Somebody has written since the expiry, so it is later than that."""
     request = raid.waiting("ann", "bob")
     start = raid.world.clock
     raid.later(hours=2)
@@ -140,7 +140,7 @@ def test_a_clock_turned_back_spends_no_expired_grant(raid: Raid) -> None:
 
 
 def test_an_expiry_before_its_time_ends_nothing(raid: Raid) -> None:
-    """Line 52, the other way: anybody may write that something expired; the time decides."""
+    """The other way: anybody may write that something expired; the time decides."""
     request = raid.waiting("ann", "bob")
     with raid.landing():
         raid.slip(Kind.EXPIRY, ExpiryBody(salt=raid.salt, request=request.id), "officer")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and words that would cost their verifier too much (line 43)."""
+"""Requests and words that would cost their verifier too much."""
 
 import time
 
@@ -19,7 +19,7 @@ _SECONDS_MAX = 20
 
 
 def test_many_words_that_do_not_count_cost_little(raid: Raid) -> None:
-    """Line 43: hundreds of attestations without a valid proof, by somebody who may relay."""
+    """Hundreds of attestations without a valid proof, by somebody who may relay."""
     request = raid.waiting("ann")
     word = attest(key("bob"), request.id, Verdict.APPROVE, "fine")
     with raid.landing():
@@ -41,7 +41,7 @@ def test_many_words_that_do_not_count_cost_little(raid: Raid) -> None:
 @pytest.mark.parametrize("levels", [600, 100_000])
 @pytest.mark.parametrize("field", ["answer", "world"])
 def test_a_deep_request_is_refused_as_an_error_of_ours(raid: Raid, levels: int, field: str) -> None:
-    """Line 43: lists in lists in what a stolen writer's key asks for."""
+    """Lists in lists in what a stolen writer's key asks for."""
     raid.waiting()
     body = raid.rows()[raid.find(Kind.REQUEST)].body or b""
     deep = b"[" * levels + b"]" * levels
@@ -61,7 +61,7 @@ def test_a_deep_request_is_refused_as_an_error_of_ours(raid: Raid, levels: int, 
 
 
 def test_a_body_beyond_its_bound_is_not_parsed(raid: Raid) -> None:
-    """Line 43: a request of several megabytes, well sealed."""
+    """A request of several megabytes, well sealed."""
     raid.waiting()
     body = raid.rows()[raid.find(Kind.REQUEST)].body or b""
     with raid.landing():
@@ -74,7 +74,7 @@ def test_a_body_beyond_its_bound_is_not_parsed(raid: Raid) -> None:
 
 
 def test_a_huge_policy_is_not_read(raid: Raid) -> None:
-    """Line 43: the blob that the roster names is replaced by one of many megabytes."""
+    """The blob that the roster names is replaced by one of many megabytes."""
     raid.waiting("ann", "bob")
     with raid.landing():
         blobs = raid.burglar.blobs(STORE_CHAIN)
@@ -85,7 +85,7 @@ def test_a_huge_policy_is_not_read(raid: Raid) -> None:
 
 
 def test_a_hidden_request_is_reported(raid: Raid) -> None:
-    """Lines 42 and 43: a genesis that claims another namespace does not hide a request."""
+    """A genesis that claims another namespace does not hide a request."""
     raid.waiting("ann")
     row = raid.rows()[0]
     with raid.landing():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stolen writer's key inside its window (line 27): what it reaches, and what it never does.
+"""A stolen writer's key inside its window: what it reaches, and what it never does.
 
 Whoever holds a worker's key and the store writes in the worker's name until the key is revoked:
 that is no secret of ours. What was anchored stays, a pause holds, and nobody approves with it.
@@ -49,7 +49,7 @@ def _rewritten(raid: Raid, window: int) -> dict[int, Record]:
 
 @pytest.mark.parametrize("window", [1, 10, 100])
 def test_what_was_anchored_is_not_written_anew(raid: Raid, window: int) -> None:
-    """Line 27: not the last entry, nor the last ten or hundred, though each has a valid seal."""
+    """Not the last entry, nor the last ten or hundred, though each has a valid seal."""
     for number in range(window + 2):
         raid.thread().save(number, id=f"c{number}", world=READ)
     with raid.landing():
@@ -61,7 +61,7 @@ def test_what_was_anchored_is_not_written_anew(raid: Raid, window: int) -> None:
 
 @pytest.mark.parametrize("window", [1, 10, 100])
 def test_what_was_anchored_is_not_cut_off(raid: Raid, window: int) -> None:
-    """Line 27: and going on from before it is no way out."""
+    """And going on from before it is no way out."""
     for number in range(window + 2):
         raid.thread().save(number, id=f"c{number}", world=READ)
     with raid.landing():
@@ -72,7 +72,7 @@ def test_what_was_anchored_is_not_cut_off(raid: Raid, window: int) -> None:
 
 @pytest.mark.parametrize("kind", [Kind.RESUME, Kind.CHECKPOINT])
 def test_a_pause_stops_a_stolen_key(raid: Raid, kind: Kind) -> None:
-    """Line 27: every reader refuses what was written while the thread was paused."""
+    """Every reader refuses what was written while the thread was paused."""
     raid.thread().save(1, world=READ)
     root = raid.body(raid.find(Kind.CHECKPOINT)).root
     raid.thread("operator").pause("stolen")
@@ -87,7 +87,7 @@ def test_a_pause_stops_a_stolen_key(raid: Raid, kind: Kind) -> None:
 
 
 def test_a_stolen_key_ends_no_pause_and_gives_no_approval(raid: Raid) -> None:
-    """Line 27: neither is a writer's to write, nor to sign for."""
+    """Neither is a writer's to write, nor to sign for."""
     request = raid.waiting("ann")
     raid.thread("operator").pause("stolen")
     rows = raid.rows()
@@ -104,7 +104,7 @@ def test_a_stolen_key_ends_no_pause_and_gives_no_approval(raid: Raid) -> None:
 
 
 def test_a_stolen_operators_key_takes_no_thread(raid: Raid) -> None:
-    """Line 27: a handoff carries the approval of another person, or no reader takes it."""
+    """A handoff carries the approval of another person, or no reader takes it."""
     raid.thread().save(1, world=READ)
     with raid.landing():
         raid.slip(
@@ -116,7 +116,7 @@ def test_a_stolen_operators_key_takes_no_thread(raid: Raid) -> None:
 
 
 def test_a_stolen_key_makes_no_grant_for_an_honest_worker(raid: Raid) -> None:
-    """Line 27: an entry that claims to spend what was never approved releases nothing."""
+    """An entry that claims to spend what was never approved releases nothing."""
     request = raid.waiting("ann")
     with raid.landing():
         claimed = ResumeBody(
@@ -136,7 +136,7 @@ def test_a_stolen_key_makes_no_grant_for_an_honest_worker(raid: Raid) -> None:
 
 
 def test_a_revoked_key_writes_nothing_more(raid: Raid) -> None:
-    """Line 27: the window is over with its cut, and what was approved for it as well."""
+    """The window is over with its cut, and what was approved for it as well."""
     raid.waiting("ann", "bob")
     raid.end("worker")
     with raid.landing():
@@ -147,7 +147,7 @@ def test_a_revoked_key_writes_nothing_more(raid: Raid) -> None:
 
 
 def test_a_stolen_key_changes_no_bytes_of_others(raid: Raid) -> None:
-    """Line 27: an approval is not made to say what the holder of another key would like."""
+    """An approval is not made to say what the holder of another key would like."""
     raid.waiting("ann")
     seq = raid.find(Kind.APPROVAL)
     body = raid.rows()[seq].body or b""

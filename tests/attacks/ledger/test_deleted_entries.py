@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 4, 8 and 9: entries removed from the middle, the end, or altogether."""
+"""Entries removed from the middle, the end, or altogether."""
 
 import sqlite3
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 22, 23 and 45: other formats, other types, other spellings of a signature."""
+"""Other formats, other types, other spellings of a signature."""
 
 import hashlib
 import hmac

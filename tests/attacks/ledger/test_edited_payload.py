@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 1 and 3: the bytes of a state, and whatever lies beside the entries."""
+"""The bytes of a state, and whatever lies beside the entries."""
 
 import hashlib
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line 16: positions far ahead, planted to block whoever comes later."""
+"""Positions far ahead, planted to block whoever comes later."""
 
 import sqlite3
 from datetime import UTC, datetime

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 6 and 7: entries that nobody signed, and entries that the wrong key signed."""
+"""Entries that nobody signed, and entries that the wrong key signed."""
 
 import os
 import sqlite3
@@ -116,16 +116,16 @@ _RELAYED = {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
 
 @pytest.mark.parametrize("kind", sorted(_RELAYED))
 def test_an_entry_that_relays_nonsense_is_found(scene: Scene, kind: Kind) -> None:
-    """It changes no state, so loads go on; whoever reads it, and a full verification, refuse it."""
+    """It changes no state and stops nobody; a full verification tells of it."""
     insider = Insider(scene, "alpha")
     record = insider.entry(kind, AdoptBody(salt=SALT, reason="nonsense"), key_of(scene, "worker"))
     scene.commit(lambda database: put(database, insider.thread, insider.next_seq, record))
 
     assert not refused(scene.read())
     with scene.open() as store:
-        assert [finding.code for finding in store.verify().findings] == ["edited"]
-        with pytest.raises(Edited):
-            store.thread("alpha").resume(world=WORLD)
+        (finding,) = store.verify().findings
+        assert (finding.code, finding.refuses) == ("unjustified", False)
+        assert store.thread("alpha").resume(world=WORLD).state
 
 
 @pytest.mark.parametrize("kind", sorted(set(Kind) - {Kind.CHECKPOINT, Kind.PRUNE} - _RELAYED))

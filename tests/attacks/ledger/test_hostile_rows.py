@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 43 and 44: rows made to exhaust a reader, or to be read in two ways."""
+"""Rows made to exhaust a reader, or to be read in two ways."""
 
 import hashlib
 import json

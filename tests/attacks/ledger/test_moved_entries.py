@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 5, 11, 18 and 19: genuine entries where they were not written."""
+"""Genuine entries where they were not written."""
 
 import sqlite3
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 46 and 47: what a reader trusts lies outside the store, and stays there.
+"""What a reader trusts lies outside the store, and stays there.
 
 Neither keys nor anchor can be reached, replaced or redirected from where the store lies; and a
 state directory that somebody else poisoned is refused, never believed.

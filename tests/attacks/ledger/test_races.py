@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 36 and 37: two writers of one thread, and one id for two things."""
+"""Two writers of one thread, and one id for two things."""
 
 import threading
 from collections.abc import Callable

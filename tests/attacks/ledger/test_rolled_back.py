@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 12, 14, 15 and 17: an older copy, another history, or a mixture of both."""
+"""An older copy, another history, or a mixture of both."""
 
 import sqlite3
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 38 and 39: a crash at any moment, and writes of which only a part arrived."""
+"""A crash at any moment, and writes of which only a part arrived."""
 
 import json
 import os

@@ -165,7 +165,7 @@ def test_bounds_are_checked_before_anything_is_parsed(
 ) -> None:
     """A line or a bundle that is too long is refused as it is read."""
     data = exported(team)
-    monkeypatch.setattr(lines_module, "LINE_BYTES_MAX", 1000)
+    monkeypatch.setattr(lines_module, "BUNDLE_LINE_BYTES_MAX", 1000)
     with pytest.raises(BundleInvalid, match="at most 1000 bytes"):
         api.verify_bundle(data, team.world.pin)
     monkeypatch.undo()

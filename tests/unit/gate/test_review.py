@@ -1,20 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judging again: what a gate allowed passes, and what a pod wrote past its gate is found."""
 
+import hashlib
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
+from sealpoint.audit._words import NONSENSE
 from sealpoint.errors import NeedsApproval, RequestClosed
 from sealpoint.gate import GatedThread, Request
 from sealpoint.gate import _review as review_module
-from sealpoint.ledger import HandoffBody, Kind, ResumeBody
-from sealpoint.signing import Action, Verdict, attest
+from sealpoint.ledger import (
+    KINDS,
+    Body,
+    ExpiryBody,
+    HandoffBody,
+    Kind,
+    PauseBody,
+    ResumeBody,
+    UnpauseBody,
+    VerdictBody,
+    encode_body,
+    encode_header,
+    link_hash,
+    parse_header,
+    skip_seq,
+)
+from sealpoint.signing import Action, Role, Verdict, attest
+from sealpoint.storage import Record
 from sealpoint.store import Draft
-from tests.ledgers import key
+from sealpoint.world import World as SealedWorld
+from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.simulator import World
 
@@ -25,6 +46,10 @@ def crew() -> Iterator[Team]:
     made = World()
     yield Team(made)
     made.close()
+
+
+def _digest(world: dict[str, Any]) -> str:
+    return SealedWorld.from_dict(world).digest
 
 
 def _verified(team: Team) -> Report:
@@ -121,7 +146,9 @@ def test_a_resume_that_no_gate_has_judged_is_found(crew: Team) -> None:
         ({"policy": None}, "found none"),
         ({"checkpoint": None}, "expected the checkpoint that was released"),
         ({"checkpoint": "11" * 32}, "older-checkpoint"),
-        ({"world": "22" * 32}, "in another world"),
+        ({"world": "22" * 32}, "wider-world"),
+        ({"world": _digest(NARROW), "leaves": NARROW}, "in another world"),
+        ({"world": "22" * 32, "rules": ("narrower-world",)}, "wider-world"),
         ({"world": None}, "missing-world"),
         ({"answer": "33" * 32}, "answer"),
         ({"rules": ("wider-world",)}, "expected approvals, found none named"),
@@ -160,6 +187,25 @@ def test_a_narrower_world_is_justified(crew: Team) -> None:
     crew.fresh().resume(world=NARROW)
 
     assert _found(crew) == ""
+
+
+def test_a_narrower_world_that_a_save_declares_is_justified(crew: Team) -> None:
+    """The session that it begins shows no world: the checkpoint after it has that."""
+    crew.thread().save(1, world=READ)
+    crew.fresh().save(2, world=NARROW)
+
+    assert crew.newest(Kind.RESUME).rules == ("narrower-world",)
+    assert _found(crew) == ""
+
+
+def test_a_wider_world_that_nothing_shows_is_found(crew: Team) -> None:
+    """It is called narrower, and neither a request nor the resume nor a checkpoint shows it."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew, world=_digest(SHELL), rules=("narrower-world",))
+    found = _found(crew)
+
+    assert "tell the rules wider-world" in found
+    assert "expected approvals, found none named" in found
 
 
 def test_a_grant_with_too_few_approvals_is_found(crew: Team) -> None:
@@ -351,13 +397,13 @@ def test_a_first_world_that_is_not_told_is_found(crew: Team) -> None:
 
 
 def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
-    """What is shown has to be what the digest binds; what is no world binds nothing."""
+    """What is shown has to be what the digest binds; what is no world shows nothing."""
     crew.thread().save(1, world=READ)
     _rogue(crew, world="22" * 32, leaves=SHELL, rules=("narrower-world",))
     assert "wider-world" in _found(crew)
     _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
 
-    assert len(_found(crew).split("\n")) == 2  # the rule and its measure, of the first alone
+    assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both
 
 
 def test_what_the_policy_refuses_is_found() -> None:
@@ -391,6 +437,151 @@ def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
     _rogue(team, policy=None, answer="33" * 32, rules=("answer",))
 
     assert "because no policy is in force" in _found(team)
+
+
+def _lawless() -> Team:
+    """A team without a policy, whose thread has a checkpoint that declares a world."""
+    team = Team(World())
+    team.enter(lambda document: replace(document, policies={}))
+    team.thread().save(1, world=READ)
+    return team
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"world": _digest(SHELL)},
+        {"world": _digest(READ)},
+        {"leaves": SHELL},
+        {"request": "44" * 32},
+        {"answer": "33" * 32},
+        {"actor": "somebody"},
+        {"rules": ("answer",)},
+    ],
+)
+def test_without_a_policy_a_resume_names_what_it_releases(fields: dict[str, Any]) -> None:
+    """Whoever knows of the gate names the checkpoint, or hides what it went on from."""
+    team = _lawless()
+    _rogue(team, **({"policy": None, "checkpoint": None, "world": None} | fields))
+
+    assert "expected the checkpoint that was released" in _found(team)
+
+
+def _written(
+    team: Team, kind: Kind, body: Body | bytes, who: str, at: datetime | None = None
+) -> None:
+    """Append an entry as somebody whose code or clock is their own."""
+    thread = team.world.thread_id("t")
+    rows = dict(team.store("operator").storage.inner.scan(thread, 0))
+    seq, newest = len(rows), parse_header(rows[len(rows) - 1].header)
+    data = body if isinstance(body, bytes) else encode_body(body)
+    header = replace(
+        newest,
+        seq=seq,
+        prev=link_hash(rows[seq - 1].header).hex(),
+        skip=link_hash(rows[skip_seq(seq)].header).hex(),
+        kind=kind,
+        fence=seq if KINDS[kind].sets_fence else newest.fence,
+        by=key(who).public.id.raw.hex(),
+        body=hashlib.sha256(data).hexdigest(),
+        at=newest.at if at is None else at,
+    )
+    raw = encode_header(header)
+    team.world.put(thread, seq, Record(raw, seals(raw, key(who)), data))
+
+
+def _unjustified(team: Team) -> str:
+    """What is not justified; clocks that went back or far ahead may be found too."""
+    findings = _verified(team).findings
+    assert {finding.code for finding in findings} <= {UNJUSTIFIED, "time"}, findings
+    return "\n".join(each.message for each in findings if each.code == UNJUSTIFIED)
+
+
+def _spending(team: Team, request: Request) -> ResumeBody:
+    """A resume that spends a request, to be written at a time of the writer's choice."""
+    given = {"request": request.id, "world": request.statement.world_to}
+    return _resume_body(team, team.fresh(), rules=("wider-world",), **given)
+
+
+def test_a_clock_turned_back_twice_revives_nothing(crew: Team) -> None:
+    """The time of a thread is the latest of its entries, not that of the last one alone."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    in_time = crew.world.clock
+    late = in_time + timedelta(hours=2)
+    _written(crew, Kind.PAUSE, PauseBody(salt="ab" * 32, reason="look"), "operator", late)
+    _written(crew, Kind.UNPAUSE, UnpauseBody(salt="ab" * 32, reason="fine"), "operator", in_time)
+    _written(crew, Kind.RESUME, _spending(crew, request), "worker", in_time)
+
+    assert "had expired" in _unjustified(crew)
+
+
+@pytest.mark.parametrize("kind", [Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY])
+def test_what_anybody_may_write_tells_no_time(crew: Team, kind: Kind) -> None:
+    """An auditor's clock that runs ahead expires nothing of others."""
+    crew.world.enrol(identity("reader", Role.AUDITOR))
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    in_time, ahead = crew.world.clock, crew.world.clock + timedelta(days=3000)
+    verdict = Verdict.DENY if kind is Kind.DENIAL else Verdict.APPROVE
+    word = attest(key("reader"), "00" * 32, verdict, "hm")
+    body: Body = VerdictBody(salt="ab" * 32, attestation=word)
+    if kind is Kind.EXPIRY:
+        body = ExpiryBody(salt="ab" * 32, request="00" * 32)
+    _written(crew, kind, body, "reader", ahead)
+    _written(crew, Kind.RESUME, _spending(crew, request), "worker", in_time)
+
+    assert _unjustified(crew) == ""
+
+
+_ABOUT_REQUESTS = {
+    Kind.REQUEST: "worker",
+    Kind.APPROVAL: "ann",
+    Kind.DENIAL: "ann",
+    Kind.EXPIRY: "ann",
+    Kind.BREAK_GLASS: "chief",
+}
+
+
+@pytest.mark.parametrize("body", [b"{}", b"\xff\x00", b""])
+@pytest.mark.parametrize("kind", _ABOUT_REQUESTS)
+def test_nonsense_about_requests_is_its_writers(crew: Team, kind: Kind, body: bytes) -> None:
+    """It is found and told, stops nobody, and the rest is judged as if it were not there."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    resume = _spending(crew, request)
+    _written(crew, kind, body, _ABOUT_REQUESTS[kind])
+    _written(crew, Kind.RESUME, resume, "worker")
+    found = _found(crew)
+    told = [each for each in crew.store("operator").audit(thread="t") if each.seq == 6]
+    report = api.verify_bundle(b"".join(crew.store("operator").export()), crew.world.pin)
+
+    assert found.count("\n") == 0
+    assert f"entry 6: expected the fields of a {kind}, found what" in found
+    assert [each.summary for each in told] == [NONSENSE]
+    assert [each.message for each in report.findings] == [found]
+    assert not report.ok
+
+
+def test_a_body_that_is_another_is_damage(crew: Team) -> None:
+    """Whoever exchanges a body that somebody sealed makes no nonsense of theirs."""
+    crew.thread().save(1, world=READ)
+    crew.ask()
+    record = crew.world.record("t", 3)
+    crew.world.put(crew.world.thread_id("t"), 3, replace(record, body=b"{}"))
+
+    assert [(each.code, each.refuses) for each in _verified(crew).findings] == [("edited", True)]
+
+
+def test_nonsense_that_a_thread_depends_on_is_damage(crew: Team) -> None:
+    """Without the body of a resume or a checkpoint nobody can go on."""
+    crew.thread().save(1, world=READ)
+    _written(crew, Kind.CHECKPOINT, b"{}", "worker")
+
+    assert [(each.code, each.refuses) for each in _verified(crew).findings] == [("edited", True)]
 
 
 def test_a_policy_that_is_gone_is_told(crew: Team) -> None:

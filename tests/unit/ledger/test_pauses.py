@@ -187,7 +187,8 @@ def test_what_is_read_from_the_head_is_what_was_followed(kinds: list[Kind]) -> N
         model.follow(kind)
 
         assert (_tip(ledger).paused is not None) == model.paused
-        assert read_standing(_downwards(ledger)) == (_tip(ledger).basis, _tip(ledger).paused)
+        tip = _tip(ledger)
+        assert read_standing(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
 
 
 def _handoff_to_the_owner() -> bytes:
@@ -201,15 +202,15 @@ def _handoff_to_the_owner() -> bytes:
         ((), 1),
         ((Kind.PAUSE,), 2),
         ((Kind.REQUEST, Kind.APPROVAL, Kind.PAUSE), 4),
-        ((Kind.PAUSE, Kind.PRUNE), 2),
+        ((Kind.PAUSE, Kind.PRUNE), 3),
         ((Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT), 1),
         ((Kind.PRUNE,), 2),
-        ((Kind.ERASE,), 1),
+        ((Kind.ERASE,), 2),
         ((Kind.ERASE, Kind.GENESIS), 2),
     ],
 )
 def test_no_more_is_read_than_tells(kinds: tuple[Kind, ...], taken: int) -> None:
-    """The walk ends where both are known: mostly at the head."""
+    """The walk ends where all is known: mostly at the head."""
     ledger, met = add(begun(), *kinds), []
 
     def counted() -> Iterator[tuple[Header, bytes]]:
