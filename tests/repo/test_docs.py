@@ -54,11 +54,7 @@ def _verbs(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str
             yield from _verbs(child, (*words, name))
 
 
-_ERRORS = sorted(
-    # What a package refines for itself has the code of the public class that it is one of.
-    {error for error in _errors(SealpointError) if error.__module__ == errors.__name__},
-    key=lambda cls: cls.code,
-)
+_ERRORS = sorted(set(_errors(SealpointError)), key=lambda cls: cls.code)
 _VERBS = list(_verbs(cli.main, ("sealpoint",)))
 _LEAVES = [(words, command) for words, command in _VERBS if not isinstance(command, click.Group)]
 
