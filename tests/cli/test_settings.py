@@ -20,7 +20,7 @@ _READING = [
     *(("anchor", "show"), ("keys", "list"), ("trust", "export")),
     *(("prune", "t", "--keep-last", "1", "--dry-run"), ("gc", "--dry-run")),
     ("erase", "t", "--reason", "x", "--dry-run"),
-    *(("requests",), ("policy", "show")),
+    *(("requests",), ("policy", "show"), ("audit",)),
 ]
 _VERBS = [
     *_READING,
@@ -33,6 +33,7 @@ _VERBS = [
         ("gc",),
     ),
     ("keys", "passphrase", "alice", "--remove"),
+    *(("why", "00000000"), ("export", "--output", "never-written")),
     *(
         ("keys", "rotate", "worker", "--reason", "x", "--yes"),
         ("keys", "revoke", "worker", "--reason", "x", "--yes"),
@@ -75,7 +76,7 @@ def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[st
 
 def test_every_verb_of_a_store_is_listed_here() -> None:
     """The lists above name every verb but those about types and about a file alone."""
-    apart = {("policy", "check")}
+    apart = {("policy", "check"), ("verify-bundle",)}
     leaves = {words for words in _leaves(main, ()) if words[0] != "types"} - apart
 
     assert {leaf for leaf in leaves for verb in _VERBS if verb[: len(leaf)] == leaf} == leaves

@@ -81,7 +81,12 @@ def _row(record: AuditRecord) -> tuple[Span, ...]:
 @click.command()
 @click.option("--thread", metavar="NAME", help="Only this thread.")
 @click.option("--actor", metavar="NAME", help="Only what this identity or person did or said.")
-@click.option("--kind", type=click.Choice([str(kind) for kind in Kind]), help="Only this kind.")
+@click.option(
+    "--kind",
+    type=click.Choice([str(kind) for kind in Kind]),
+    metavar="KIND",
+    help="Only this kind of entry, such as resume, approval or pause.",
+)
 @click.option(
     "--since", metavar="TIME", callback=_time, help="Only from this time on, such as 2026-11-30."
 )
