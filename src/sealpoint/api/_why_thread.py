@@ -24,7 +24,7 @@ from sealpoint.ledger import (
     ResumeBody,
     VerdictBody,
 )
-from sealpoint.signing import Statement, Tally, count
+from sealpoint.signing import Statement, Tally, Verdict, count
 from sealpoint.store import Core
 from sealpoint.world import World, visible
 
@@ -165,7 +165,12 @@ class Explaining:
         decided = spending or subject
         kind = decided.entry.header.kind
         if kind is Kind.RESUME:
-            how = "with approval" if request is not None else "without anybody's approval"
+            how = "without anybody's approval"
+            if request is not None:
+                approved = self._tally(request.body.statement, decided).approved_by
+                how = "with approval" if approved else "without approval, by breaking the glass"
+                if approved and self._broken_glass(request):
+                    how = "with approval, and by breaking the glass"
             words = f"entry {decided.entry.seq} let the run go on, {how}"
             return words if released else f"{words}; {NOT_RELEASED}"
         if kind is Kind.HANDOFF:
@@ -179,11 +184,18 @@ class Explaining:
         newest = self._steps[-1]
         if newest is not request and KINDS[newest.entry.header.kind].moves_basis:
             return f"it was never used: the thread moved on; approved by {said}"
-        if any(isinstance(step.body, ExpiryBody) for step in self._steps) or (
-            self._core.now(newest.entry.header.at) >= request.body.statement.expires
-        ):
+        if self._core.now(newest.entry.header.at) >= request.body.statement.expires:
             return f"it has expired; approved by {said}"
+        if self._broken_glass(request):
+            return f"it may be spent, since the glass was broken for it; approved by {said}"
         return f"it waits; approved by {said}"
+
+    def _broken_glass(self, request: Step) -> bool:
+        digest = request.body.statement.digest
+        return any(
+            isinstance(step.body, BreakGlassBody) and step.body.request == digest
+            for step in self._steps
+        )
 
     def _tally(self, statement: Statement, decided: Step) -> Tally:
         roster = decided.chain.roster_at(decided.entry.header.roster) or decided.chain.roster
@@ -196,7 +208,7 @@ class Explaining:
         if statement is None:
             return ()
         tally = self._tally(statement, decided)
-        counted = {*tally.approved_by, *tally.denied_by}
+        counted = {Verdict.APPROVE: tally.approved_by, Verdict.DENY: tally.denied_by}
         found = []
         for step in self._steps:
             if (
@@ -222,7 +234,7 @@ class Explaining:
                     time=step.entry.header.at,
                     verdict=str(word.verdict),
                     reason=visible(word.reason),
-                    counts=holder is not None and holder.name in counted,
+                    counts=holder is not None and holder.name in counted[word.verdict],
                 )
             )
         return tuple(found)

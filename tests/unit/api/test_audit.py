@@ -69,7 +69,10 @@ def test_every_end_of_a_request_is_explained(how: str) -> None:
     else:
         team.store("chief").break_glass(request.id, reason="fire")
         team.thread().resume(world=SHELL)
-        expected = "entry 5 let the run go on, with approval; allowed, not known to be released"
+        expected = (
+            "entry 5 let the run go on, without approval, by breaking the glass; "
+            "allowed, not known to be released"
+        )
     found = team.store("operator").why(request.id[:8])
     world.close()
 
