@@ -140,8 +140,7 @@ def _request(body: RequestBody) -> str:
     else:
         what = f"asks to resume from checkpoint entry {short(statement.checkpoint)}"
     until = f"policy {short(statement.policy)}, open until {_time(statement.expires)}"
-    why = "".join(f"; {_shown(reason)}" for reason in body.reasons)
-    return f"request {short(statement.digest)} {what}, {until}{_because(statement.reason)}{why}"
+    return f"request {short(statement.digest)} {what}, {until}{_because(statement.reason)}"
 
 
 def _verdict(body: VerdictBody, roster: Roster) -> str:

@@ -19,7 +19,6 @@ from sealpoint.cli._options import json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
-    Span,
     Styled,
     print_code,
     print_fields,
@@ -65,17 +64,23 @@ def _who(record: AuditRecord) -> str:
     return by if record.person in ("", record.by) else f"{by} ({visible(record.person)})"
 
 
-def _row(record: AuditRecord) -> tuple[Span, ...]:
+def _print_record(record: AuditRecord) -> None:
+    """Print what an entry says below a line with who wrote it, where and when."""
     finding = record.finding is not None
-    return (
-        "" if record.time is None else when(record.time),
-        _thread(record),
-        str(record.seq),
-        Styled("FINDING", "bad") if finding else record.kind,
-        _who(record),
-        record.entry[:_ID_DIGITS],
-        Styled(record.summary, "bad") if finding else record.summary,
+    at = "" if record.time is None else f"{when(record.time)}  "
+    by = _who(record)
+    what = Styled("FINDING", "bad") if finding else Styled(record.kind, "heading")
+    print_line(
+        (
+            Styled(at, "quiet"),
+            f"{_thread(record)} {record.seq}  ",
+            what,
+            f" by {by}" if by else "",
+            Styled(f", entry {record.entry[:_ID_DIGITS]}" if record.entry else "", "quiet"),
+        ),
+        hang=2,
     )
+    print_line(("  ", Styled(record.summary, "bad") if finding else record.summary))
 
 
 @click.command()
@@ -105,23 +110,20 @@ def audit(
 ) -> None:
     """Tell who did what and when, oldest first; every entry is verified.
 
-    With --json one line for each entry. The exit status is 30 if a thread does not verify: what
+    Two lines for each entry; with --json one document. The exit status is 30 if a thread does not verify: what
     it holds from there on is not told.
     """
-    found = 0
-    rows = []
+    found = told = 0
     with where.reading() as store, working("reading the history"):
         for record in store.audit(thread=thread, actor=actor, kind=kind, since=since, until=until):
             found += record.finding is not None
             if as_json:
                 print_text(f"{json.dumps(record.as_dict())}\n")
             else:
-                rows.append(_row(record))
-    if not as_json:
-        if rows:
-            print_table(("time", "thread", "seq", "kind", "by", "entry", "what"), rows)
-        else:
-            print_line("Nothing was found.")
+                _print_record(record)
+            told += 1
+    if not told and not as_json:
+        print_line("Nothing was found.")
     if found:
         click.get_current_context().exit(Tampered.exit_status)
 
@@ -185,10 +187,8 @@ def _print_why(found: Why) -> None:
             ],
         )
     print_lines(["", Styled("entries", "heading")])
-    print_table(
-        ("time", "thread", "seq", "kind", "by", "entry", "what"),
-        [_row(record) for record in found.entries],
-    )
+    for record in found.entries:
+        _print_record(record)
     if found.policy is not None:
         policy = found.policy
         print_lines(["", (Styled("policy", "heading"), f" {policy.name}, {policy.digest}")])
