@@ -9,7 +9,7 @@ turn out at the end to be the one that the verified chain has.
 from typing import Any, NamedTuple
 
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import Misplaced, Missing
+from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
     CheckpointBody,
     Entry,
@@ -19,6 +19,7 @@ from sealpoint.ledger import (
     Unreadable,
     parse_body,
     parse_header,
+    read_body,
 )
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
@@ -40,10 +41,10 @@ def readable_body(header: Header, data: bytes) -> Any:
         Edited: It is not the body that was sealed, or the thread cannot do without it.
     """
     try:
-        return parse_body(header.kind, header.body, data)
-    except Unreadable:
+        return read_body(header.kind, header.body, data)
+    except Unreadable as exc:
         if header.kind not in _ABOUT_REQUESTS:
-            raise
+            raise Edited(exc.message) from exc
         return None
 
 

@@ -110,8 +110,8 @@ def audit(
 ) -> None:
     """Tell who did what and when, oldest first; every entry is verified.
 
-    Two lines for each entry; with --json one document. The exit status is 30 if a thread does not verify: what
-    it holds from there on is not told.
+    Two lines for each entry; with --json one document. The exit status is 30 if a thread does not
+    verify: what it holds from there on is not told.
     """
     found = told = 0
     with where.reading() as store, working("reading the history"):

@@ -27,7 +27,7 @@ from sealpoint.ledger import (
     Unreadable,
     VerdictBody,
     link_hash,
-    parse_body,
+    read_body,
 )
 from sealpoint.signing import Attestation, Role, Roster, Statement
 from sealpoint.storage import Record
@@ -192,7 +192,7 @@ def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
     if record.body is None:
         raise Missing(f"entry {header.seq} of thread {chain.name!r}: expected its body, found none")
     try:
-        return entry, parse_body(header.kind, header.body, record.body)
+        return entry, read_body(header.kind, header.body, record.body)
     except Unreadable:
         return entry, None
 

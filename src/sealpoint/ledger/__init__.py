@@ -25,6 +25,7 @@ from sealpoint.ledger._bodies import (
     VerdictBody,
     encode_body,
     parse_body,
+    read_body,
 )
 from sealpoint.ledger._cuts import CutList, CutLists
 from sealpoint.ledger._entry import Entry
@@ -98,6 +99,7 @@ __all__ = [
     "next_pause",
     "parse_body",
     "parse_header",
+    "read_body",
     "read_fence",
     "read_standing",
     "skip_seq",

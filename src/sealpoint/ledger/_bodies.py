@@ -40,6 +40,7 @@ __all__ = [
     "VerdictBody",
     "encode_body",
     "parse_body",
+    "read_body",
 ]
 
 
@@ -302,6 +303,18 @@ class Unreadable(Edited):
 
 def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
     """Check a body against the digest in its header, then read it.
+
+    Raises:
+        Edited: It is not the body that was sealed, or not one of this kind.
+    """
+    try:
+        return read_body(kind, digest, data)
+    except Unreadable as exc:
+        raise Edited(exc.message) from exc.__cause__
+
+
+def read_body(kind: Kind, digest: str, data: bytes) -> Any:
+    """The same, for those who do not take the nonsense of a writer for damage.
 
     Raises:
         Edited: It is not the body that was sealed.

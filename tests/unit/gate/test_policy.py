@@ -108,9 +108,9 @@ def test_a_measure_is_found_by_the_rule_or_its_name(rule: Rule) -> None:
 def test_a_measure_of_no_rule_is_refused() -> None:
     """A misspelt rule has no measure, not even the strictest."""
     with pytest.raises(UsageError) as caught:
-        policy().measure("anser")
+        policy().measure("reply")
 
-    assert str(caught.value) == f"rule: expected one of {_RULES}, found 'anser'"
+    assert str(caught.value) == f"rule: expected one of {_RULES}, found 'reply'"
 
 
 _COMPARISONS: list[Callable[[int | str, int | str], bool]] = [
