@@ -13,12 +13,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _codec, _sharing, _sizes, _store
+from benchmarks import _codec, _gate, _sharing, _sizes, _store
 from benchmarks._measure import Result
 from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 
 _RESULTS = Path(__file__).parent / "RESULTS.md"
 _ADAPTERS = (SqliteAdapter, FileAdapter)
+_EXPERIMENTS = (
+    _codec.experiments,
+    _sharing.experiments,
+    _store.experiments,
+    _gate.experiments,
+)
 _SIZES_HEADING = "## Sizes"
 _PEERS = (
     "langgraph",
@@ -111,7 +117,7 @@ def main() -> int:
             _RESULTS.write_text(text, encoding="utf-8")
         return 0
     results = []
-    for experiments in (_codec.experiments, _sharing.experiments, _store.experiments):
+    for experiments in _EXPERIMENTS:
         for result in experiments():
             results.append(result)
             sys.stdout.write(_row(result) + "\n")

@@ -14,9 +14,12 @@ with sealpoint.open_store("memory:") as store:
 from sealpoint import aio
 from sealpoint.api import Store, init, open_store
 from sealpoint.codec import Explanation, Registry
+from sealpoint.config import code_of
 from sealpoint.errors import SealpointError
+from sealpoint.gate import Decision, Policy, Request, Requests
+from sealpoint.gate import GatedThread as Thread
 from sealpoint.limits import Limits
-from sealpoint.signing import TrustPin
+from sealpoint.signing import Attestation, TrustPin
 from sealpoint.store import (
     CheckpointRef,
     Collected,
@@ -24,29 +27,39 @@ from sealpoint.store import (
     Event,
     Loaded,
     Pruning,
-    Thread,
     ThreadNames,
 )
+from sealpoint.world import Code, Tool, World, WorldDiff
 
 __all__ = [
+    "Attestation",
     "CheckpointRef",
+    "Code",
     "Collected",
+    "Decision",
     "Erasure",
     "Event",
     "Explanation",
     "Limits",
     "Loaded",
+    "Policy",
     "Pruning",
     "Registry",
+    "Request",
+    "Requests",
     "SealpointError",
     "Store",
     "Thread",
     "ThreadNames",
+    "Tool",
     "TrustPin",
+    "World",
+    "WorldDiff",
     "__version__",
     "aio",
+    "code_of",
     "init",
     "open_store",
 ]
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

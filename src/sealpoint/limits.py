@@ -9,8 +9,11 @@ Bounds of the format itself, which no setting can move, are the constants below 
 from dataclasses import dataclass, fields
 
 __all__ = [
+    "AGENT_LEVELS_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
+    "BUNDLE_BYTES_MAX",
+    "BUNDLE_LINE_BYTES_MAX",
     "CUT_BYTES_MAX",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
@@ -18,9 +21,13 @@ __all__ = [
     "JSON_DEPTH_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
+    "POLICY_BYTES_MAX",
+    "REASON_BYTES_MAX",
     "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
+    "STATEMENT_BYTES_MAX",
+    "WORLD_BYTES_MAX",
     "Limits",
 ]
 
@@ -54,6 +61,12 @@ CUT_BYTES_MAX = 64 * _MIB
 ROSTER_COPY_BYTES_MAX = 1024 * _MIB
 """A copy of the store chain with its lists, as `sealpoint roster export` writes it."""
 
+BUNDLE_BYTES_MAX = 16 * 1024 * _MIB
+"""An evidence bundle as a whole; it is never held in memory as one."""
+
+BUNDLE_LINE_BYTES_MAX = 96 * _MIB
+"""One line of it: a list of the store chain, in base 64."""
+
 PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""
 
@@ -62,6 +75,21 @@ JSON_DEPTH_MAX = 32
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
+
+WORLD_BYTES_MAX = 512 * _KIB
+"""The JSON of one world."""
+
+AGENT_LEVELS_MAX = 8
+"""Sub-agents nested in one another in one world."""
+
+POLICY_BYTES_MAX = 64 * _KIB
+"""The file of one policy."""
+
+STATEMENT_BYTES_MAX = 64 * _KIB
+"""A statement as it is stored; what the bounds of its fields allow takes less."""
+
+REASON_BYTES_MAX = 4 * _KIB
+"""The reason of a statement or of a word on it, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

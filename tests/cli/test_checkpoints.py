@@ -25,7 +25,10 @@ def saved(machine: Machine) -> Machine:
         for step in range(3):
             metadata = {"step": step, "source": "loop"}
             store.thread("t").save(
-                {"step": step}, id=f"step-{step}", metadata=metadata, world={"model": "one"}
+                {"step": step},
+                id=f"step-{step}",
+                metadata=metadata,
+                world={"model": {"name": "one"}},
             )
     return machine
 
@@ -50,7 +53,7 @@ def test_log_as_json_has_everything(saved: Machine) -> None:
     assert [each["id"] for each in document["checkpoints"]] == ["step-2", "step-1", "step-0"]
     assert document["checkpoints"][0]["metadata"] == {"step": 2, "source": "loop"}
     assert set(document["checkpoints"][0]) == {
-        *("id", "seq", "time", "writer", "metadata", "pruned")
+        *("id", "seq", "time", "writer", "metadata", "pruned", "question")
     }
 
 
@@ -107,7 +110,7 @@ def test_show_shows_everything(saved: Machine) -> None:
         "",
         'metadata: {"step": 2, "source": "loop"}',
         "",
-        'world: {"model": "one"}',
+        'world: {"model": {"name": "one"}}',
         "",
         'state: {"step": 2}',
     ]

@@ -23,11 +23,9 @@ def saved(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
             {"orders": [shop.Order(["tea", "cake"])]},
             id="two",
             metadata={"n": 2},
-            world={"tools": ["read"]},
+            world={"tools": ["read", "shell"]},
         )
-        thread.save(
-            {"orders": []}, id="three", metadata={"n": 2}, world={"tools": ["read", "shell"]}
-        )
+        thread.save({"orders": []}, id="three", metadata={"n": 2}, world={"tools": ["read"]})
     return machine
 
 
@@ -38,13 +36,13 @@ def test_the_newest_is_compared_with_the_one_before(saved: Machine) -> None:
 
     assert lines == [
         "",
-        "1 added, 1 removed",
+        "2 removed",
         "",
         'removed state["orders"][0]',
         '  - Order(items=["tea", "cake"])',
         "",
-        'added   world["tools"][1]',
-        '  + "shell"',
+        'removed world["tools"][1]',
+        '  - {"name": "shell"}',
     ]
     assert printed.split()[:3] == ["from", "seq:3", "two"]
     for names in (("two",), ("two", "three"), ("seq:3", "#4"), ("#3",)):

@@ -45,7 +45,7 @@ def test_json_names_the_same(fresh: Machine) -> None:
     document = fresh.json("init")
 
     assert set(document) == {
-        *("store", "url", "fingerprint", "keys", "identities", "anchor", "encrypted"),
+        *("store", "url", "fingerprint", "keys", "identities", "anchor", "encrypted", "policy"),
     }
     assert document["encrypted"] is False
     assert document["url"] == fresh.url

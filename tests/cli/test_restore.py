@@ -91,6 +91,9 @@ def test_a_restore_is_accepted_and_recorded(lossy: Machine) -> None:
     assert "Export the roster again" in printed
     assert json.loads(lossy.done("load", "a")) == ["a"]
     assert lossy.run("load", "d").exit_code == 44
+    refused = lossy.run("save", "a", stdin="[1]")
+    assert refused.exit_code == 70
+    lossy.done("save", "a", "--deliberate", "the restore was looked at", stdin='["a"]')
     _save(lossy, "a", "d")
     lossy.done("verify")
     assert lossy.done(*_ACCEPT, "--yes").startswith("Nothing to accept: the store has everything")

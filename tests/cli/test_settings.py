@@ -20,6 +20,7 @@ _READING = [
     *(("anchor", "show"), ("keys", "list"), ("trust", "export")),
     *(("prune", "t", "--keep-last", "1", "--dry-run"), ("gc", "--dry-run")),
     ("erase", "t", "--reason", "x", "--dry-run"),
+    *(("requests",), ("policy", "show"), ("audit",)),
 ]
 _VERBS = [
     *_READING,
@@ -32,12 +33,23 @@ _VERBS = [
         ("gc",),
     ),
     ("keys", "passphrase", "alice", "--remove"),
+    *(("why", "00000000"), ("export", "--output", "never-written")),
     *(
         ("keys", "rotate", "worker", "--reason", "x", "--yes"),
         ("keys", "revoke", "worker", "--reason", "x", "--yes"),
         ("keys", "rotate-root", "--reason", "x", "--yes"),
         ("keys", "pool", "pods", "--member", "worker"),
         ("keys", "quorum", "2"),
+    ),
+    *(
+        ("pause", "t", "--reason", "x"),
+        ("unpause", "t", "--reason", "x"),
+        ("resume", "t"),
+        ("handoff", "t", "--to", "worker", "--reason", "x"),
+        ("approve", "00000000", "--reason", "x", "--yes-to", "00000000"),
+        ("deny", "00000000", "--reason", "x"),
+        ("break-glass", "00000000", "--reason", "x", "--yes-to", "00000000"),
+        ("policy", "apply", "team"),
     ),
     *(
         ("accept-restore", "--reason", "x", "--yes"),
@@ -63,8 +75,9 @@ def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[st
 
 
 def test_every_verb_of_a_store_is_listed_here() -> None:
-    """The lists above name every verb but those about types."""
-    leaves = {words for words in _leaves(main, ()) if words[0] != "types"}
+    """The lists above name every verb but those about types and about a file alone."""
+    apart = {("policy", "check"), ("verify-bundle",)}
+    leaves = {words for words in _leaves(main, ()) if words[0] != "types"} - apart
 
     assert {leaf for leaf in leaves for verb in _VERBS if verb[: len(leaf)] == leaf} == leaves
 

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -123,7 +123,7 @@ def _save(log: _Log, thread: Thread, mark: list[int]) -> None:
         log.write("saved", thread.name, mark, ref.seq)
 
 
-def _work(job: Job, log: _Log, threads: list[Thread], os_thread: int) -> None:
+def _work(job: Job, log: _Log, threads: Sequence[Thread], os_thread: int) -> None:
     stop = Path(job.directory) / "stop"
     counter = 0
     while job.saves == 0 or counter < job.saves:

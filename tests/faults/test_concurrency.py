@@ -115,7 +115,7 @@ def test_two_processes_on_one_thread_lose_nothing(place: Place, seconds: int) ->
 
     assert len(sessions) > _least_sessions(seconds)
     for process in range(2):
-        assert outcomes[process, "saved"] > 20
+        assert outcomes[process, "saved"] > (20 if seconds > 10 else 0)
         assert outcomes[process, "superseded"] + outcomes[process, "head-moved"] > 0
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sealpoint.limits import Limits
 from tests.vectors import flat, refused, trees
+from tests.vectors.gate import gate_vectors
 from tests.vectors.key_changes import key_change_vectors
 from tests.vectors.ledger import ledger_vectors
 from tests.vectors.rendering import deep_values
@@ -23,7 +24,7 @@ __all__ = ["FILES", "frozen"]
 FOLDER = Path(__file__).parent
 FILES = (
     *("rules.json", "values.json", "trees.json", "ledger.json", "key_changes.json"),
-    "retention.json",
+    *("retention.json", "gate.json"),
 )
 
 
@@ -38,7 +39,7 @@ def frozen() -> dict[str, str]:
     rules = {"limits": limits, "rules": rules_as_data()}
     with deep_values():
         values, roots = _lines([*flat.accepted(), *refused.refused()]), _lines(trees.vectors())
-    chains = (ledger_vectors(), key_change_vectors(), retention_vectors())
+    chains = (ledger_vectors(), key_change_vectors(), retention_vectors(), gate_vectors())
     texts = (json.dumps(rules, indent=1) + "\n", values, roots, *chains)
     return dict(zip(FILES, texts, strict=True))
 

@@ -5,16 +5,24 @@ It takes bytes and raises an error for whatever is not genuine. Which error does
 that nothing else is believed. Nothing of Sealpoint is used here.
 """
 
-import hashlib
 import itertools
-import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tests.vectors import gate_verifier as gate
+from tests.vectors.reading import (
+    DIGEST,
+    FAULTS,
+    Fault,
+    as_time,
+    check_signature,
+    parse,
+    require,
+    sha256,
+)
 
 __all__ = [
     "FAULTS",
@@ -30,7 +38,6 @@ __all__ = [
 ]
 
 _TYPE = b"application/vnd.sealpoint.entry.v1+json"
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 _NUMBERS = {"v", "epoch", "gen", "seq", "fence", "roster"}
 _LINKS = {"prev", "skip"}
 _FIELDS = [
@@ -39,35 +46,38 @@ _FIELDS = [
 ]
 _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "genesis": (["salt", "name", "owner"], []),
-    "resume": (["salt", "owner", "basis"], ["reason"]),
+    "resume": (["salt", "owner", "basis"], gate.RESUME_FIELDS),
     "checkpoint": (
         ["salt", "id", "root"],
-        ["fresh", "fresh_list", "parent", "metadata", "world", "prune"],
+        ["fresh", "fresh_list", "parent", "metadata", "world", "prune", "question"],
     ),
     "prune": (["salt", "before"], ["kept", "reason"]),
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason"]),
     "restore": (["salt", "reason", "kept", "lost"], []),
+    **gate.BODIES,
 }
-_TYPES = {"before": int, "prune": int, "basis": int, "fresh": list, "metadata": dict}
+_TYPES = {
+    "before": int,
+    "prune": int,
+    "basis": int,
+    "fresh": list,
+    "metadata": dict,
+    **gate.TYPES,
+}
+_OWNED = {"genesis", "resume", "checkpoint", "prune"}
 _ROLES = {
-    **dict.fromkeys(("genesis", "resume", "checkpoint", "prune"), "writer"),
-    "erase": "privacy",
-    "adopt": "operator",
+    **{key: {"writer"} for key in _OWNED},
+    "erase": {"privacy"},
+    "adopt": {"operator"},
+    **gate.ROLES,
 }
-_DIGEST = re.compile("[0-9a-f]{64}")
 _SMALL_ORDER = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
 )
 _PRIME = 2**255 - 19
 
-
-class Fault(Exception):
-    """Something that is not as the specification says."""
-
-
-FAULTS = (Fault, InvalidSignature, ValueError, KeyError, TypeError, RecursionError)
 
 Row = tuple[bytes, bytes, bytes | None]
 """Header, seals and body."""
@@ -83,41 +93,8 @@ class Trust(NamedTuple):
     restores: list[dict[str, Any]]
 
 
-def require(holds: object, what: str) -> None:
-    """Raise a fault unless something holds."""
-    if not holds:
-        raise Fault(what)
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def _parse(data: bytes, bytes_max: int) -> Any:
-    """JSON in its one spelling; numbers with a fraction are left as they are spelled."""
-    require(len(data) <= bytes_max, "bound")
-    value = json.loads(data.decode(), parse_float=_Spelled, parse_constant=_refuse)
-    again = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    again = re.sub(r'"\\u0000([-+.eE\d]+)"', r"\1", again)
-    require(again.encode() == data, "one spelling")
-    return value
-
-
-class _Spelled(str):
-    """A number as it is spelled, behind a mark that no text in this place has."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> Self:
-        return super().__new__(cls, "\0" + text)
-
-
-def _refuse(text: str) -> None:
-    raise Fault(text)
-
-
 def _header(data: bytes) -> dict[str, Any]:
-    header: dict[str, Any] = _parse(data, 4096)
+    header: dict[str, Any] = parse(data, 4096)
     require(list(header) == _FIELDS, "fields")
     for name, value in header.items():
         if name in _NUMBERS:
@@ -125,19 +102,21 @@ def _header(data: bytes) -> dict[str, Any]:
         else:
             require(type(value) is str or (name in _LINKS and value is None), name)
     require(header["v"] == 1 and header["enc"] == "none", "version")
-    require(_TIME.fullmatch(header["at"]) and not header["at"].endswith(".000000Z"), "time")
+    as_time(header["at"])
     return header
 
 
 def _body(header: dict[str, Any], data: bytes) -> dict[str, Any]:
-    require(_sha256(data) == header["body"], "body digest")
-    body: dict[str, Any] = _parse(data, 1 << 20)
+    require(sha256(data) == header["body"], "body digest")
+    body: dict[str, Any] = parse(data, 1 << 20)
     required, optional = _BODIES[header["kind"]]
     require(list(body)[: len(required)] == required, "body fields")
     rest = list(body)[len(required) :]
     require(rest == [name for name in optional if name in rest], "body fields")
-    require(not any(body[name] in (None, []) for name in rest), "written default")
-    for name in body.keys() - {"roster", "kept"}:
+    free = gate.FREE.get(header["kind"], set())
+    require(not any(body[name] is None for name in rest), "written default")
+    require(not any(body[name] == [] for name in {*rest} - free), "written default")
+    for name in body.keys() - {"roster", "kept"} - free:
         require(type(body[name]) is _TYPES.get(name, str), name)
     _judge(header["kind"], body)
     return body
@@ -151,7 +130,8 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
     names = {"restore": ("kept", "lost"), "checkpoint": ("root", "fresh_list", "world")}
     named = [body[name] for name in names.get(kind, ()) if name in body]
-    require(all(_DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
+    require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
+    gate.judge(kind, body)
 
 
 def _key(text: str) -> tuple[str, Ed25519PublicKey]:
@@ -159,11 +139,11 @@ def _key(text: str) -> tuple[str, Ed25519PublicKey]:
     y = int.from_bytes(raw, "little") & (2**255 - 1)
     weak = {0, 1, _PRIME - 1, _SMALL_ORDER, _PRIME - _SMALL_ORDER}
     require(raw.hex() == text and len(raw) == 32 and y < _PRIME and y not in weak, "key")
-    return _sha256(raw), Ed25519PublicKey.from_public_bytes(raw)
+    return sha256(raw), Ed25519PublicKey.from_public_bytes(raw)
 
 
 def _seals(data: bytes) -> dict[str, bytes]:
-    pairs = _parse(data, 8192)
+    pairs = parse(data, 8192)
     seals = {key: bytes.fromhex(signature) for key, signature in pairs}
     require(1 <= len(seals) == len(pairs) <= 16, "seals")
     require(all(re.fullmatch("[0-9a-f]{64}", key) for key in seals), "key id")
@@ -172,7 +152,7 @@ def _seals(data: bytes) -> dict[str, bytes]:
 
 
 def _check(key: Ed25519PublicKey, signature: bytes, raw: bytes) -> None:
-    key.verify(signature, b"DSSEv1 %d %b %d %b" % (len(_TYPE), _TYPE, len(raw), raw))
+    check_signature(key, signature, _TYPE, raw)
 
 
 def _roster(document: dict[str, Any]) -> dict[str, Any]:
@@ -185,11 +165,12 @@ def _roster(document: dict[str, Any]) -> dict[str, Any]:
             key_id, key = _key(each["public"])
             require(each["scheme"] == "ed25519" and key_id not in keys, "scheme, or a key twice")
             keys[key_id], expires[key_id] = (person, key), each["expires"]
-            require(each["expires"] is None or _TIME.fullmatch(each["expires"]), "expiry")
+            require(each["expires"] is None or as_time(each["expires"]), "expiry")
     require(len(people) == len(document["identities"]), "a name twice")
     require(len(pools) == len(document["pools"]) and not pools.keys() & people.keys(), "pools")
     require(all(members <= people.keys() for members in pools.values()), "members")
     require(document["cuts"] == [], "cuts")
+    require(all(map(DIGEST.fullmatch, document["policies"].values())), "policies")
     quorum = document["restore_quorum"]
     found = {"people": people, "keys": keys, "pools": pools}
     return found | {"expires": expires, "quorum": quorum}
@@ -215,15 +196,11 @@ def _is_quorum(
     persons = set()
     for key_id in seals.keys() & roster["keys"].keys():
         (person, key), expires = roster["keys"][key_id], roster["expires"][key_id]
-        alive = expires is None or _time(header["at"]) < _time(expires)
+        alive = expires is None or as_time(header["at"]) < as_time(expires)
         if alive and "operator" in person["roles"] and "*" in person["namespaces"]:
             _check(key, seals[key_id], raw)
             persons.add(person["person"])
     return 0 < int(roster["quorum"]) <= len(persons)
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
@@ -261,7 +238,7 @@ def verify_store_chain(pin: dict[str, Any], rows: list[Row]) -> Trust:
             rosters[seq] = roster
         elif kind == "restore":
             restores.append(body)
-        hashes.append(_sha256(raw))
+        hashes.append(sha256(raw))
     require(rosters and max(rosters) >= pin["roster"], "a roster")
     return trust
 
@@ -277,7 +254,7 @@ def _listed(lists: Blobs, name: str) -> dict[str, tuple[int, str]]:
 
 def blob(blobs: Blobs, name: str) -> bytes:
     """The blob of this digest, if it is there."""
-    require(_sha256(blobs[name]) == name, "blob")
+    require(sha256(blobs[name]) == name, "blob")
     return blobs[name]
 
 
@@ -300,19 +277,22 @@ def verify_thread(
     hashes: list[str] = []
     owner: str | None = None
     fence, session, newest, epoch, gen, erased = 0, "", 0, 0, -1, True
+    standing, times = gate.Standing(), []
     for seq, (raw, sealed, data) in enumerate(rows):
         header, seals = _header(raw), _seals(sealed)
+        times.append(as_time(header["at"]))
         kind, by, roster = header["kind"], header["by"], trust.rosters[header["roster"]]
         require(list(seals) == [by], "one seal")
         person, key = roster["keys"][by]
         _check(key, seals[by], raw)
         spaces = person["namespaces"]
-        require(_ROLES[kind] in person["roles"], "role")
+        require(_ROLES[kind] & set(person["roles"]), "role")
+        require(kind != "break-glass" or person["break_glass"], "mark")
         require(header["ns"] in spaces or "*" in spaces, "namespace")
         found = [header[name] for name in ("store", "ns", "thread", "seq")]
         expected = [pin["store"].removeprefix("store:"), place["namespace"], place["thread"]]
         require(found == [*expected, seq], "place")
-        _counts(header, _sha256(raw), trust, lists or {})
+        _counts(header, sha256(raw), trust, lists or {})
         links = (hashes[seq - 1], hashes[seq & (seq - 1)]) if seq else (None, None)
         require((header["prev"], header["skip"]) == links, "links")
         require(header["roster"] >= newest and header["epoch"] >= epoch, "roster or epoch")
@@ -320,13 +300,17 @@ def verify_thread(
         require((kind == "genesis") == erased, "genesis")
         gen, erased = gen + erased, kind == "erase"
         require(header["gen"] == gen, "generation")
-        sets_fence = kind in {"genesis", "resume", "erase"}
+        require(standing.follow(kind, seq, sha256(raw)), "paused")
+        sets_fence = kind in {"genesis", "resume", "erase", "handoff"}
         require(header["fence"] == (seq if sets_fence else fence), "fence")
         said = owner
         if kind == "genesis" or (kind == "resume" and owner is not None):
             said = None if data is None else _body(header, data)["owner"]
-        owner = said if kind == "genesis" else owner
-        if _ROLES[kind] == "writer" and owner is not None:
+        if kind == "handoff" and owner is not None:
+            asked = gate.Spending(header, person, owner, standing.before, max(*times[-2:]))
+            said = None if data is None else gate.check_handoff(_body(header, data), asked, roster)
+        owner = said if kind in {"genesis", "handoff"} else owner
+        if kind in _OWNED and owner is not None:
             members = roster["pools"].get(owner, set())
             require(person["name"] == owner or person["name"] in members, "owner")
         require(kind != "checkpoint" or session == by, "session")
@@ -334,7 +318,7 @@ def verify_thread(
         owner = None if erased else said
         if sets_fence:
             fence, session = seq, by if kind == "resume" else ""
-        hashes.append(_sha256(raw))
+        hashes.append(sha256(raw))
     living(rows)
     return hashes
 

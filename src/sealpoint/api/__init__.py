@@ -8,6 +8,7 @@ from sealpoint.api._key_list import KeyInfo, KeyStatus, list_keys
 from sealpoint.api._keys import add_identity, new_key
 from sealpoint.api._open import open_store
 from sealpoint.api._passphrase import change_passphrase
+from sealpoint.api._policy import AppliedPolicy, apply_policy
 from sealpoint.api._pools import set_pool
 from sealpoint.api._restore import (
     accept_restore,
@@ -16,17 +17,24 @@ from sealpoint.api._restore import (
     plan_restore,
     set_restore_quorum,
 )
+from sealpoint.api._review import verify_bundle
 from sealpoint.api._revoke import Revocation, revoke_key
 from sealpoint.api._roots import RootRotation, rotate_root
 from sealpoint.api._rotate import Rotation, next_key, rotate_key, take_next_key
 from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
+from sealpoint.api._why_report import Why, WhyApproval
+from sealpoint.audit import AuditRecord, BundleReport, BundleThread
 from sealpoint.store import AcceptedRestore, Doubt, RestorePlan, ThreadOutcome, ThreadRestore
 
 __all__ = [
     "AcceptedRestore",
     "Adopted",
     "AnchorPosition",
+    "AppliedPolicy",
+    "AuditRecord",
+    "BundleReport",
+    "BundleThread",
     "Doubt",
     "KeyInfo",
     "KeyStatus",
@@ -38,10 +46,13 @@ __all__ = [
     "Store",
     "ThreadOutcome",
     "ThreadRestore",
+    "Why",
+    "WhyApproval",
     "accept_restore",
     "add_identity",
     "adopt",
     "anchor_positions",
+    "apply_policy",
     "change_passphrase",
     "export_pin",
     "export_roster",
@@ -60,4 +71,5 @@ __all__ = [
     "set_pool",
     "set_restore_quorum",
     "take_next_key",
+    "verify_bundle",
 ]

@@ -10,9 +10,10 @@ import os
 from sealpoint.api._place import StorePlace, identity_of
 from sealpoint.config import PassphraseSource, choosing
 from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
+from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
-from sealpoint.signing import Role, Root, RosterDocument, Signer, TrustPin, Unlock
+from sealpoint.signing import ANY_NAMESPACE, Role, Root, RosterDocument, Signer, TrustPin, Unlock
 from sealpoint.storage import Storage
 from sealpoint.store import Core, append_roster
 
@@ -31,6 +32,7 @@ def init(
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
     passphrase: PassphraseSource | None = None,
+    policy: str | bytes = "solo",
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
@@ -43,6 +45,8 @@ def init(
         state_dir: Where the anchor lies, instead of the user's state directory.
         passphrase: Under which all three keys are encrypted, or a function that is called with
             the name of each; without it they are not.
+        policy: What the gate asks for in every namespace: `solo`, `team`, or the bytes of a
+            policy file.
 
     Returns:
         The pin, which holds no secret.
@@ -53,7 +57,9 @@ def init(
         ConfigError: A directory cannot be used, or the store would lie among its keys.
         KeyLocked: An interrupted `init` made keys under another passphrase.
         UrlInvalid: The URL names no store on disk.
+        PolicyInvalid: The policy is none.
     """
+    chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
     _require_new(place)
     choose = None if passphrase is None else choosing(passphrase)
@@ -73,8 +79,11 @@ def init(
         if parts.storage.read(STORE_CHAIN, 0) is None:
             if core.is_anchored():
                 raise RolledBack(f"store {place.url}: expected the store that was here, found none")
-            document = first_roster(worker, operator)
-            chain = append_roster(core, StoreChain(pin), document, [root], reason="init")
+            document = first_roster(worker, operator, chosen)
+            blobs = {bytes.fromhex(chosen.digest): chosen.source}
+            chain = append_roster(
+                core, StoreChain(pin), document, [root], reason="init", blobs=blobs
+            )
             core.anchor_store_chain(chain)
         elif core.is_anchored() or not _is_new(parts.storage):
             raise StoreExists(f"store {place.url}: expected none, found it initialised already")
@@ -119,14 +128,15 @@ def _is_new(storage: Storage) -> bool:
     return storage.read(STORE_CHAIN, 1) is None and list(storage.threads()) == [STORE_CHAIN]
 
 
-def first_roster(worker: Signer, operator: Signer) -> RosterDocument:
+def first_roster(worker: Signer, operator: Signer, policy: Policy) -> RosterDocument:
     """The roster of a store that one person runs."""
     others = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY)
     return RosterDocument(
         identities=(
             identity_of(worker, (Role.WRITER,), person=_PERSON, namespaces=_EVERYWHERE),
             identity_of(operator, others, person=_PERSON, namespaces=_EVERYWHERE),
-        )
+        ),
+        policies={ANY_NAMESPACE: policy.digest},
     )
 
 

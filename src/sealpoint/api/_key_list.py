@@ -49,6 +49,8 @@ class KeyInfo:
     person: str | None
     roles: tuple[str, ...]
     namespaces: tuple[str, ...]
+    break_glass: bool
+    """Whether it may, as an operator, let a request pass without approvals."""
     pools: tuple[str, ...]
     in_roster: bool
     here: bool
@@ -123,6 +125,7 @@ class _Listing:
             person=None if identity is None else identity.person,
             roles=roles if identity is None else tuple(str(role) for role in identity.roles),
             namespaces=() if identity is None else identity.namespaces,
+            break_glass=identity is not None and identity.break_glass,
             pools=tuple(
                 pool
                 for pool, members in self._chain.roster.members.items()

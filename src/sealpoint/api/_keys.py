@@ -65,6 +65,7 @@ def add_identity(
     roles: Sequence[str],
     namespaces: Sequence[str],
     expires: datetime | str | None = None,
+    break_glass: bool = False,
     reason: str | None = None,
     config_dir: _Directory = None,
     state_dir: _Directory = None,
@@ -83,6 +84,7 @@ def add_identity(
         namespaces: Where it has them; `*` means everywhere.
         expires: From when on the key may not write any more, with a zone; "never" takes an
             expiry away, and without this one that is there stays.
+        break_glass: Whether it may, as an operator, let a request pass without approvals.
         reason: Why, for the record.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
@@ -107,6 +109,7 @@ def add_identity(
         roles=roles_of(roles),
         namespaces=tuple(sorted({check_name(each, "namespace") for each in namespaces})),
         keys=(RosterKey(scheme="ed25519", public=str(key), expires=expiry(expires)),),
+        break_glass=break_glass,
     )
     parts = place.parts(pin=pin, signer=None, namespace="default")
     try:
@@ -170,6 +173,7 @@ def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> Ro
                 roles=tuple(sorted({*identity.roles, *added.roles})),
                 namespaces=tuple(sorted({*identity.namespaces, *added.namespaces})),
                 keys=tuple(keys.values()),
+                break_glass=identity.break_glass or added.break_glass,
             )
         )
     if not found:

@@ -10,6 +10,7 @@ from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
 from sealpoint.errors import UsageError
+from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import Root, Signer, TrustPin
@@ -109,6 +110,13 @@ def _memory(
         on_event=on_event,
     )
     core = Core(parts)
-    chain = append_roster(core, StoreChain(parts.pin), first_roster(worker, operator), [root])
+    policy = Policy.parse(shipped_policy("solo"))
+    chain = append_roster(
+        core,
+        StoreChain(parts.pin),
+        first_roster(worker, operator, policy),
+        [root],
+        blobs={bytes.fromhex(policy.digest): policy.source},
+    )
     core.anchor_store_chain(chain)
     return _opened(parts)

@@ -1,13 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object that users hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
-from sealpoint.audit import Progress, Report, verify_store
+from sealpoint.api._review import reviewer
+from sealpoint.api._why import explain_decision
+from sealpoint.api._why_report import Why
+from sealpoint.audit import (
+    AuditRecord,
+    Progress,
+    Report,
+    audit_trail,
+    export_bundle,
+    verify_store,
+)
+from sealpoint.errors import SealpointError
+from sealpoint.gate import Desk, GatedThread, Policies, Policy, Request, Requests
 from sealpoint.ids import StoreId
-from sealpoint.store import CheckpointStore, Collected, Parts, Thread, ThreadNames
+from sealpoint.signing import Attestation, Verdict
+from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames
 
 __all__ = ["Store"]
 
@@ -16,7 +30,12 @@ class Store:
     """An open store. `open_store` makes one; use it in a `with` block, or close it."""
 
     def __init__(self, parts: Parts) -> None:
-        self._checkpoints = CheckpointStore(parts)
+        self._checkpoints = CheckpointStore(parts, self._handle)
+        self._policies = Policies(self._checkpoints.core)
+        self._desk = Desk(self._checkpoints.core, self._policies)
+
+    def _handle(self, core: Core, name: str) -> GatedThread:
+        return GatedThread(core, name, self._policies)
 
     @property
     def id(self) -> StoreId:
@@ -31,21 +50,185 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"
 
-    def thread(self, name: str) -> Thread:
+    def thread(self, name: str) -> GatedThread:
         """The thread of a name; it need not exist yet. The same name gives the same handle."""
-        return self._checkpoints.thread(name)
+        return cast("GatedThread", self._checkpoints.thread(name))
 
     def threads(self) -> ThreadNames:
         """The names of all threads of the namespace, and whether the list is provably complete."""
         return self._checkpoints.threads()
 
+    # ------------------------------------------------------------------ the gate
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy in force in the namespace; None if the roster names none.
+
+        Raises:
+            PolicyInvalid: Its bytes are not there, or not the ones that the root signed for.
+        """
+        return self._policies.in_force(self._checkpoints.core.trust().roster)
+
+    def requests(self) -> Requests:
+        """Every request of the namespace that is about its thread as that is now.
+
+        Threads that cannot be read are named in the result.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+        """
+        return self._desk.list()
+
+    def request(self, request_id: str) -> Request:
+        """One request, by its id or the first digits of it.
+
+        Raises:
+            UsageError: There are too few digits, or other characters.
+            UnknownRequest: There is no such request, or the thread has moved on.
+        """
+        return self._desk.find(request_id)
+
+    def approve(self, request_id: str, *, reason: str) -> Attestation:
+        """Approve a request, as the identity that the store was opened with.
+
+        Args:
+            request_id: The id of the request, or the first digits of it.
+            reason: Why; it is signed too.
+
+        Raises:
+            UnknownRequest: There is no such request, or the thread has moved on.
+            RequestClosed: It was denied, has expired, or the policy has changed.
+            NotTrusted: This identity may not, because of its role or because it asked itself.
+            UsageError: There is no reason.
+        """
+        return self._answer(request_id, Verdict.APPROVE, reason)
+
+    def deny(self, request_id: str, *, reason: str) -> Attestation:
+        """Deny a request for good, as the identity that the store was opened with.
+
+        Args and errors are those of `approve`; who asked may deny too, to withdraw it.
+        """
+        return self._answer(request_id, Verdict.DENY, reason)
+
+    def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        request = self._reported(request_id)
+        return self.thread(request.thread).answer(request.id, verdict, reason)
+
+    def relay(self, attestation: Attestation) -> int:
+        """Record an attestation that somebody made elsewhere, such as with a key of their own.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            UnknownRequest, RequestClosed: There is no such open request.
+            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
+        """
+        request = self._reported(attestation.statement)
+        return self.thread(request.thread).relay(attestation)
+
+    def break_glass(self, request_id: str, *, reason: str) -> int:
+        """Let a request pass at once, without the approvals that it needs. It is recorded.
+
+        Only an operator whom the roster marks for it may; neither a pause nor a denial is
+        overridden.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NotTrusted: The roster does not mark this identity for it.
+            UnknownRequest, RequestClosed: There is no such open request.
+            UsageError: There is no reason.
+        """
+        request = self._reported(request_id)
+        return self.thread(request.thread).break_glass(request.id, reason)
+
+    def _reported(self, request_id: str) -> Request:
+        try:
+            return self._desk.find(request_id)
+        except SealpointError as error:
+            self._checkpoints.core.emit_refused(error, "")
+            raise
+
+    # ------------------------------------------------------------------ the whole store
+
     def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
         """Verify every entry, body and blob of every thread. Writes nothing.
+
+        Every resume and handoff is judged again by the policy of its time; one that it did not
+        allow is a finding with the code `unjustified`.
 
         Args:
             progress: Called now and then with how far it has come.
         """
-        return verify_store(self._checkpoints.core, progress)
+        core = self._checkpoints.core
+        return verify_store(
+            core, progress, lambda thread: reviewer(core, self._policies, thread).take
+        )
+
+    def audit(
+        self,
+        *,
+        thread: str | None = None,
+        actor: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditRecord]:
+        """Tell what happened in the namespace and on the store chain, oldest first, verified.
+
+        A thread that does not verify is told as far as it does, and then as a record with a
+        finding, whatever was asked for.
+
+        Args:
+            thread: Only this thread; the store chain is then left out.
+            actor: Only what this identity or person did or said.
+            kind: Only entries of this kind, such as `resume` or `approval`.
+            since: Only entries of this time or later.
+            until: Only entries before this time.
+
+        Raises:
+            UsageError: There is no such kind, or a time has no time zone.
+            UnknownThread, Unanchored: There is no such thread, or only the store knows it.
+        """
+        return audit_trail(
+            self._checkpoints.core, thread=thread, actor=actor, kind=kind, since=since, until=until
+        )
+
+    def why(self, ref: str) -> Why:
+        """Explain a decision: the rules, the facts and the policy of that time, and who said what.
+
+        Args:
+            ref: The id of a request, the hash of an entry, or the first 8 digits or more.
+
+        Raises:
+            UsageError: There are too few digits, or other characters.
+            UnknownRequest: There is none of these digits, or more than one.
+            Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
+        """
+        return explain_decision(self._checkpoints.core, self._policies, ref)
+
+    def export(
+        self, threads: Iterable[str] | None = None, *, payloads: bool = False
+    ) -> Iterator[bytes]:
+        """Write a self-contained evidence bundle, piece by piece, signed by this identity.
+
+        `sealpoint.api.verify_bundle` verifies it elsewhere, with the pin alone. It is none before
+        its last piece.
+
+        Args:
+            threads: The names of the threads that it is about; None: all of the namespace.
+            payloads: Put the states in as well.
+
+        Raises:
+            ReadOnly: The store was opened without a key.
+            UnknownThread, Unanchored: There is no such thread.
+            Tampered, NotTrusted, RolledBack, Forked: Something does not verify: it is no evidence.
+            HeadMoved: The roster has changed meanwhile; export again.
+        """
+        return export_bundle(self._checkpoints.core, threads, payloads=payloads)
 
     def gc(
         self,

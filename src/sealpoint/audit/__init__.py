@@ -1,7 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the past still what it was? Full verification of a store, with findings."""
+"""Is the past still what it was, who did what, and how is that proven to somebody else?"""
 
-from sealpoint.audit._report import Finding, Progress, Report
+from sealpoint.audit._bundle import export_bundle
+from sealpoint.audit._bundle_check import BundleReport, BundleThread, verify_bundle
+from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
+from sealpoint.audit._trail import AuditRecord, audit_trail, record_of, store_chain_record
 from sealpoint.audit._verify import verify_store, verify_thread
+from sealpoint.audit._walk import Source, Step, ThreadWalk, sources
+from sealpoint.audit._words import NOT_RELEASED
 
-__all__ = ["Finding", "Progress", "Report", "verify_store", "verify_thread"]
+__all__ = [
+    "NOT_RELEASED",
+    "UNJUSTIFIED",
+    "AuditRecord",
+    "BundleReport",
+    "BundleThread",
+    "Finding",
+    "Progress",
+    "Report",
+    "Source",
+    "Step",
+    "ThreadWalk",
+    "audit_trail",
+    "export_bundle",
+    "record_of",
+    "sources",
+    "store_chain_record",
+    "verify_bundle",
+    "verify_store",
+    "verify_thread",
+]

@@ -6,22 +6,46 @@ after it. So the newest of each is looked up from the end, believed for the time
 turn out at the end to be the one that the verified chain has.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import Misplaced, Missing
+from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
     CheckpointBody,
     Entry,
+    Header,
     Kind,
     PruneBody,
+    Unreadable,
     parse_body,
     parse_header,
+    read_body,
 )
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
 
-__all__ = ["Claims", "Retention"]
+__all__ = ["Claims", "Retention", "readable_body"]
+
+_ABOUT_REQUESTS = frozenset(
+    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
+)
+
+
+def readable_body(header: Header, data: bytes) -> Any:
+    """The body of an entry; None if it is about a request, and nonsense that its writer sealed.
+
+    Nothing of the thread depends on such an entry, and anybody of the namespace may write one: it
+    is left out, as a word on nothing is.
+
+    Raises:
+        Edited: It is not the body that was sealed, or the thread cannot do without it.
+    """
+    try:
+        return read_body(header.kind, header.body, data)
+    except Unreadable as exc:
+        if header.kind not in _ABOUT_REQUESTS:
+            raise Edited(exc.message) from exc
+        return None
 
 
 class Claims(NamedTuple):
@@ -43,9 +67,14 @@ class Retention:
         self._prune: tuple[int, PruneBody] | None = None
         self._checkpoint = -1
         self.claims = _claimed(core, thread)
+        self.nonsense = False
+        """Whether nobody can read what the writer of the entry that was checked last said."""
 
-    def check(self, entry: Entry, record: Record) -> None:
+    def check(self, entry: Entry, record: Record) -> Any:
         """Check the body of the next verified entry, and the blobs that it must have.
+
+        Returns:
+            The body; None if an erasure has taken it, or it is nonsense about a request.
 
         Raises:
             Missing: Something is gone that nobody gave up.
@@ -53,11 +82,13 @@ class Retention:
             Misplaced: A prune brings back what was given up, or takes what it must not.
         """
         header, seq = entry.header, entry.seq
+        self.nonsense = False
         if self.claims.erased is not None and seq < self.claims.erased:
-            return
+            return None
         if record.body is None:
             raise Missing(f"entry {seq}: expected its body, found none")
-        body = parse_body(header.kind, header.body, record.body)
+        body = readable_body(header, record.body)
+        self.nonsense = body is None
         if header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None
         elif header.kind is Kind.PRUNE:
@@ -65,6 +96,7 @@ class Retention:
         elif header.kind is Kind.CHECKPOINT:
             self._checkpoint = seq
             self._check_checkpoint(seq, body, record.payload)
+        return body
 
     def finish(self) -> None:
         """Make sure that what was believed on the way is what the chain says."""

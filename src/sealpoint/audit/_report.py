@@ -3,7 +3,19 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Finding", "Progress", "Report"]
+__all__ = ["UNJUSTIFIED", "Finding", "Progress", "Report", "nonsense"]
+
+UNJUSTIFIED = "unjustified"
+"""The code of a finding about a resume or handoff that the policy of its time did not allow, or
+about an entry that says nothing."""
+
+
+def nonsense(seq: int, kind: str, writer: str) -> str:
+    """What is said of an entry whose body is as it was sealed, and cannot be read."""
+    return (
+        f"entry {seq}: expected the fields of a {kind}, found what {writer!r} sealed and nobody "
+        "can read; it counts for nothing"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,8 +23,9 @@ class Finding:
     """Something that is not as it was written, or worth a look."""
 
     code: str
-    """The code of the error that a reader would get; `time` for a clock that went back, and
-    `key-expiry` for a key that has expired or soon will."""
+    """The code of the error that a reader would get; `time` for a clock that went back,
+    `key-expiry` for a key that has expired or soon will, and `unjustified` for a resume or handoff
+    that the policy of its time did not allow, or an entry about a request that says nothing."""
     thread: str
     """The thread's id in hexadecimal; zeros for the store chain."""
     name: str = ""
@@ -46,7 +59,7 @@ class Report:
     """The result of a full verification."""
 
     ok: bool
-    """Whether no finding refuses anything."""
+    """Whether no finding refuses anything, and every resume and handoff was justified."""
     entries: int
     """How many entries verified."""
     findings: tuple[Finding, ...]

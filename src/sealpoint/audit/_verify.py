@@ -10,15 +10,16 @@ were stored with it.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 from sealpoint.anchor import Position
 from sealpoint.audit._key_findings import key_findings
 from sealpoint.audit._payloads import Retention
-from sealpoint.audit._report import Finding, Progress, Report
+from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report, nonsense
 from sealpoint.errors import (
     Forked,
     Misplaced,
@@ -43,16 +44,29 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store import Core, check_expiry, claimed_name
 
-__all__ = ["verify_store", "verify_thread"]
+__all__ = ["Judge", "verify_store", "verify_thread"]
 
 _BATCH = 64
 _FAR_AHEAD = timedelta(hours=24)
 
 _Verified = list[tuple[Entry, Record]]
 
+Judge = Callable[[Entry, Any, Tip | None, StoreChain], Iterable[str]]
+"""Is told every verified entry of a thread, with its body and the end of the thread before it, and
+says what was not justified about it, a sentence each."""
 
-def verify_store(core: Core, progress: Callable[[Progress], object] | None = None) -> Report:
+
+def verify_store(
+    core: Core,
+    progress: Callable[[Progress], object] | None = None,
+    judge: Callable[[bytes], Judge] | None = None,
+) -> Report:
     """Verify everything, and go on to the next thread where one fails.
+
+    Args:
+        core: The store.
+        progress: Called now and then with how far it has come.
+        judge: Makes what judges the decisions of a thread again; what it says becomes findings.
 
     Raises:
         SealpointError: The store chain itself cannot be believed, so nothing else can.
@@ -69,7 +83,9 @@ def verify_store(core: Core, progress: Callable[[Progress], object] | None = Non
         for number, thread in enumerate(threads):
             anchored = slots.pop(thread, None)
             while True:
-                check = _ThreadCheck(core, chain, pool, thread)
+                check = _ThreadCheck(
+                    core, chain, pool, thread, None if judge is None else judge(thread)
+                )
                 try:
                     for done in check.run(anchored):
                         if progress is not None:
@@ -100,7 +116,7 @@ def verify_store(core: Core, progress: Callable[[Progress], object] | None = Non
     if progress is not None:
         progress(Progress(threads=len(threads), threads_total=len(threads), entries=entries))
     findings.sort(key=lambda finding: finding.name)
-    ok = not any(finding.refuses for finding in findings)
+    ok = not any(finding.refuses or finding.code == UNJUSTIFIED for finding in findings)
     return Report(ok=ok, entries=entries, findings=tuple(findings))
 
 
@@ -131,12 +147,18 @@ class _ThreadCheck:
     """The verification of one thread, from genesis to its end."""
 
     def __init__(
-        self, core: Core, chain: StoreChain, pool: ThreadPoolExecutor, thread: bytes
+        self,
+        core: Core,
+        chain: StoreChain,
+        pool: ThreadPoolExecutor,
+        thread: bytes,
+        judge: Judge | None = None,
     ) -> None:
         self._core = core
         self._chain = chain
         self._pool = pool
         self._thread = thread
+        self._judge = judge
         self._tip: Tip | None = None
         self._cuts = CutWatch()
         self._retention: Retention | None = None
@@ -181,8 +203,17 @@ class _ThreadCheck:
         self._place = Place(self._core.store_hex, namespace, self._thread.hex())
         for batch in self._batches():
             for entry, record in batch:
+                before = self._tip
                 self._follow(entry, record)
-                retention.check(entry, record)
+                body = retention.check(entry, record)
+                if retention.nonsense:
+                    said = nonsense(entry.seq, entry.header.kind, entry.writer)
+                    self.remarks.append(self._remark(UNJUSTIFIED, said))
+                if self._judge is not None:
+                    self.remarks += [
+                        self._remark(UNJUSTIFIED, words)
+                        for words in self._judge(entry, body, before, self._chain)
+                    ]
                 self.entries += 1
                 yield entry
         if self._tip is not None:
@@ -250,12 +281,11 @@ class _ThreadCheck:
         behind = entry.header.at < before.header.at
         if behind or entry.header.at > self._core.now() + _FAR_AHEAD:
             what = "before its predecessor" if behind else "far in the future"
-            self.remarks.append(
-                Finding(
-                    code="time",
-                    thread=self._place.thread,
-                    name=self.name,
-                    message=f"entry {entry.seq}: its time {entry.header.at.isoformat()} is {what}",
-                    refuses=False,
-                )
-            )
+            message = f"entry {entry.seq}: its time {entry.header.at.isoformat()} is {what}"
+            self.remarks.append(self._remark("time", message))
+
+    def _remark(self, code: str, message: str) -> Finding:
+        """Something that no reader is refused for."""
+        return Finding(
+            code=code, thread=self._place.thread, name=self.name, message=message, refuses=False
+        )

@@ -7,11 +7,15 @@ import click
 
 import sealpoint
 from sealpoint.cli._anchor import anchor
+from sealpoint.cli._audit import audit, export, verify_bundle_, why
 from sealpoint.cli._checkpoints import log, show
 from sealpoint.cli._diff import diff
+from sealpoint.cli._gate import handoff, pause, resume, unpause
 from sealpoint.cli._init import init
 from sealpoint.cli._keys import keys
 from sealpoint.cli._options import wants_json
+from sealpoint.cli._policy import policy
+from sealpoint.cli._requests import approve, break_glass, deny, requests
 from sealpoint.cli._restore import accept_restore_, roster
 from sealpoint.cli._retention import erase, gc, prune
 from sealpoint.cli._state import load_state, save
@@ -54,6 +58,8 @@ def main() -> None:
 
 for _verb in (
     *(init, threads, log, show, diff, save, load_state, verify),
+    *(pause, unpause, resume, requests, approve, deny, break_glass, handoff, policy),
+    *(audit, why, export, verify_bundle_),
     *(prune, erase, gc, anchor, keys, trust, roster, accept_restore_, types),
 ):
     main.add_command(_verb)

@@ -8,6 +8,7 @@ import click
 from sealpoint.api import init as make_store
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import first_passphrase, passphrase_option
+from sealpoint.cli._policy import policy_bytes
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -18,6 +19,8 @@ from sealpoint.cli._terminal import (
     print_lines,
     working,
 )
+from sealpoint.gate import Policy
+from sealpoint.world import visible
 
 __all__ = ["init"]
 
@@ -28,18 +31,27 @@ _LOCKED = (
 
 
 @click.command()
+@click.option(
+    "--policy",
+    "policy_name",
+    default="solo",
+    show_default=True,
+    metavar="solo|team|FILE",
+    help="What the gate asks for, in every namespace.",
+)
 @passphrase_option
 @store_options()
 @json_option
-def init(*, encrypt: bool, where: Where, as_json: bool) -> None:
+def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> None:
     """Make a store, its keys and its anchor.
 
     Says what was made and where, what to back up, and the first lines of Python to write. An
     init that was interrupted may be run again.
     """
+    policy = Policy.parse(policy_bytes(policy_name))
     with working("making keys and store"):
         choose = first_passphrase("the keys") if encrypt else None
-        pin = make_store(where.url, passphrase=choose, **where.directories)
+        pin = make_store(where.url, passphrase=choose, policy=policy.source, **where.directories)
     files = where.files
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
     if as_json:
@@ -52,6 +64,7 @@ def init(*, encrypt: bool, where: Where, as_json: bool) -> None:
                 "identities": files.key_names(),
                 "anchor": str(anchor),
                 "encrypted": encrypt,
+                "policy": {"name": policy.name, "digest": policy.digest},
             }
         )
         return
@@ -64,6 +77,7 @@ def init(*, encrypt: bool, where: Where, as_json: bool) -> None:
             ("identities", ", ".join(files.key_names())),
             ("keys", str(keys)),
             ("anchor", str(anchor)),
+            ("policy", f"{visible(policy.name)} (sealpoint policy show)"),
         ]
     )
     print_line("")

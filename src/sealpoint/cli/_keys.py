@@ -127,7 +127,7 @@ def _private(info: KeyInfo) -> str:
 
 def _roles(info: KeyInfo) -> str | Styled:
     if info.roles:
-        return ", ".join(info.roles)
+        return ", ".join(info.roles) + (" + break-glass" if info.break_glass else "")
     if info.status is KeyStatus.UNLISTED:
         return Styled("none: not in the roster", "warning")
     return "former root" if info.status is KeyStatus.FORMER_ROOT else "-"
@@ -156,6 +156,11 @@ def _roles(info: KeyInfo) -> str | Styled:
     "--public", metavar="HEX", help="Its public key; without it, the key NAME on this machine."
 )
 @expires_option
+@click.option(
+    "--break-glass",
+    is_flag=True,
+    help="As an operator it may let a request pass without approvals, in an emergency.",
+)
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()
 @json_option
@@ -167,6 +172,7 @@ def add(
     namespaces: tuple[str, ...],
     public: str | None,
     expires: datetime | str | None,
+    break_glass: bool,
     reason: str | None,
     where: Where,
     as_json: bool,
@@ -185,6 +191,7 @@ def add(
             roles=roles,
             namespaces=namespaces,
             expires=expires,
+            break_glass=break_glass,
             reason=reason,
             passphrase=asked_passphrase,
             **where.directories,
@@ -196,6 +203,7 @@ def add(
                 "person": person,
                 "roles": list(roles),
                 "namespaces": list(namespaces),
+                "break_glass": break_glass,
                 "roster": seq,
             }
         )
@@ -207,6 +215,7 @@ def add(
             ("person", person),
             ("roles", ", ".join(roles)),
             ("namespaces", ", ".join(namespaces)),
+            *([("break-glass", "may let a request pass without approvals")] if break_glass else []),
             ("roster", f"{seq}, in force from now on"),
         ]
     )

@@ -3,7 +3,7 @@
 
 import click
 
-__all__ = ["json_option", "wants_json"]
+__all__ = ["json_option", "reason_option", "wants_json"]
 
 _KEY = "sealpoint.json"
 
@@ -22,6 +22,9 @@ json_option = click.option(
     help="Print JSON instead of a table.",
 )
 """`--json`, on every verb that reads; errors are then JSON as well."""
+
+reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
+"""`--reason`, on every verb that decides something about a thread."""
 
 
 def wants_json(ctx: click.Context) -> bool:

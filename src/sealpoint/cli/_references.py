@@ -90,6 +90,7 @@ def ref_document(ref: CheckpointRef) -> dict[str, Any]:
         "writer": ref.writer,
         "metadata": ref.metadata,
         "pruned": ref.pruned,
+        "question": ref.question,
     }
 
 

@@ -3,6 +3,7 @@
 
 import json
 import sys
+from contextlib import suppress
 
 import click
 
@@ -20,7 +21,7 @@ from sealpoint.cli._terminal import (
     print_note,
     working,
 )
-from sealpoint.errors import UsageError
+from sealpoint.errors import UnknownThread, UsageError
 
 __all__ = ["load_state", "save"]
 
@@ -30,6 +31,9 @@ __all__ = ["load_state", "save"]
 @click.option("--file", metavar="FILE", help="Where the state is, as JSON; - is standard input.")
 @click.option("--id", "checkpoint_id", metavar="ID", help="An id of your own for the checkpoint.")
 @click.option("--metadata", metavar="JSON", help="A JSON object to keep beside the state.")
+@click.option(
+    "--deliberate", metavar="REASON", help="Why this is meant, where the policy asks for that."
+)
 @store_options("identity", "namespace")
 @json_option
 def save(
@@ -37,6 +41,7 @@ def save(
     file: str | None,
     checkpoint_id: str | None,
     metadata: str | None,
+    deliberate: str | None,
     *,
     where: Where,
     as_json: bool,
@@ -44,7 +49,8 @@ def save(
     """Save a JSON document as the newest checkpoint of THREAD.
 
     It is read from --file or standard input. Saving the same again under the same --id changes
-    nothing. A worker that runs on the thread loses its session, as to any other writer.
+    nothing. A worker that runs on the thread loses its session, as to any other writer. Where the
+    policy asks for a reason to go on with the thread, give it with --deliberate.
     """
     if file is None and sys.stdin.isatty():
         raise UsageError(
@@ -58,7 +64,11 @@ def save(
             raise UsageError(f"--metadata: expected an object, found {type(beside).__name__}")
     state = parse_json(read_document(file or "-", "state"), "state")
     with where.writing() as store, working("saving"):
-        ref = store.thread(thread).save(state, id=checkpoint_id, metadata=beside)
+        handle = store.thread(thread)
+        if deliberate is not None:
+            with suppress(UnknownThread):  # a new thread is begun, not gone on with
+                handle.resume(world=None, deliberate=deliberate)
+        ref = handle.save(state, id=checkpoint_id, metadata=beside)
     if as_json:
         print_json({"thread": thread, **ref_document(ref)})
         return

@@ -20,7 +20,7 @@ from sealpoint.codec import Registry
 from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import UrlInvalid, UsageError
 
-__all__ = ["Where", "chosen_registry", "registry_option", "store_options"]
+__all__ = ["Where", "chosen_registry", "operator_option", "registry_option", "store_options"]
 
 _Function = Callable[..., Any]
 
@@ -60,6 +60,18 @@ registry_option = click.option(
     help="The application's registry, whose module is imported; without it, plain types only.",
 )
 """`--registry`, on every verb that decodes a state."""
+
+
+def operator_option(text: str) -> Callable[[_Function], _Function]:
+    """`--identity` for verbs of people rather than workers: the operator unless it is given."""
+    return click.option(
+        "--identity",
+        "signer",
+        default="operator",
+        show_default=True,
+        metavar="NAME",
+        help=text,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +114,11 @@ class Where:
         )
 
 
-def store_options(*names: str) -> Callable[[_Function], _Function]:
+def store_options(*names: str, unless: str | None = None) -> Callable[[_Function], _Function]:
     """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and those named.
 
-    The function is called with `where`, the `Where` that they amount to.
+    The function is called with `where`, the `Where` that they amount to; with None if the option
+    `unless` is given, which makes the verb one that needs no store.
     """
     taken = ("store", *names, "config_dir", "state_dir")
 
@@ -113,7 +126,9 @@ def store_options(*names: str) -> Callable[[_Function], _Function]:
         @functools.wraps(function)
         def run(*args: Any, **options: Any) -> Any:
             chosen = {name: options.pop(name) for name in taken}
-            return function(*args, where=_find(**chosen), **options)
+            apart = unless is not None and options[unless] is not None
+            where = None if apart else _find(**chosen)
+            return function(*args, where=where, **options)
 
         decorated: _Function = run
         for name in reversed(taken):

@@ -24,12 +24,16 @@ from rich.text import Text
 from sealpoint.errors import SealpointError
 
 __all__ = [
+    "Line",
     "Styled",
+    "ask",
     "ask_hidden",
     "can_ask",
+    "can_show",
     "columns",
     "confirm",
     "print_code",
+    "print_document",
     "print_error",
     "print_fields",
     "print_json",
@@ -113,6 +117,14 @@ def print_text(text: str) -> None:
     click.echo(text, nl=False)
 
 
+def print_document(data: bytes) -> None:
+    """Print a file, byte by byte; on a terminal, with what does not print made visible."""
+    if can_show():
+        print_code(data.decode(errors="surrogateescape").removesuffix("\n").split("\n"))
+    else:
+        click.echo(data, nl=False)
+
+
 def print_json(document: Any) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(document, indent=2, ensure_ascii=True))
@@ -153,6 +165,18 @@ def columns() -> int:
 def can_ask() -> bool:
     """Whether there is somebody at a terminal to answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def can_show() -> bool:
+    """Whether a result is printed on a terminal, where somebody may read it."""
+    return sys.stdout.isatty()
+
+
+def ask(question: str) -> str:
+    """Ask for a word; nothing is a word too."""
+    shown = _encodable(visible(question), err=True)
+    answer: str = click.prompt(shown, default="", show_default=False, err=True)
+    return answer.strip()
 
 
 def confirm(question: str) -> bool:

@@ -3,7 +3,7 @@
 
 import click
 
-from sealpoint.audit import Progress, Report
+from sealpoint.audit import UNJUSTIFIED, Progress, Report
 from sealpoint.cli._options import json_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import Styled, print_json, print_line, print_table, working
@@ -21,7 +21,8 @@ _ID_DIGITS = 12
 def verify(*, where: Where, as_json: bool) -> None:
     """Verify every entry, body and blob of a store.
 
-    In all namespaces; writes nothing. The exit status is 0 if all is as it was written, else 30.
+    In all namespaces; writes nothing. The exit status is 0 if all is as it was written and was
+    justified when it was decided, else 30.
     """
     with where.reading() as store, working("verifying threads") as report_progress:
 
@@ -61,11 +62,16 @@ def _print(report: Report) -> None:
         )
         print_line("")
     refused = sum(finding.refuses for finding in report.findings)
-    remarks = len(report.findings) - refused
+    unjustified = sum(finding.code == UNJUSTIFIED for finding in report.findings)
+    remarks = len(report.findings) - refused - unjustified
     verified = f"{report.entries:,} {'entry' if report.entries == 1 else 'entries'} verified"
-    beside = f", {remarks:,} worth a look" if remarks else ""
+    beside = f", {unjustified:,} decisions not justified" if unjustified and refused else ""
+    beside += f", {remarks:,} worth a look" if remarks else ""
     if report.ok:
         print_line((Styled("All good", "good"), f": {verified}{beside}."))
-    else:
+    elif refused:
         found = f"{refused:,} finding{'' if refused == 1 else 's'}"
         print_line((Styled("NOT as it was written", "bad"), f": {found}{beside}; {verified}."))
+    else:
+        found = f"{unjustified:,} finding{'' if unjustified == 1 else 's'}"
+        print_line((Styled("NOT justified", "bad"), f": {found}{beside}; {verified}."))

@@ -5,6 +5,7 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
+from sealpoint.config._code import code_of
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_file
 from sealpoint.config._names import check_identity_name
@@ -25,6 +26,7 @@ __all__ = [
     "StoreUrl",
     "check_identity_name",
     "choosing",
+    "code_of",
     "environment_passphrase",
     "load_settings",
     "read_passphrase_file",

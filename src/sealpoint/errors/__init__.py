@@ -9,7 +9,8 @@ SealpointError                  error                  1
 │   ├── NameInvalid             name-invalid           2
 │   ├── ObjectNotFound          object-not-found       2
 │   ├── RuleInvalid             rule-invalid           2
-│   └── UrlInvalid              url-invalid            2
+│   ├── UrlInvalid              url-invalid            2
+│   └── WorldInvalid            world-invalid          2
 ├── EncodeError                 encode                10   a value cannot be saved
 │   ├── TypeNotAllowed          type-not-allowed      11
 │   ├── ValueNotAllowed         value-not-allowed     12
@@ -43,13 +44,21 @@ SealpointError                  error                  1
 ├── Pruned                      pruned                48
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
-└── ConfigError                 config                60   the set-up is wrong
-    ├── DirectoryUnusable       directory-unusable    61
-    ├── StoreMisplaced          store-misplaced       62
-    ├── KeyFileUnsafe           key-file-unsafe       63
-    ├── KeyMissing              key-missing           64
-    ├── StoreExists             store-exists          65
-    └── KeyLocked               key-locked            66
+├── ConfigError                 config                60   the set-up is wrong
+│   ├── DirectoryUnusable       directory-unusable    61
+│   ├── StoreMisplaced          store-misplaced       62
+│   ├── KeyFileUnsafe           key-file-unsafe       63
+│   ├── KeyMissing              key-missing           64
+│   ├── StoreExists             store-exists          65
+│   └── KeyLocked               key-locked            66
+├── ResumeRefused               resume-refused        70   the gate says no
+├── NeedsApproval               needs-approval        71   other people have to say yes first
+├── Paused                      paused                72
+├── Busy                        busy                  73
+├── UnknownRequest              unknown-request       74
+├── RequestClosed               request-closed        75
+├── PolicyInvalid               policy-invalid        76
+└── BundleInvalid               bundle-invalid        77
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
@@ -81,6 +90,17 @@ from sealpoint.errors._environment import (
     StorageUnavailable,
     StoreExists,
     StoreMisplaced,
+)
+from sealpoint.errors._gate import (
+    BundleInvalid,
+    Busy,
+    NeedsApproval,
+    Paused,
+    PolicyInvalid,
+    RequestClosed,
+    ResumeRefused,
+    UnknownRequest,
+    WorldInvalid,
 )
 from sealpoint.errors._integrity import (
     AnchorUnavailable,
@@ -119,6 +139,8 @@ from sealpoint.errors._usage import (
 __all__ = [
     "AnchorUnavailable",
     "BlobMismatch",
+    "BundleInvalid",
+    "Busy",
     "BytesMalformed",
     "ConfigError",
     "DecodeError",
@@ -140,11 +162,16 @@ __all__ = [
     "Misplaced",
     "Missing",
     "NameInvalid",
+    "NeedsApproval",
     "NotOwner",
     "NotTrusted",
     "ObjectNotFound",
+    "Paused",
+    "PolicyInvalid",
     "Pruned",
     "ReadOnly",
+    "RequestClosed",
+    "ResumeRefused",
     "RolledBack",
     "RuleFailed",
     "RuleInvalid",
@@ -159,12 +186,14 @@ __all__ = [
     "TypeNotAllowed",
     "Unanchored",
     "UnknownCheckpoint",
+    "UnknownRequest",
     "UnknownThread",
     "UnknownType",
     "UrlInvalid",
     "UsageError",
     "ValueNotAllowed",
     "VersionUnknown",
+    "WorldInvalid",
 ]
 
 for _name in __all__:

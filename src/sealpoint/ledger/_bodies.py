@@ -17,21 +17,30 @@ import msgspec
 from sealpoint.errors import Edited
 from sealpoint.ledger._kinds import Kind
 from sealpoint.limits import BODY_BYTES_MAX
-from sealpoint.signing import RootDocument, RosterDocument
+from sealpoint.signing import Attestation, RootDocument, RosterDocument, Statement, Verdict
 
 __all__ = [
     "AdoptBody",
     "Body",
+    "BreakGlassBody",
     "CheckpointBody",
     "EraseBody",
+    "ExpiryBody",
     "GenesisBody",
+    "HandoffBody",
+    "PauseBody",
     "PruneBody",
+    "RequestBody",
     "RestoreBody",
     "ResumeBody",
     "RootBody",
     "RosterBody",
+    "UnpauseBody",
+    "Unreadable",
+    "VerdictBody",
     "encode_body",
     "parse_body",
+    "read_body",
 ]
 
 
@@ -62,6 +71,79 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     basis: int
     """The newest entry that this session goes on from."""
     reason: str | None = None
+    """Why it was done deliberately, as the caller said."""
+    checkpoint: str | None = None
+    """The hash of the checkpoint that was released for execution."""
+    world: str | None = None
+    """The digest of what the run is able to do from here on."""
+    leaves: dict[str, Any] | None = None
+    """That world, unless the checkpoint or the request has it."""
+    policy: str | None = None
+    """The digest of the policy that was asked."""
+    rules: tuple[str, ...] = ()
+    """The rules of the policy that applied; none: an ordinary continuation."""
+    request: str | None = None
+    """The digest of the statement whose grant this spends."""
+    answer: str | None = None
+    """The digest of the answer that the run goes on with."""
+    actor: str | None = None
+    """Who answered or asked, as the caller claims; it proves nothing."""
+
+
+class HandoffBody(Body, frozen=True, kw_only=True):
+    """The thread belongs to somebody else from here on, and no session goes on."""
+
+    owner: str
+    """The next owner: an identity, or a pool of the roster."""
+    reason: str
+    statement: Statement | None = None
+    """What was approved, if it is an operator's handoff."""
+    attestations: tuple[Attestation, ...] = ()
+
+
+class PauseBody(Body, frozen=True, kw_only=True):
+    """Nothing is saved or resumed from here on."""
+
+    reason: str
+
+
+class UnpauseBody(Body, frozen=True, kw_only=True):
+    """The thread may go on."""
+
+    reason: str
+
+
+class RequestBody(Body, frozen=True, kw_only=True):
+    """What other people are asked to approve, with all that they have to be shown."""
+
+    statement: Statement
+    reasons: tuple[str, ...] = ()
+    """Why it needs approval, a sentence each."""
+    answer: Any = None
+    """The answer whose digest the statement binds."""
+    world: dict[str, Any] | None = None
+    """The world whose digest the statement binds as `world_to`."""
+
+
+class VerdictBody(Body, frozen=True, kw_only=True):
+    """An approver's own word on a request, relayed by whoever wrote the entry."""
+
+    attestation: Attestation
+
+
+class ExpiryBody(Body, frozen=True, kw_only=True):
+    """Somebody noticed that a request has expired."""
+
+    request: str
+    """The digest of its statement."""
+
+
+class BreakGlassBody(Body, frozen=True, kw_only=True):
+    """An operator lets a request pass without the approvals that it needs."""
+
+    request: str
+    """The digest of its statement."""
+    reason: str
 
 
 class CheckpointBody(Body, frozen=True, kw_only=True):
@@ -81,6 +163,8 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     """The digest of a blob: what the run was able to do, as JSON."""
     prune: int | None = None
     """The position of the newest prune entry before this one."""
+    question: Any = None
+    """What the run waits for somebody to answer."""
 
 
 class AdoptBody(Body, frozen=True, kw_only=True):
@@ -147,6 +231,14 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
     Kind.ADOPT: msgspec.json.Decoder(AdoptBody),
     Kind.PRUNE: msgspec.json.Decoder(PruneBody),
     Kind.ERASE: msgspec.json.Decoder(EraseBody),
+    Kind.HANDOFF: msgspec.json.Decoder(HandoffBody),
+    Kind.PAUSE: msgspec.json.Decoder(PauseBody),
+    Kind.UNPAUSE: msgspec.json.Decoder(UnpauseBody),
+    Kind.REQUEST: msgspec.json.Decoder(RequestBody),
+    Kind.APPROVAL: msgspec.json.Decoder(VerdictBody),
+    Kind.DENIAL: msgspec.json.Decoder(VerdictBody),
+    Kind.EXPIRY: msgspec.json.Decoder(ExpiryBody),
+    Kind.BREAK_GLASS: msgspec.json.Decoder(BreakGlassBody),
     Kind.RESTORE: msgspec.json.Decoder(RestoreBody),
     Kind.ROSTER: msgspec.json.Decoder(RosterBody),
     Kind.ROOT: msgspec.json.Decoder(RootBody),
@@ -173,11 +265,40 @@ def _require_hexadecimal(named: list[str]) -> None:
         raise ValueError("expected digests")
 
 
+def _require_gate_digests(body: ResumeBody) -> None:
+    named = (body.checkpoint, body.world, body.policy, body.request, body.answer)
+    _require_hexadecimal([name for name in named if name is not None])
+
+
+def _require_verdict(expected: Verdict) -> Callable[[VerdictBody], None]:
+    def check(body: VerdictBody) -> None:
+        if body.attestation.verdict is not expected:
+            raise ValueError("expected the verdict that the kind says")
+
+    return check
+
+
+def _require_statement(body: RequestBody | HandoffBody) -> None:
+    if body.statement is not None:
+        Statement.parse(body.statement.encode())
+
+
 _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.CHECKPOINT: _require_digests,
+    Kind.RESUME: _require_gate_digests,
+    Kind.REQUEST: _require_statement,
+    Kind.HANDOFF: _require_statement,
+    Kind.APPROVAL: _require_verdict(Verdict.APPROVE),
+    Kind.DENIAL: _require_verdict(Verdict.DENY),
+    Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
+    Kind.BREAK_GLASS: lambda body: _require_hexadecimal([body.request]),
     Kind.PRUNE: _require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost]),
 }
+
+
+class Unreadable(Edited):
+    """A body that is as it was sealed, and says nothing: its writer's doing, not the store's."""
 
 
 def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
@@ -185,6 +306,19 @@ def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
 
     Raises:
         Edited: It is not the body that was sealed, or not one of this kind.
+    """
+    try:
+        return read_body(kind, digest, data)
+    except Unreadable as exc:
+        raise Edited(exc.message) from exc.__cause__
+
+
+def read_body(kind: Kind, digest: str, data: bytes) -> Any:
+    """The same, for those who do not take the nonsense of a writer for damage.
+
+    Raises:
+        Edited: It is not the body that was sealed.
+        Unreadable: It is, and is not one of this kind.
     """
     if len(data) > BODY_BYTES_MAX:
         raise Edited(f"entry body: expected at most {BODY_BYTES_MAX} bytes, found {len(data)}")
@@ -196,6 +330,6 @@ def parse_body(kind: Kind, digest: str, data: bytes) -> Any:
             if (check := _CHECKS.get(kind)) is not None:
                 check(body)
             return body
-    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited(f"entry body: expected the fields of a {kind}, found others") from exc
-    raise Edited("entry body: expected the one spelling of its fields, found another")
+    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError, Edited) as exc:
+        raise Unreadable(f"entry body: expected the fields of a {kind}, found others") from exc
+    raise Unreadable("entry body: expected the one spelling of its fields, found another")

@@ -41,12 +41,15 @@ class Kind(StrEnum):
     RESTORE = "restore"
 
 
+_ANYBODY = tuple(Role)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindRule:
     """Who may write a kind, and where."""
 
-    role: Role | None = None
-    """The role that its writer needs in the namespace; None: the root signs it."""
+    roles: tuple[Role, ...] = ()
+    """One of these its writer needs in the namespace; none: the root signs it."""
 
     on_threads: bool = False
     on_store_chain: bool = False
@@ -64,42 +67,73 @@ class KindRule:
     moves_basis: bool = False
     """It changes what a resume would mean."""
 
+    halts: bool = False
+    """It is refused while the thread is paused."""
+
+    break_glass: bool = False
+    """Only by an identity that the roster marks so."""
+
+    tells_time: bool = True
+    """Its time counts for the thread; that of what anybody may write does not."""
+
     judged: bool = True
     """This version knows what it means; otherwise it is refused on every chain."""
 
+    @property
+    def said_roles(self) -> str:
+        """The roles, for a message."""
+        return "any role" if self.roles == _ANYBODY else " or ".join(self.roles)
 
-_RESERVED = KindRule(judged=False)
+
+_RESERVED = KindRule(judged=False, tells_time=False)
 
 KINDS: Mapping[Kind, KindRule] = MappingProxyType(
     {
-        Kind.GENESIS: KindRule(role=Role.WRITER, on_threads=True, by_owner=True, sets_fence=True),
+        Kind.GENESIS: KindRule(
+            roles=(Role.WRITER,), on_threads=True, by_owner=True, sets_fence=True, halts=True
+        ),
         Kind.RESUME: KindRule(
-            role=Role.WRITER, on_threads=True, by_owner=True, sets_fence=True, moves_basis=True
+            roles=(Role.WRITER,),
+            on_threads=True,
+            by_owner=True,
+            sets_fence=True,
+            moves_basis=True,
+            halts=True,
         ),
         Kind.CHECKPOINT: KindRule(
-            role=Role.WRITER, on_threads=True, by_owner=True, in_session=True, moves_basis=True
+            roles=(Role.WRITER,),
+            on_threads=True,
+            by_owner=True,
+            in_session=True,
+            moves_basis=True,
+            halts=True,
         ),
-        Kind.PRUNE: KindRule(role=Role.WRITER, on_threads=True, by_owner=True, moves_basis=True),
-        Kind.ERASE: KindRule(role=Role.PRIVACY, on_threads=True, sets_fence=True, moves_basis=True),
-        Kind.ADOPT: KindRule(role=Role.OPERATOR, on_threads=True, on_store_chain=True),
+        # By the owner, or by an operator who carries the approval of another person.
+        Kind.HANDOFF: KindRule(
+            roles=(Role.WRITER, Role.OPERATOR), on_threads=True, sets_fence=True, moves_basis=True
+        ),
+        Kind.PAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
+        Kind.UNPAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
+        Kind.REQUEST: KindRule(
+            roles=(Role.WRITER, Role.OPERATOR), on_threads=True, tells_time=False
+        ),
+        # Relayed by anybody of the namespace; what counts is the attestation inside.
+        Kind.APPROVAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
+        Kind.DENIAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
+        Kind.EXPIRY: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
+        Kind.BREAK_GLASS: KindRule(roles=(Role.OPERATOR,), on_threads=True, break_glass=True),
+        Kind.PRUNE: KindRule(
+            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True
+        ),
+        Kind.ERASE: KindRule(
+            roles=(Role.PRIVACY,), on_threads=True, sets_fence=True, moves_basis=True
+        ),
+        Kind.ADOPT: KindRule(roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True),
         Kind.ROSTER: KindRule(on_store_chain=True),
         Kind.RESTORE: KindRule(on_store_chain=True),
         Kind.ROOT: KindRule(on_store_chain=True),
-        **dict.fromkeys(
-            (
-                Kind.WRITES,
-                Kind.HANDOFF,
-                Kind.PAUSE,
-                Kind.UNPAUSE,
-                Kind.REQUEST,
-                Kind.APPROVAL,
-                Kind.DENIAL,
-                Kind.EXPIRY,
-                Kind.HIDE,
-                Kind.BREAK_GLASS,
-            ),
-            _RESERVED,
-        ),
+        Kind.WRITES: _RESERVED,
+        Kind.HIDE: _RESERVED,
     }
 )
 """Every kind has its line: `tests/unit/ledger` holds the table to the specification."""

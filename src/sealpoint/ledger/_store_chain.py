@@ -84,13 +84,14 @@ class StoreChain:
 
     @property
     def blobs(self) -> tuple[bytes, ...]:
-        """The digests of the blobs that the chain names, each once and in order: all its lists."""
+        """The digests of the blobs that it names: lists and policies, each once and in order."""
         cuts = self.rosters[-1].cuts.values() if self.rosters else ()
-        lists = {
+        named = {
             *cuts,
             *(digest for each in self.restores.all for digest in (each.kept, each.lost)),
+            *(digest for roster in self.rosters for digest in roster.document.policies.values()),
         }
-        return tuple(bytes.fromhex(digest) for digest in sorted(lists))
+        return tuple(bytes.fromhex(digest) for digest in sorted(named))
 
     def kept(self, thread: bytes) -> tuple[int, bytes] | None:
         """The newest entry of a thread that the newest restore kept, with its hash.
@@ -225,13 +226,13 @@ class StoreChain:
         message = pae(ENTRY_TYPE, raw)
         if found[0].key.raw.hex() != header.by:
             raise Forged(f"{where}: expected a signature by key {header.by[:12]}")
-        if rule.role is None:
+        if not rule.roles:
             if header.kind is not Kind.RESTORE or not self._has_quorum(header, found, message):
                 self.root.verify(message, found)
             return
         holder = self.roster.holder(found[0].key)
-        if holder is None or not holder[0].may(rule.role, ANY_NAMESPACE):
-            raise NotTrusted(f"{where}: expected {rule.role} of all namespaces")
+        if holder is None or not holder[0].may_any(rule.roles, ANY_NAMESPACE):
+            raise NotTrusted(f"{where}: expected {rule.said_roles} of all namespaces")
         if len(found) != 1:
             raise Forged(f"{where}: expected one signature, found {len(found)}")
         holder[1].verify(found[0].signature, message)

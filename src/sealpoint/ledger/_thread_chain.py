@@ -7,19 +7,32 @@ chain that is verified so far: links, fence, owner, and a roster that never goes
 here decides whether a chain is current; that is the anchor's part.
 """
 
-from typing import Self
+from collections.abc import Iterable
+from datetime import datetime
 
 import msgspec
 
 from sealpoint.errors import Forged, Misplaced, Missing, NotTrusted
-from sealpoint.ledger._bodies import GenesisBody, ResumeBody, parse_body
+from sealpoint.ledger._bodies import GenesisBody, HandoffBody, ResumeBody, parse_body
+from sealpoint.ledger._entry import Entry
+from sealpoint.ledger._handoff import check_handoff
 from sealpoint.ledger._header import Header, parse_header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._links import Spine, link_hash, skip_seq
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import ENTRY_TYPE, Identity, pae, parse_seals
 
-__all__ = ["Entry", "Fence", "Place", "Tip", "begin", "extend", "read_fence", "verify_entry"]
+__all__ = [
+    "Fence",
+    "Place",
+    "Tip",
+    "begin",
+    "extend",
+    "next_pause",
+    "read_fence",
+    "read_standing",
+    "verify_entry",
+]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -44,27 +57,6 @@ class Place(msgspec.Struct, frozen=True):
                 )
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """An entry whose bytes, place and signature were verified. Make one with `verified`."""
-
-    raw: bytes
-    header: Header
-    writer: str
-    """The name of the identity that signed."""
-    hash: bytes
-    """What later entries call it."""
-
-    @classmethod
-    def verified(cls, raw: bytes, header: Header, writer: str) -> Self:
-        """An entry, once somebody has made sure of it."""
-        return cls(raw, header, writer, link_hash(raw))
-
-    @property
-    def seq(self) -> int:
-        """Its position."""
-        return self.header.seq
-
-
 class Fence(msgspec.Struct, frozen=True):
     """The session in force, the genesis before the first one, or the erasure after the last."""
 
@@ -83,6 +75,13 @@ class Tip(msgspec.Struct, frozen=True):
     entry: Entry
     spine: Spine
     fence: Fence
+    basis: tuple[int, bytes]
+    """Position and hash of the newest entry that changes what a resume would mean; of the first
+    genesis before there is one."""
+    time: datetime
+    """The newest time since the newest entry that a pause stops, of those that count."""
+    paused: int | None = None
+    """The position of the pause that is in force."""
 
     def require_owner(self) -> None:
         """Refuse a body that is missing although nothing was erased.
@@ -139,12 +138,16 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
     except Forged as exc:
         raise Forged(f"{where}: {exc.message}") from exc
     rule = KINDS[header.kind]
-    if not rule.judged or not rule.on_threads or rule.role is None:
+    if not rule.judged or not rule.on_threads:
         raise NotTrusted(f"{where}: expected a kind this version knows, found {header.kind}")
-    if not identity.may(rule.role, header.ns):
+    if not identity.may_any(rule.roles, header.ns):
         raise NotTrusted(
-            f"{where}: expected {rule.role} of namespace {header.ns!r} for a {header.kind}, "
+            f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a {header.kind}, "
             f"found {identity.name!r}"
+        )
+    if rule.break_glass and not identity.break_glass:
+        raise NotTrusted(
+            f"{where}: expected an identity marked for break-glass, found {identity.name!r}"
         )
     return identity
 
@@ -162,7 +165,7 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
         raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
     fence = read_fence(entry, body)
     _check_owner(entry, fence.owner, chain)
-    return Tip(entry, Spine.begin(entry.hash), fence)
+    return Tip(entry, Spine.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
 
 
 def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
@@ -186,8 +189,64 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         raise NotTrusted(f"{where}: expected roster {before.roster} or later")
     if header.epoch < before.epoch:
         raise Misplaced(f"{where}: expected epoch {before.epoch} or later, found {header.epoch}")
-    fence = _fence(tip, entry, body, chain, where)
-    return Tip(entry, tip.spine.grown(header.seq, entry.hash), fence)
+    rule = KINDS[header.kind]
+    if rule.halts and tip.paused is not None:
+        raise NotTrusted(
+            f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
+        )
+    return Tip(
+        entry,
+        tip.spine.grown(header.seq, entry.hash),
+        _fence(tip, entry, body, chain, where),
+        (entry.seq, entry.hash) if rule.moves_basis else tip.basis,
+        next_time(header, tip.time),
+        next_pause(header, tip.paused),
+    )
+
+
+def next_time(header: Header, time: datetime) -> datetime:
+    """The time of a thread after an entry; what anybody may write does not move it."""
+    rule = KINDS[header.kind]
+    if rule.halts:
+        return header.at
+    return max(time, header.at) if rule.tells_time else time
+
+
+def next_pause(header: Header, paused: int | None) -> int | None:
+    """The pause that is in force after an entry; an erasure ends what was paused."""
+    if header.kind is Kind.PAUSE:
+        return header.seq
+    return None if header.kind in (Kind.UNPAUSE, Kind.ERASE) else paused
+
+
+def read_standing(
+    entries: Iterable[tuple[Header, bytes]],
+) -> tuple[tuple[int, bytes], datetime, int | None]:
+    """The basis, the time and the pause in force, from the head of a verified chain downwards.
+
+    They lie no deeper than the newest entry that a pause stops: it would not be there otherwise.
+
+    Args:
+        entries: Headers, newest first, each with its bytes; no more are taken than are needed.
+
+    Raises:
+        Missing: They end before they have told.
+    """
+    basis: tuple[int, bytes] | None = None
+    paused, settled, halted, times = None, False, False, []
+    for header, raw in entries:
+        rule = KINDS[header.kind]
+        if basis is None and (rule.moves_basis or not header.seq):
+            basis = header.seq, link_hash(raw)
+        if not halted:
+            if not settled and header.kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
+                paused, settled = next_pause(header, None), True
+            if rule.tells_time:
+                times.append(header.at)
+        halted = halted or rule.halts
+        if halted and basis is not None:
+            return basis, max(times), paused
+    raise Missing("thread: expected its first entry, found none")
 
 
 def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where: str) -> Fence:
@@ -201,6 +260,16 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
         fence = read_fence(entry, body)
         _check_owner(entry, fence.owner, chain)
         return fence
+    if header.kind is Kind.HANDOFF:
+        check_handoff(
+            entry,
+            body,
+            owner=tip.fence.owner,
+            basis=tip.basis[1].hex(),
+            now=max(header.at, tip.time),
+            chain=chain,
+        )
+        return read_fence(entry, None if tip.fence.owner is None else body)
     if rule.by_owner:
         _check_owner(entry, tip.fence.owner, chain)
     if rule.in_session and not (tip.fence.is_session and tip.fence.by == header.by):
@@ -236,7 +305,7 @@ def _check_owner(entry: Entry, owner: str | None, chain: StoreChain) -> None:
 
 
 def read_fence(entry: Entry, body: bytes | None) -> Fence:
-    """The fence that an already verified genesis, resume or erasure set."""
+    """The fence that an already verified genesis, resume, handoff or erasure set."""
     header = entry.header
     if not KINDS[header.kind].sets_fence or header.fence != header.seq:
         raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind}")
@@ -244,6 +313,6 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
         return Fence(header.seq, header.by, None, is_session=False, erased=True)
     owner = None
     if body is not None:
-        parsed: GenesisBody | ResumeBody = parse_body(header.kind, header.body, body)
+        parsed: GenesisBody | ResumeBody | HandoffBody = parse_body(header.kind, header.body, body)
         owner = parsed.owner
     return Fence(header.seq, header.by, owner, is_session=header.kind is Kind.RESUME)

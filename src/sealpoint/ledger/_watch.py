@@ -7,8 +7,8 @@ has seen less.
 """
 
 from sealpoint.errors import Forked, RolledBack
+from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._store_chain import StoreChain
-from sealpoint.ledger._thread_chain import Entry
 
 __all__ = ["CutWatch"]
 

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who vouches: keys, the exact bytes that are signed, the root, the pin and the roster.
+"""Who vouches: keys, the exact bytes that are signed, the root, the pin, the roster, approvals.
 
 Everything here is pure: files are read and written by `sealpoint.config`.
 """
 
+from sealpoint.signing._attestation import (
+    Attestation,
+    Tally,
+    Verdict,
+    attest,
+    count,
+    verify_attestation,
+)
 from sealpoint.signing._keyfile import (
     KeyFacts,
     decode_key_file,
@@ -12,7 +20,7 @@ from sealpoint.signing._keyfile import (
     encode_locked_key_file,
 )
 from sealpoint.signing._keys import PublicKey, Signer
-from sealpoint.signing._pae import ENTRY_TYPE, pae
+from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
     STOPPED,
@@ -26,12 +34,16 @@ from sealpoint.signing._roster import (
 )
 from sealpoint.signing._sealed_secret import Passphrase, Unlock
 from sealpoint.signing._seals import Seal, encode_seals, parse_seals
+from sealpoint.signing._statement import Action, Statement, check_reason
 from sealpoint.signing._trust import Root, RootDocument, TrustPin
 
 __all__ = [
     "ANY_NAMESPACE",
     "ENTRY_TYPE",
+    "STATEMENT_TYPE",
     "STOPPED",
+    "Action",
+    "Attestation",
     "Cut",
     "Identity",
     "KeyFacts",
@@ -46,8 +58,14 @@ __all__ = [
     "RosterKey",
     "Seal",
     "Signer",
+    "Statement",
+    "Tally",
     "TrustPin",
     "Unlock",
+    "Verdict",
+    "attest",
+    "check_reason",
+    "count",
     "decode_key_file",
     "describe_key_file",
     "encode_key_file",
@@ -55,4 +73,5 @@ __all__ = [
     "encode_seals",
     "pae",
     "parse_seals",
+    "verify_attestation",
 ]

@@ -6,10 +6,13 @@ signature over one type is never one over another. The payload is the stored byt
 nothing is serialised again in order to verify it.
 """
 
-__all__ = ["ENTRY_TYPE", "pae"]
+__all__ = ["ENTRY_TYPE", "STATEMENT_TYPE", "pae"]
 
 ENTRY_TYPE = b"application/vnd.sealpoint.entry.v1+json"
 """The type of a ledger entry's header. What kind of entry it is, the header itself says."""
+
+STATEMENT_TYPE = b"application/vnd.sealpoint.statement.v1+json"
+"""The type of what an approver signs: a statement's digest, a verdict and a reason."""
 
 
 def pae(payload_type: bytes, payload: bytes) -> bytes:

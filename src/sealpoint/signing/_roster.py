@@ -71,6 +71,10 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether this identity has a role in a namespace."""
         return role in self.roles and self.covers(namespace)
 
+    def may_any(self, roles: tuple[Role, ...], namespace: str) -> bool:
+        """Whether this identity has one of some roles in a namespace."""
+        return any(role in self.roles for role in roles) and self.covers(namespace)
+
     def covers(self, namespace: str) -> bool:
         """Whether this identity belongs to a namespace at all."""
         return namespace in self.namespaces or ANY_NAMESPACE in self.namespaces
@@ -132,6 +136,8 @@ class Roster:
             _DIGEST.fullmatch(text) for cut in document.cuts for text in (cut.key, cut.positions)
         ):
             raise NotTrusted(f"roster {seq}: expected cuts with a key and a digest, each key once")
+        if not all(map(_DIGEST.fullmatch, document.policies.values())):
+            raise NotTrusted(f"roster {seq}: expected the digest of a policy for each namespace")
 
     def _add(self, identity: Identity) -> None:
         if identity.name in self._by_name:

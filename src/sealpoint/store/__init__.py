@@ -3,6 +3,7 @@
 
 from sealpoint.store._accept import AcceptedRestore, accept_restore
 from sealpoint.store._adopt import adopt_store_chain, adopt_thread, unanchored_threads
+from sealpoint.store._append import Draft, check_rights
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
@@ -10,6 +11,7 @@ from sealpoint.store._core import Core, Parts
 from sealpoint.store._end import Ended, end_keys
 from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._genesis import claimed_name
+from sealpoint.store._json import plain_value
 from sealpoint.store._names import check_name, store_slot
 from sealpoint.store._refs import (
     CheckpointRef,
@@ -28,8 +30,10 @@ from sealpoint.store._restore import (
 )
 from sealpoint.store._roster import append_root, append_roster, require_roots
 from sealpoint.store._roster_copy import export_roster, import_roster
+from sealpoint.store._save_draft import SaveDraft
 from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread import Thread
+from sealpoint.store._view import decode_world, make_ref
 
 __all__ = [
     "EXPIRY_WARNING",
@@ -41,6 +45,7 @@ __all__ = [
     "Collected",
     "Core",
     "Doubt",
+    "Draft",
     "Ended",
     "Erasure",
     "Event",
@@ -48,6 +53,7 @@ __all__ = [
     "Parts",
     "Pruning",
     "RestorePlan",
+    "SaveDraft",
     "Survey",
     "Thread",
     "ThreadNames",
@@ -60,11 +66,15 @@ __all__ = [
     "append_roster",
     "check_expiry",
     "check_name",
+    "check_rights",
     "claimed_name",
+    "decode_world",
     "end_keys",
     "export_roster",
     "fresh_digests",
     "import_roster",
+    "make_ref",
+    "plain_value",
     "plan_restore",
     "require_roots",
     "store_slot",

@@ -16,6 +16,7 @@ from sealpoint.errors import (
     Misplaced,
     NotOwner,
     NotTrusted,
+    Paused,
     SealpointError,
     StorageUnavailable,
     Superseded,
@@ -89,13 +90,16 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
             f"identity {signer.name!r}: expected its key in the roster, found it missing",
             hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
         )
-    newest = None if chain.head is None else chain.head.header.at
+    newest = None if chain.head is None else chain.tip().time
     require_unexpired(chain.core, trust, signer.key, newest, f"identity {signer.name!r}")
     rule = KINDS[kind]
-    if rule.role is None or not holder[0].may(rule.role, chain.core.namespace):
+    if not holder[0].may_any(rule.roles, chain.core.namespace) or (
+        rule.break_glass and not holder[0].break_glass
+    ):
+        marked = " marked for break-glass" if rule.break_glass else ""
         raise NotTrusted(
-            f"identity {holder[0].name!r}: expected {rule.role} of namespace "
-            f"{chain.core.namespace!r}, found other rights",
+            f"identity {holder[0].name!r}: expected {rule.said_roles} of namespace "
+            f"{chain.core.namespace!r}{marked}, found other rights",
             hint="The roster decides: sealpoint keys list shows who may do what.",
         )
     if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
@@ -113,23 +117,29 @@ def append(
     needs: Collection[bytes] = (),
     label: bytes | None = None,
     follow: bool = True,
+    trust: StoreChain | None = None,
 ) -> Entry:
     """Append entries after the verified tip and let the anchor follow, unless adoption does that.
+
+    With `trust` they are written under the roster of that store chain, by which something was
+    decided; else under the newest one.
 
     Returns:
         The last of them.
 
     Raises:
         HeadMoved: Somebody else has written there.
+        Paused: The thread is paused, and this is what a pause stops.
         Missing: A blob that was put ahead is gone again.
         StorageUnavailable: Nothing was written.
         AnchorUnavailable: The entries stand, the anchor is behind.
     """
-    trust = chain.core.trust()
+    trust = chain.core.trust() if trust is None else trust
     tip = None if chain.head is None else chain.tip()
     if tip is not None:
         # Nothing is built on what a restore cut off, or a key signed after its end.
         trust.require_counted(tip.entry.header, tip.entry.hash)
+        _require_running(chain, tip, drafts)
     first = 0 if tip is None else tip.entry.seq + 1
     records: list[Record] = []
     for draft in drafts:
@@ -148,6 +158,17 @@ def append(
         chain.advance_anchor()
         _require_standing(chain, trust, tip.entry)
     return tip.entry
+
+
+def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
+    """Refuse what a pause stops, before anything is signed."""
+    if tip.paused is None or not any(KINDS[draft.kind].halts for draft in drafts):
+        return
+    _, header = chain.descend(tip.paused)
+    raise Paused(
+        f"thread {chain.name!r}: expected it to run, found it paused by "
+        f"{chain.core.writer(header)!r} in entry {tip.paused}"
+    )
 
 
 def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
@@ -196,7 +217,7 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         kind=draft.kind,
         fence=seq if tip is None or rule.sets_fence else tip.fence.seq,
         roster=trust.roster.seq,
-        at=core.now(None if tip is None else tip.entry.header.at),
+        at=core.now(None if tip is None else tip.time),
         by=signer.key,
         body=hashlib.sha256(body).hexdigest(),
     )
@@ -207,7 +228,14 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         after = begin(entry, body, trust)
     elif rule.in_session and tip.fence.is_session and tip.fence.by == header.by:
         # The most frequent entry: its links were made from the tip, its rights checked above.
-        after = Tip(entry, tip.spine.grown(seq, entry.hash), tip.fence)
+        after = Tip(
+            entry,
+            tip.spine.grown(seq, entry.hash),
+            tip.fence,
+            (seq, entry.hash),
+            header.at,
+            tip.paused,
+        )
     else:
         after = extend(tip, entry, body, trust)
     return after, Record(raw, seals, body, draft.payload)

@@ -41,6 +41,7 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
     read_fence,
+    read_standing,
     skip_seq,
     verify_entry,
 )
@@ -293,7 +294,8 @@ class Chain:
                 hashes[below] = link_hash(record.header)
             record, header = self.descend(head.header.fence)
             fence = read_fence(self.verify(record, header.seq), record.body)
-            self._tip = Tip(head, Spine(hashes), fence)
+            standing = read_standing((found, record.header) for found, record in self.walk())
+            self._tip = Tip(head, Spine(hashes), fence, *standing)
         return self._tip
 
     def set_tip(self, tip: Tip, record: Record) -> None:

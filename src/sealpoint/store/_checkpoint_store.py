@@ -25,17 +25,22 @@ _HANDLES_KEPT = 256
 class CheckpointStore:
     """Checkpoints by thread, in one namespace of one store.
 
+    Args:
+        parts: What it is made of.
+        handle: Makes the handle of a thread.
+
     Raises:
         NotTrusted: The store chain is not signed by the pinned root.
         Unanchored: The anchor does not know this store.
         RolledBack: The store chain ends before the anchored or pinned roster.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, handle: Callable[[Core, str], Thread] = Thread) -> None:
         check_name(parts.namespace, "namespace")
         self.core = Core(parts)
         warn_of_expiry(self.core, self.core.renewed_trust())
         self._lock = Lock()
+        self._new_handle = handle
         self._handles: WeakValueDictionary[str, Thread] = WeakValueDictionary()
         self._recent: OrderedDict[str, Thread] = OrderedDict()
         self._closed = False
@@ -55,7 +60,7 @@ class CheckpointStore:
                 raise UsageError("store: expected an open store, found it closed")
             handle = self._handles.get(name)
             if handle is None:
-                handle = self._handles[name] = Thread(self.core, name)
+                handle = self._handles[name] = self._new_handle(self.core, name)
             self._recent[name] = handle
             self._recent.move_to_end(name)
             if len(self._recent) > _HANDLES_KEPT:

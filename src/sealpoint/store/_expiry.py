@@ -9,7 +9,7 @@ the later of the clock and the newest verified time on the thread.
 from datetime import datetime, timedelta
 
 from sealpoint.errors import NotTrusted
-from sealpoint.ledger import STORE_CHAIN, Entry, Header, StoreChain
+from sealpoint.ledger import KINDS, STORE_CHAIN, Entry, Header, StoreChain
 from sealpoint.signing import STOPPED
 from sealpoint.store._core import Core
 
@@ -64,8 +64,9 @@ def check_expiry(core: Core, trust: StoreChain, entry: Entry, before: Header | N
     expires = trust.roster.expires(entry.header.by)
     if expires is None:
         return
-    newest = entry.header.at if before is None else max(entry.header.at, before.at)
-    if core.now(newest) >= expires:
+    # What anybody may write tells no time: else it could let the keys of others expire.
+    told = [each.at for each in (entry.header, before) if each and KINDS[each.kind].tells_time]
+    if core.now(max(told, default=None)) >= expires:
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected a key that has not "
             f"expired, found {entry.header.by[:12]} of {entry.writer!r}, {_since(expires)}, on an "

@@ -12,7 +12,7 @@ from typing import Any
 from sealpoint.errors import ValueNotAllowed
 from sealpoint.limits import JSON_DEPTH_MAX
 
-__all__ = ["plain_object"]
+__all__ = ["plain_object", "plain_value"]
 
 
 def _refused(message: str) -> ValueNotAllowed:
@@ -28,6 +28,15 @@ def plain_object(value: object, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise _refused(f"{what}: expected a mapping, found {type(value).__name__}")
     return _object(dict(value), what, 1)
+
+
+def plain_value(value: object, what: str) -> Any:
+    """Any JSON value of its own.
+
+    Raises:
+        ValueNotAllowed: The value is not one; the message has the path.
+    """
+    return _value(value, what, 0)
 
 
 def _object(value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:

@@ -33,6 +33,8 @@ class CheckpointRef:
     """The hash of its entry, which no other checkpoint of any thread has."""
     pruned: bool = False
     """Its state was given up by a prune."""
+    question: Any = field(default=None, hash=False)
+    """What the run was waiting for somebody to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,9 @@ class Loaded:
     ref: CheckpointRef
     metadata: dict[str, Any]
     world: dict[str, Any] | None
+    """What the run was able to do when it was saved, if that was declared."""
+    question: Any = None
+    """What the run was waiting for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sealpoint.errors import Edited, HeadMoved, UnknownCheckpoint, UsageError
-from sealpoint.ledger import EraseBody, Kind, PruneBody
+from sealpoint.ledger import Entry, EraseBody, Kind, PruneBody
 from sealpoint.store._append import Draft, append
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
@@ -186,14 +186,17 @@ class RetainedThread(ThreadView):
             entry = append(self._chain, [draft], blobs={})
         except HeadMoved:
             self._look()
-            if self._chain.head is before:
-                # A damaged index may hold a position that no read shows: this would not end.
-                raise Edited(
-                    f"thread {self._name!r}: expected the entry that is in the way, found none"
-                ) from None
+            self._require_moved(before)
             return None
         self._core.emit(draft.kind, entry.header.thread, entry.seq, entry.hash)
         return entry.seq
+
+    def _require_moved(self, before: Entry | None) -> None:
+        """Refuse to try again for ever: a damaged index may hold a position that no read shows."""
+        if self._chain.head is before:
+            raise Edited(
+                f"thread {self._name!r}: expected the entry that is in the way, found none"
+            ) from None
 
     def _swept(self, *, compact: bool) -> Swept:
         swept = sweep(self._chain)

@@ -23,15 +23,15 @@ def export_roster(core: Core) -> bytes:
 
     Raises:
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
-        Missing, Edited: A list that it names is not there, or is another.
+        Missing, Edited: A list or policy that it names is not there, or is another.
     """
     chain = core.renewed_trust()
     entries = [
         CopiedEntry(_text(record.header), _text(record.seals), _text(record.body or b""))
         for _, record in core.storage.scan(STORE_CHAIN, 0, chain.seq)
     ]
-    lists = {digest: chain.lists.get(digest.hex()).data for digest in chain.blobs}
-    copy = RosterCopy.verified(core.parts.pin, entries, lists)
+    blobs = {digest: _blob(core, digest) for digest in chain.blobs}
+    copy = RosterCopy.verified(core.parts.pin, entries, blobs)
     if copy.chain.hashes != chain.hashes:
         raise Missing("store chain: expected it as it was verified, found another")
     return copy.encode()
@@ -70,6 +70,16 @@ def import_roster(core: Core, data: bytes) -> int:
     for seq in missing:
         core.storage.append(STORE_CHAIN, seq, [records[seq]], blobs={})
     return len(missing)
+
+
+def _blob(core: Core, digest: bytes) -> bytes:
+    data = core.storage.blob(STORE_CHAIN, digest, CUT_BYTES_MAX)
+    where = f"store chain blob {digest.hex()[:12]}"
+    if data is None:
+        raise Missing(f"{where}: expected the list or policy that a roster names, found none")
+    if hashlib.sha256(data).digest() != digest:
+        raise Edited(f"{where}: expected the bytes that a roster names, found others")
+    return data
 
 
 def _text(data: bytes) -> str:

@@ -15,7 +15,6 @@ import msgspec
 
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import (
-    Edited,
     HeadMoved,
     IdReused,
     Missing,
@@ -33,6 +32,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     ResumeBody,
+    StoreChain,
     encode_body,
     link_hash,
     parse_body,
@@ -41,16 +41,15 @@ from sealpoint.storage import Record
 from sealpoint.store._append import Draft, append, check_rights, reserve
 from sealpoint.store._blobs import BlobWriter, blob_digest
 from sealpoint.store._core import Core
-from sealpoint.store._json import plain_object
-from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.store._retention import RetainedThread
+from sealpoint.store._save_draft import SaveDraft
 from sealpoint.store._view import make_ref
+from sealpoint.world import World
 
 __all__ = ["Thread"]
 
 _encode_json = msgspec.json.Encoder().encode
-_REPEATS_MAX = 5
 
 
 class Thread(RetainedThread):
@@ -62,8 +61,8 @@ class Thread(RetainedThread):
         self._lost: type[SealpointError] | None = None
         self._uncertain = False
         self._memo = TreeMemo(lambda _names: False)
-        self._looked = False
-        self._moved = False  # whether somebody else has written since this handle looked
+        self._looked = self._moved = False  # moved: somebody else has written since it looked
+        self._under: StoreChain | None = None  # by whose roster the session to open was decided
         self._own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
 
@@ -74,7 +73,8 @@ class Thread(RetainedThread):
         id: str | None = None,  # noqa: A002 (the name callers write)
         parent: "str | CheckpointRef | None" = None,
         metadata: Mapping[str, Any] | None = None,
-        world: Mapping[str, Any] | None = None,
+        world: World | Mapping[str, Any] | None = None,
+        question: Any = None,
     ) -> CheckpointRef:
         """Save a state as the newest checkpoint of the thread.
 
@@ -86,7 +86,8 @@ class Thread(RetainedThread):
                 that is there; anything else under it is refused.
             parent: The checkpoint that this one came from: lineage for people, not order.
             metadata: A JSON object beside the state, shown in listings.
-            world: A JSON object: what the run was able to do. Its digest is bound.
+            world: What the run was able to do, as a `World` or a JSON object.
+            question: What the run waits for somebody to answer, as JSON.
 
         Raises:
             EncodeError: The state holds something that is not allowed; nothing was written.
@@ -94,13 +95,14 @@ class Thread(RetainedThread):
             Superseded: A later session took the thread over; load again.
             NotOwner: The thread belongs to another identity.
             NotTrusted: The roster does not let this identity write here.
+            Paused: An operator paused the thread; keep the state and save it later.
             IdReused: The id names another checkpoint of this thread.
             AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
                 stands. None: nothing was saved.
             StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        draft = _Draft(state, id, parent, metadata, world)
+        draft = SaveDraft(state, id, parent, metadata, world, question=question)
         with self._lock:
             try:
                 return self._settled(lambda: self._save(draft))
@@ -108,7 +110,7 @@ class Thread(RetainedThread):
                 self._refused(error)
                 raise
 
-    def _save(self, draft: "_Draft") -> CheckpointRef:
+    def _save(self, draft: SaveDraft) -> CheckpointRef:
         self._core.signer()
         while True:
             self._enter()
@@ -150,7 +152,7 @@ class Thread(RetainedThread):
         if self._moved:
             self._lose(HeadMoved)
 
-    def _attempt(self, draft: "_Draft") -> CheckpointRef | None:
+    def _attempt(self, draft: SaveDraft) -> CheckpointRef | None:
         """Write the checkpoint, with whatever must come before it.
 
         Returns:
@@ -159,7 +161,7 @@ class Thread(RetainedThread):
         chain = self._chain
         blobs = BlobWriter(self._core.storage, chain.thread, self._known, self._seen)
         body, payload = self._checkpoint(draft, blobs)
-        drafts = [*self._opening(), Draft(Kind.CHECKPOINT, body, payload)]
+        drafts = [*self._opening(draft), Draft(Kind.CHECKPOINT, body, payload)]
         if chain.head is None and not reserve(chain, chain.thread):
             self._uncertain = True
             return None
@@ -172,6 +174,7 @@ class Thread(RetainedThread):
                 blobs=blobs.pending,
                 needs=blobs.spilled,
                 label=chain.label if begins else None,
+                trust=self._under,
             )
         except HeadMoved:
             pass  # what became of it is said below, without this as its context
@@ -187,14 +190,14 @@ class Thread(RetainedThread):
             return None
         return self._saved(entry, body, blobs)
 
-    def _opening(self) -> list[Draft]:
+    def _opening(self, draft: SaveDraft) -> list[Draft]:
         """The entries that a session begins with, unless this handle has one."""
         chain = self._chain
         if chain.head is not None and self._session is not None:
             return []
         trust = self._core.trust()
         drafts = []
-        basis = 0 if chain.head is None else chain.head.seq
+        basis = 0 if chain.head is None else chain.tip().basis[0]
         owner = None if chain.head is None else chain.tip().fence.owner
         if owner is None:
             # A new thread, or a new generation of one that was erased.
@@ -205,11 +208,36 @@ class Thread(RetainedThread):
             drafts.append(Draft(Kind.GENESIS, genesis))
         else:
             check_rights(chain, trust, Kind.RESUME, owner)
-        resume = ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
-        return [*drafts, Draft(Kind.RESUME, resume)]
+        return [*drafts, Draft(Kind.RESUME, self._continuation(draft, owner, basis))]
+
+    def _continuation(self, draft: SaveDraft, owner: str, basis: int) -> ResumeBody:  # noqa: ARG002
+        """The body of the resume entry that a save without a session begins with."""
+        return ResumeBody(salt=self._core.salt(), owner=owner, basis=basis)
+
+    def _open_session(self, body: ResumeBody, trust: StoreChain) -> Entry | None:
+        """Begin a session of its own, without a save, under the roster that it was decided by.
+
+        Returns:
+            None if somebody else wrote first, and everything has to be looked at anew.
+        """
+        chain, draft = self._chain, Draft(Kind.RESUME, body)
+        try:
+            entry = append(chain, [draft], blobs={}, trust=trust)
+        except HeadMoved:
+            before = chain.head
+            chain.refresh()
+            self._require_moved(before)
+            return None
+        except BaseException:
+            self._uncertain = True
+            self._own = frozenset({sha256(encode_body(body)).hexdigest()})
+            raise
+        self._session = entry.seq
+        self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
+        return entry
 
     def _checkpoint(
-        self, draft: "_Draft", blobs: BlobWriter
+        self, draft: SaveDraft, blobs: BlobWriter
     ) -> tuple[CheckpointBody, bytes | None]:
         """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
         self._memo.again = blobs.again
@@ -234,6 +262,7 @@ class Thread(RetainedThread):
             metadata=draft.metadata,
             world=world,
             prune=self._prune_seq(),
+            question=draft.question,
         )
         return body, payload
 
@@ -284,11 +313,7 @@ class Thread(RetainedThread):
         before = self._chain.head
         self._chain.refresh()
         self._check_session()
-        if self._chain.head is before:
-            # A damaged index may hold a position that no read shows: trying again would not end.
-            raise Edited(
-                f"thread {self._name!r}: expected the entry that is in the way, found none"
-            )
+        self._require_moved(before)
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error
@@ -333,7 +358,7 @@ class Thread(RetainedThread):
         if head is None or moved or head.header.fence != self._session:
             self._session = None
 
-    def _repeated(self, draft: "_Draft") -> CheckpointRef | None:
+    def _repeated(self, draft: SaveDraft) -> CheckpointRef | None:
         """The checkpoint that has this id already, if it says the same."""
         if self._chain.head is None:
             return None
@@ -344,8 +369,8 @@ class Thread(RetainedThread):
         body = self._body(header, record)
         world = None if draft.world is None else blob_digest(draft.world).hex()
         # As JSON: in Python, 1 equals 1.0 and True.
-        again = (draft.parent, _encode_json(draft.metadata), world)
-        same = (body.parent, _encode_json(body.metadata), body.world) == again
+        again = (draft.parent, _encode_json((draft.metadata, draft.question)), world)
+        same = (body.parent, _encode_json((body.metadata, body.question)), body.world) == again
         pruned = self._is_pruned(header)
         stored = None if pruned else record
         if not same or not self._same_state(draft.state, body, header, stored):
@@ -370,31 +395,3 @@ class Thread(RetainedThread):
         reader = self._reader(header, record, root)
         stored = registry.decode_tree(root, reader.get, verified=True, get_many=reader.get_many)
         return registry.encode_tree(stored, blob_digest, seed=seed) == mine
-
-
-class _Draft:
-    """The arguments of a save, checked before anything is read or written."""
-
-    __slots__ = ("_repeats", "id", "metadata", "parent", "state", "world")
-
-    def __init__(
-        self,
-        state: Any,
-        name: str | None,
-        parent: str | CheckpointRef | None,
-        metadata: Mapping[str, Any] | None,
-        world: Mapping[str, Any] | None,
-    ) -> None:
-        self.state = state
-        self._repeats = _REPEATS_MAX
-        self.id = None if name is None else check_name(name, "checkpoint id")
-        if isinstance(parent, CheckpointRef):
-            parent = parent.id
-        self.parent = None if parent is None else check_name(parent, "parent id")
-        self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
-        self.world = None if world is None else _encode_json(plain_object(world, "world"))
-
-    def may_repeat(self, spilled: set[bytes]) -> bool:
-        """Whether it is worth while to put everything once more."""
-        self._repeats -= 1
-        return bool(spilled) and self._repeats >= 0

@@ -40,7 +40,7 @@ from sealpoint.store._core import Core
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded
 
-__all__ = ["ThreadView", "make_ref"]
+__all__ = ["ThreadView", "decode_world", "make_ref"]
 
 _T = TypeVar("_T")
 
@@ -50,6 +50,9 @@ _RETENTION = frozenset({Kind.CHECKPOINT, Kind.PRUNE, Kind.ERASE, Kind.GENESIS})
 
 class ThreadView:
     """What a thread holds, as its newest verified head says. `Thread` adds saving."""
+
+    _called = "Thread"
+    """What a handle calls itself, whichever of our classes it is."""
 
     def __init__(self, core: Core, name: str) -> None:
         self._core = core
@@ -75,7 +78,7 @@ class ThreadView:
         return self._name
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._name!r}>"
+        return f"<{self._called} {self._name!r}>"
 
     def load(self, ref: "str | CheckpointRef | None" = None) -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names.
@@ -120,7 +123,7 @@ class ThreadView:
         )
         world = None
         if body.world is not None:
-            world = _decode_world(reader.get(bytes.fromhex(body.world)))
+            world = decode_world(reader.get(bytes.fromhex(body.world)))
         if ref is None:
             self._known = reader.reached
             if reader.fetched:
@@ -130,7 +133,13 @@ class ThreadView:
         entry = link_hash(record.header)
         found = make_ref(header, body, self._core.writer(header), entry)
         self._core.emit("loaded", header.thread, header.seq, entry)
-        return Loaded(state=state, ref=found, metadata=dict(found.metadata), world=world)
+        return Loaded(
+            state=state,
+            ref=found,
+            metadata=dict(found.metadata),
+            world=world,
+            question=body.question,
+        )
 
     def history(self) -> Iterator[CheckpointRef]:
         """The checkpoints, newest first. Every link from the head to genesis is walked.
@@ -366,7 +375,7 @@ class ThreadView:
         self._core.emit_refused(error, self._chain.place.thread)
 
 
-def _decode_world(data: bytes) -> dict[str, Any]:
+def decode_world(data: bytes) -> dict[str, Any]:
     try:
         return _WORLD.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
@@ -385,4 +394,5 @@ def make_ref(
         metadata=dict(body.metadata or {}),
         entry=entry.hex(),
         pruned=pruned,
+        question=body.question,
     )

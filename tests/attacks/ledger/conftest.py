@@ -23,7 +23,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Scene:
                         {"note": f"{name} says {number}", "steps": list(range(number))},
                         id=f"{name[0]}-{number}",
                         metadata={"step": number, "source": "loop"},
-                        world={"tools": ["read_file"], "number": number},
                     )
     return scene
 

@@ -24,6 +24,7 @@ from sealpoint.store import CheckpointRef, Loaded, Thread
 from tests.sameness import same
 
 __all__ = [
+    "WORLD",
     "Edit",
     "Incomplete",
     "Outcome",
@@ -63,6 +64,9 @@ class Saved:
         assert loaded.metadata == self.ref.metadata
         assert loaded.world == self.world
 
+
+WORLD = {"tools": [{"name": "read_file"}]}
+"""What every session declares: the gate asks why where one declares another, or none."""
 
 Truth = dict[str, list[Saved]]
 """The checkpoints of every thread, oldest first."""
@@ -124,8 +128,8 @@ class Scene:
 
     def save(self, store: Store, name: str, state: Any, **options: Any) -> CheckpointRef:
         """Save, and remember what is true from now on."""
-        ref = store.thread(name).save(state, **options)
-        self.truth.setdefault(name, []).append(Saved(ref, state, options.get("world")))
+        ref = store.thread(name).save(state, **{"world": WORLD, **options})
+        self.truth.setdefault(name, []).append(Saved(ref, state, WORLD))
         return ref
 
     def thread_id(self, name: str) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 4, 8 and 9: entries removed from the middle, the end, or altogether."""
+"""Entries removed from the middle, the end, or altogether."""
 
 import sqlite3
 
@@ -11,7 +11,7 @@ from sealpoint.errors import (
     RolledBack,
     SchemaUnknown,
 )
-from tests.attacks.ledger.crime import Incomplete, Scene, refused
+from tests.attacks.ledger.crime import WORLD, Incomplete, Scene, refused
 
 _DELETE = "DELETE FROM entries WHERE thread = ? AND seq "
 
@@ -54,7 +54,7 @@ def test_a_thread_that_is_gone_is_refused(scene: Scene) -> None:
     assert {error for read, error in found.items() if "alpha" in read} == {RolledBack}
     assert found["threads"] is Incomplete
     with scene.open() as store, pytest.raises(RolledBack):
-        store.thread("alpha").save({"anew": True})
+        store.thread("alpha").save({"anew": True}, world=WORLD)
 
 
 def test_emptied_tables_are_refused(scene: Scene) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 22, 23 and 45: other formats, other types, other spellings of a signature."""
+"""Other formats, other types, other spellings of a signature."""
 
 import hashlib
 import hmac
@@ -184,10 +184,10 @@ def _payload(scene: Scene, thread: bytes) -> tuple[bytes]:
 
 
 def test_a_new_kind_is_not_read_past(scene: Scene) -> None:
-    """A pause or an erasure that this version does not judge stops it, instead of being skipped."""
+    """An entry that this version does not judge stops it, instead of being skipped."""
     insider = Insider(scene, "alpha")
     operator = key_of(scene, "operator")
-    for kind in (Kind.PAUSE, Kind.ERASE, Kind.HANDOFF):
+    for kind in (Kind.WRITES, Kind.HIDE):
         record = insider.entry(kind, insider.rows[1][2], operator)
         copy = scene.copy_of_the_store()
         scene.commit(partial(put, thread=insider.thread, seq=7, record=record))

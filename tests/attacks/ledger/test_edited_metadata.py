@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line 2: everything that is said about a state, in the body, the header and the columns."""
+"""Everything that is said about a state, in the body, the header and the columns."""
 
 import json
 import sqlite3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 1 and 3: the bytes of a state, and whatever lies beside the entries."""
+"""The bytes of a state, and whatever lies beside the entries."""
 
 import hashlib
 import json
@@ -49,7 +49,8 @@ def test_an_edited_chunk_of_a_large_state_is_refused(scene: Scene) -> None:
         scene.save(store, "alpha", {"words": words}, id="large")
     scene.require_sound()
     with scene.raw() as database:
-        rows = database.execute("SELECT number, digest, data FROM blobs").fetchall()
+        query = "SELECT number, digest, data FROM blobs WHERE thread = ?"
+        rows = database.execute(query, (scene.thread_id("alpha"),)).fetchall()
         bodies = database.execute("SELECT body FROM entries ORDER BY number").fetchall()
     # The list of new blobs is for the audit; no state reaches it.
     listing = bytes.fromhex(json.loads(bodies[-1][0])["fresh_list"])

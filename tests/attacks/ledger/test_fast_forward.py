@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line 16: positions far ahead, planted to block whoever comes later."""
+"""Positions far ahead, planted to block whoever comes later."""
 
 import sqlite3
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ import pytest
 
 from sealpoint.errors import Edited, Misplaced, Missing, SealpointError, Tampered
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.ledgers import seals
 
@@ -52,7 +52,7 @@ def test_rows_far_ahead_do_not_block_other_threads(scene: Scene) -> None:
     scene.commit(edit)
     with scene.open() as store:
         with pytest.raises(Tampered):
-            store.thread("alpha").save({"note": "blocked"})
+            store.thread("alpha").save({"note": "blocked"}, world=WORLD)
         scene.save(store, "beta", {"note": "not blocked"}, id="b-4")
     scene.commit(lambda database: database.execute("DELETE FROM entries WHERE header = x''"))
     with scene.open() as store:
@@ -68,7 +68,7 @@ def test_an_entry_from_the_far_future_does_not_stop_time(scene: Scene) -> None:
     )
     scene.commit(lambda database: put(database, insider.thread, insider.next_seq, record))
     with scene.open() as store:
-        ref = store.thread("alpha").save({"note": "after the end"})
+        ref = store.thread("alpha").save({"note": "after the end"}, world=WORLD)
         assert store.thread("alpha").load().state == {"note": "after the end"}
         assert ref.time.year == 9999
         report = store.verify()

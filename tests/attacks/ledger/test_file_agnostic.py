@@ -19,7 +19,7 @@ import pytest
 
 import sealpoint
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import Outcome, Saved, Truth, read_everything
+from tests.attacks.ledger.crime import WORLD, Outcome, Saved, Truth, read_everything
 
 Files = dict[str, bytes]
 
@@ -66,11 +66,10 @@ class Archive:
             for name, length in (("alpha", 120), ("beta", 2)):
                 state = {"words": [f"{name} {place} " + "word " * 20 for place in range(length)]}
                 state["words"] = state["words"] * (number + 1)
-                world = {"tools": ["read_file"], "number": number}
                 ref = store.thread(name).save(
-                    state, id=f"{name[0]}-{number}", metadata={"step": number}, world=world
+                    state, id=f"{name[0]}-{number}", metadata={"step": number}, world=WORLD
                 )
-                self.truth.setdefault(name, []).append(Saved(ref, state, world))
+                self.truth.setdefault(name, []).append(Saved(ref, state, WORLD))
 
     def put_back(self) -> None:
         """Store and anchor as they were."""

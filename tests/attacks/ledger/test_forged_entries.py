@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 6 and 7: entries that nobody signed, and entries that the wrong key signed."""
+"""Entries that nobody signed, and entries that the wrong key signed."""
 
 import os
 import sqlite3
@@ -14,7 +14,7 @@ from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointErr
 from sealpoint.ledger import AdoptBody, GenesisBody, Kind, ResumeBody
 from sealpoint.signing import Signer
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.ledgers import SALT
 
@@ -110,7 +110,25 @@ def test_a_valid_key_without_the_right_is_refused(
     assert "load beta" not in found
 
 
-@pytest.mark.parametrize("kind", sorted(set(Kind) - {Kind.CHECKPOINT, Kind.PRUNE}))
+# A writer may ask, and anybody may relay: what counts is the statement or attestation inside.
+_RELAYED = {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
+
+
+@pytest.mark.parametrize("kind", sorted(_RELAYED))
+def test_an_entry_that_relays_nonsense_is_found(scene: Scene, kind: Kind) -> None:
+    """It changes no state and stops nobody; a full verification tells of it."""
+    insider = Insider(scene, "alpha")
+    record = insider.entry(kind, AdoptBody(salt=SALT, reason="nonsense"), key_of(scene, "worker"))
+    scene.commit(lambda database: put(database, insider.thread, insider.next_seq, record))
+
+    assert not refused(scene.read())
+    with scene.open() as store:
+        (finding,) = store.verify().findings
+        assert (finding.code, finding.refuses) == ("unjustified", False)
+        assert store.thread("alpha").resume(world=WORLD).state
+
+
+@pytest.mark.parametrize("kind", sorted(set(Kind) - {Kind.CHECKPOINT, Kind.PRUNE} - _RELAYED))
 def test_the_worker_cannot_write_what_the_table_does_not_give_it(scene: Scene, kind: Kind) -> None:
     """The owner's own key, under every kind that is not its to write here and now."""
     insider = Insider(scene, "alpha")

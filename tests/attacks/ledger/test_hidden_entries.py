@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line 42: entries and threads kept from view while what remains is genuine.
+"""Entries and threads kept from view while what remains is genuine.
 
 The list of names is only what the anchor proves, and it says when it is not complete.
 """

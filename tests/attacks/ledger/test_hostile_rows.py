@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 43 and 44: rows made to exhaust a reader, or to be read in two ways."""
+"""Rows made to exhaust a reader, or to be read in two ways."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import BytesMalformed, Edited, SealpointError
-from sealpoint.ledger import Kind
+from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.ledgers import seals
 
@@ -62,13 +62,30 @@ def test_a_gigantic_blob_is_refused_before_it_is_read(scene: Scene) -> None:
     """The world's blob replaced by 40 MB of zeros."""
     scene.require_sound()
     with scene.raw() as database:
-        database.execute("UPDATE blobs SET data = zeroblob(40000000) WHERE number = 1")
+        edit = "UPDATE blobs SET data = zeroblob(40000000) WHERE thread = ?"
+        database.execute(edit, (scene.thread_id("alpha"),))
     tracemalloc.start()
     found = refused(scene.read())
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert Edited in found.values()
+    assert found["load alpha"] is Edited
+    assert peak_bytes < 16 * _MIB
+
+
+def test_a_gigantic_policy_is_refused_before_it_is_read(scene: Scene) -> None:
+    """The policy's blob replaced by 40 MB of zeros: nothing is resumed, what is only read is."""
+    with scene.raw() as database:
+        edit = "UPDATE blobs SET data = zeroblob(40000000) WHERE thread = ?"
+        database.execute(edit, (STORE_CHAIN,))
+    tracemalloc.start()
+    found = refused(scene.read())
+    with scene.open() as store, pytest.raises(Edited):
+        store.thread("alpha").resume(world={**WORLD, "more": True})
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert not found
     assert peak_bytes < 16 * _MIB
 
 
@@ -213,7 +230,7 @@ def test_a_digest_that_is_none_is_refused(scene: Scene) -> None:
             with scene.open() as store:
                 assert not store.verify().ok
                 with pytest.raises(Edited):
-                    store.thread("alpha").save({"note": "again"}, id="new")
+                    store.thread("alpha").save({"note": "again"}, id="new", world=WORLD)
         assert found["load alpha"] is Edited, changes
         assert found["history alpha"] is Edited, changes
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 5, 11, 18 and 19: genuine entries where they were not written."""
+"""Genuine entries where they were not written."""
 
 import sqlite3
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import Misplaced, Missing, NotTrusted, Tampered
-from tests.attacks.ledger.crime import Scene, contents, entry_rows, refused
+from tests.attacks.ledger.crime import WORLD, Scene, contents, entry_rows, refused
 
 _SET = "UPDATE entries SET header = ?, seals = ?, body = ? WHERE thread = ? AND seq = ?"
 _PAYLOAD = "SELECT payload FROM entries WHERE thread = ? AND seq = ?"
@@ -102,7 +102,7 @@ def test_exchanged_threads_are_refused(scene: Scene) -> None:
 def test_an_entry_of_another_namespace_is_refused(scene: Scene) -> None:
     """The same name in another namespace of the same store is another thread."""
     with scene.open(namespace="other") as store:
-        store.thread("alpha").save({"note": "of another tenant"})
+        store.thread("alpha").save({"note": "of another tenant"}, world=WORLD)
     with scene.raw() as database:
         rows = database.execute("SELECT thread, body FROM entries WHERE seq = 0").fetchall()
     both = [thread for thread, body in rows if b'"name":"alpha"' in body]
@@ -148,7 +148,7 @@ def test_a_thread_of_another_store_is_refused(scene: Scene, tmp_path: Path) -> N
     other = Scene.make(tmp_path / "elsewhere")
     with other.open() as store:
         for number in range(5):
-            store.thread("alpha").save({"note": number})
+            store.thread("alpha").save({"note": number}, world=WORLD)
     with other.raw() as database:
         rows = contents(database)["entries"]
     theirs, mine = other.thread_id("alpha"), scene.thread_id("alpha")

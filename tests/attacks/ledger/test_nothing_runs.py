@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Line 50: nothing is decoded before it is verified, and nothing that is stored ever runs.
+"""Nothing is decoded before it is verified, and nothing that is stored ever runs.
 
 Bombs lie in every column of every row: pickles that would create a file, constructor calls as
 LangGraph's serializer writes them, and states that the application's own rules would decode.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 46 and 47: what a reader trusts lies outside the store, and stays there.
+"""What a reader trusts lies outside the store, and stays there.
 
 Neither keys nor anchor can be reached, replaced or redirected from where the store lies; and a
 state directory that somebody else poisoned is refused, never believed.
@@ -25,7 +25,7 @@ from sealpoint.errors import (
     StoreMisplaced,
     Unanchored,
 )
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.crime import WORLD, Scene, refused
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
@@ -123,7 +123,7 @@ def test_files_beside_the_store_are_not_configuration(scene: Scene, tmp_path: Pa
     """Pins, keys and anchors of the attacker's own store, laid beside the file, change nothing."""
     other = Scene.make(tmp_path / "attacker")
     with other.open() as store:
-        store.thread("alpha").save({"note": "mine"})
+        store.thread("alpha").save({"note": "mine"}, world=WORLD)
     for folder in ("config", "state"):
         shutil.copytree(other.folder / folder, scene.disk / folder)
         shutil.copytree(other.folder / folder, scene.disk / f".{folder}")

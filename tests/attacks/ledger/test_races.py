@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 36 and 37: two writers of one thread, and one id for two things."""
+"""Two writers of one thread, and one id for two things."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sealpoint.errors import Edited, HeadMoved, IdReused, SealpointError, Superseded
-from tests.attacks.ledger.crime import Saved, Scene, refused
+from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
 
 
 def test_two_sessions_cannot_both_go_on(scene: Scene) -> None:
@@ -18,7 +18,7 @@ def test_two_sessions_cannot_both_go_on(scene: Scene) -> None:
         scene.save(two, "alpha", {"by": "two"}, id="two")
         for _ in range(3):
             with pytest.raises((Superseded, HeadMoved)):
-                one.thread("alpha").save({"by": "one again"})
+                one.thread("alpha").save({"by": "one again"}, world=WORLD)
         one.thread("alpha").load()
         scene.save(one, "alpha", {"by": "one again"}, id="three")
 
@@ -38,13 +38,13 @@ def test_of_many_writers_at_once_each_save_is_in_the_history_or_refused(scene: S
             for turn in range(6):
                 state = {"worker": worker, "turn": turn}
                 try:
-                    ref = store.thread("alpha").save(state, id=f"w{worker}-{turn}")
+                    ref = store.thread("alpha").save(state, id=f"w{worker}-{turn}", world=WORLD)
                 except (HeadMoved, Superseded) as error:
                     lost.append(error)
                     store.thread("alpha").load()
                 else:
                     with lock:
-                        saved.append(Saved(ref, state, None))
+                        saved.append(Saved(ref, state, WORLD))
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for each in workers:
@@ -79,10 +79,10 @@ def test_a_passing_edit_does_not_make_a_worker_forget_that_it_lost(scene: Scene)
         scene.save(one, "gamma", {"by": "one"}, id="g-0")
         two.thread("gamma").load()
         scene.save(two, "gamma", {"by": "two"}, id="g-1")
-        _edited_then_healed(scene, lambda: late.save({"by": "one, too late"}))
+        _edited_then_healed(scene, lambda: late.save({"by": "one, too late"}, world=WORLD))
         for _ in range(2):
             with pytest.raises((Superseded, HeadMoved)):
-                late.save({"by": "one, too late"}, id="g-1")
+                late.save({"by": "one, too late"}, id="g-1", world=WORLD)
 
     assert not refused(scene.read())
 
@@ -97,36 +97,36 @@ def test_a_passing_edit_does_not_hide_a_checkpoint_from_an_open_store(scene: Sce
 
         assert late.load("g-1").state == {"by": "two"}
         with pytest.raises(IdReused):
-            late.save({"by": "somebody else"}, id="g-1")
+            late.save({"by": "somebody else"}, id="g-1", world=WORLD)
 
 
 def test_an_id_is_one_thing_only(scene: Scene) -> None:
     """Saving the same again gives the checkpoint that is there; anything else is refused."""
     with scene.open() as store:
-        thread = store.thread("alpha")
+        thread = store.thread("gamma")
         first = thread.save({"paid": 1}, id="payment", metadata={"to": "a"}, world={"tool": "pay"})
-        assert thread.save(
-            {"paid": 1}, id="payment", metadata={"to": "a"}, world={"tool": "pay"}
-        ) == (first)
+        # Where none is declared, it is that of the session.
+        for again in ({"tool": "pay"}, None):
+            same = thread.save({"paid": 1}, id="payment", metadata={"to": "a"}, world=again)
+            assert same == first
         for state, metadata, world in (
             ({"paid": 2}, {"to": "a"}, {"tool": "pay"}),
             ({"paid": 1}, {"to": "b"}, {"tool": "pay"}),
             ({"paid": 1}, {"to": "a"}, {"tool": "other"}),
-            ({"paid": 1}, {"to": "a"}, None),
             ({"paid": True}, {"to": "a"}, {"tool": "pay"}),
         ):
             with pytest.raises(IdReused):
                 thread.save(state, id="payment", metadata=metadata, world=world)
 
     with scene.open() as store, pytest.raises(IdReused):
-        store.thread("alpha").save({"paid": 3}, id="payment")
+        store.thread("gamma").save({"paid": 3}, id="payment", world={"tool": "pay"})
 
 
 def test_an_id_does_not_become_free_when_its_entry_is_hidden(scene: Scene) -> None:
     """Without the entry of an id, a save under it is refused: no index says that it is free."""
     with scene.open() as store:
-        store.thread("alpha").save({"paid": 1}, id="payment")
-        store.thread("alpha").save({"paid": 1}, id="receipt")
+        store.thread("alpha").save({"paid": 1}, id="payment", world=WORLD)
+        store.thread("alpha").save({"paid": 1}, id="receipt", world=WORLD)
     scene.commit(
         lambda database: database.execute(
             "DELETE FROM entries WHERE instr(CAST(body AS TEXT), '\"payment\"')"
@@ -134,5 +134,5 @@ def test_an_id_does_not_become_free_when_its_entry_is_hidden(scene: Scene) -> No
     )
 
     with scene.open() as store, pytest.raises(SealpointError) as caught:
-        store.thread("alpha").save({"paid": 2}, id="payment")
+        store.thread("alpha").save({"paid": 2}, id="payment", world=WORLD)
     assert caught.value.code == "missing"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 13 and 29: rolled back and written on, and what a restore has cut off brought back.
+"""Rolled back and written on, and what a restore has cut off brought back.
 
 The attacker writes the store, and has a copy of everything that was ever in it.
 """
@@ -180,7 +180,7 @@ def _of(changed: dict[str, type[SealpointError]], name: str) -> set[type[Sealpoi
     return set(changed.values())
 
 
-# ---------------------------------------------------------------------- line 13: and written on
+# ---------------------------------------------------------------------- and written on
 
 
 def test_a_rollback_that_nobody_accepted_is_not_written_on(heist: _Heist) -> None:
@@ -334,7 +334,7 @@ def test_a_second_restore_does_not_bring_back_what_the_first_lost(restored: _Hei
     assert not {read: error for read, error in restored.read().items() if error is not None}
 
 
-# ---------------------------------------------------------------------- line 29: sealed anew
+# ---------------------------------------------------------------------- sealed anew
 
 
 @pytest.mark.parametrize(

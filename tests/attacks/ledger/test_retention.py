@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 10, 40 and 41: prunes and erasures that nobody made, and guessing at what was erased."""
+"""Prunes and erasures that nobody made, and guessing at what was erased."""
 
 import hashlib
 import json
@@ -68,7 +68,7 @@ def _row(rows: dict[int, Record], seq: int, **parts: Any) -> Record:
     return Record(**(values | parts))
 
 
-# ---------------------------------------------------------------------- line 10: prune abuse
+# ---------------------------------------------------------------------- prune abuse
 
 
 def test_payloads_that_went_without_a_prune_are_missing(heist: Heist) -> None:
@@ -193,7 +193,7 @@ def test_a_prune_cannot_be_undone_by_an_older_copy(pruned: Heist) -> None:
     assert pruned.findings() in (["rolled-back"], ["missing"])
 
 
-# ---------------------------------------------------------------------- line 40: fake erasures
+# ---------------------------------------------------------------------- fake erasures
 
 
 @pytest.mark.parametrize("signer", ["worker", "other", "operator", "elsewhere", "stranger", "root"])
@@ -307,7 +307,7 @@ def test_an_erasure_cannot_be_taken_out(erased: Heist) -> None:
     assert erased.findings() == ["missing"]
 
 
-# ---------------------------------------------------------------------- line 41: guessing
+# ---------------------------------------------------------------------- guessing
 
 _ANSWERS = ("yes", "no")
 _MARKS = ("patient-4711", "diagnosis-open", "ward-seven", "was-asked")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 25 to 27 and 29: keys that ended, older rosters, stolen keys, and entries sealed anew.
+"""Keys that ended, older rosters, stolen keys, and entries sealed anew.
 
 The attacker writes the store and has a private key that was revoked, has expired, or is stolen.
 """
@@ -156,7 +156,7 @@ def _stranger() -> SimulatedAnchor:
     return SimulatedAnchor(MemoryAnchor(), closes=False)
 
 
-# ---------------------------------------------------------------------- line 25: older rosters
+# ---------------------------------------------------------------------- older rosters
 
 
 @pytest.mark.parametrize("left", [1, 2, 3])
@@ -251,7 +251,7 @@ def test_a_replaced_root_signs_no_roster(heist: _Heist) -> None:
     assert changed == {"open": NotTrusted}
 
 
-# ---------------------------------------------------------------------- line 26: back-dated
+# ---------------------------------------------------------------------- back-dated
 
 
 _CLAIMS: dict[str, dict[str, Any]] = {
@@ -388,7 +388,7 @@ def test_a_clock_that_is_set_back_revives_no_expired_key(heist: _Heist) -> None:
     assert changed["load a"] is NotTrusted
 
 
-# ---------------------------------------------------------------------- line 27: a stolen key
+# ---------------------------------------------------------------------- a stolen key
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
@@ -434,7 +434,7 @@ def test_a_stolen_key_writes_no_other_thread(heist: _Heist) -> None:
     assert set(changed.values()) == {NotTrusted}
 
 
-# ---------------------------------------------------------------------- line 29: sealed anew
+# ---------------------------------------------------------------------- sealed anew
 
 
 def _resealed(row: Record, signer: str) -> Record:

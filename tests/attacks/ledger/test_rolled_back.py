@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 12, 14, 15 and 17: an older copy, another history, or a mixture of both."""
+"""An older copy, another history, or a mixture of both."""
 
 import sqlite3
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from sealpoint.api import add_identity, new_key
 from sealpoint.errors import Forked, Missing, RolledBack, SealpointError
-from tests.attacks.ledger.crime import Incomplete, Saved, Scene, refused
+from tests.attacks.ledger.crime import WORLD, Incomplete, Saved, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, replace
 
 
@@ -38,7 +38,7 @@ def test_an_older_copy_cannot_be_written_on(scene: Scene) -> None:
     scene.put_back(older)
 
     with scene.open() as store, pytest.raises(RolledBack):
-        store.thread("alpha").save({"note": "going on"})
+        store.thread("alpha").save({"note": "going on"}, world=WORLD)
     assert refused(scene.read())["load alpha"] is RolledBack
 
 
@@ -59,7 +59,7 @@ def test_an_older_copy_under_an_open_store_is_refused(scene: Scene) -> None:
     """The rows are taken back one by one while a worker has the store open."""
     with scene.open() as store:
         thread = store.thread("alpha")
-        ref = thread.save({"note": "newest"})
+        ref = thread.save({"note": "newest"}, world=WORLD)
         with scene.raw() as database:
             database.execute("DELETE FROM entries WHERE seq >= ?", (ref.seq - 1,))
         with pytest.raises(RolledBack):
@@ -158,7 +158,7 @@ def test_two_clients_cannot_be_given_two_heads(scene: Scene) -> None:
     """One of two heads of the same length went through the anchor; the other is refused."""
     before = scene.copy_of_the_store()
     with scene.open() as store:
-        ours = store.thread("alpha").save({"note": "ours"}, id="next")
+        ours = store.thread("alpha").save({"note": "ours"}, id="next", world=WORLD)
     mine = scene.copy_of_the_store()
     anchored = _anchor_bytes(scene)
     # The other client's view, made where the anchor had not seen the first one yet.
@@ -173,7 +173,7 @@ def test_two_clients_cannot_be_given_two_heads(scene: Scene) -> None:
         )
         replace(database, insider.thread, insider.next_seq, theirs)
 
-    scene.truth["alpha"].append(Saved(ours, {"note": "ours"}, None))
+    scene.truth["alpha"].append(Saved(ours, {"note": "ours"}, WORLD))
     found = refused(scene.after(edit))
 
     assert {error for read, error in found.items() if "alpha" in read} <= {RolledBack, Forked}

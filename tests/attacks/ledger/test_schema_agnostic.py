@@ -16,7 +16,15 @@ import pytest
 
 from sealpoint.api import Store, add_identity, new_key
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import Outcome, Saved, Scene, Truth, contents, read_everything
+from tests.attacks.ledger.crime import (
+    WORLD,
+    Outcome,
+    Saved,
+    Scene,
+    Truth,
+    contents,
+    read_everything,
+)
 from tests.attacks.ledger.vandal import Damage, damages, page_damages, schema_damages
 
 # What a read may not notice, because no read uses it: the numbers of rows, hints from labels, the
@@ -68,7 +76,6 @@ class Museum(Scene):
                     {"words": words, "step": number},
                     id=f"{name[0]}-{number}",
                     metadata={"step": number, "source": "loop"},
-                    world={"tools": ["read_file"], "number": number},
                 )
 
     def put_back_everything(self, data: bytes | None = None) -> None:
@@ -111,10 +118,12 @@ def _saves(museum: Museum, store: Store, before: Outcome, *, exact: bool) -> Non
         for name in museum.truth:
             state = {"after": name}
             try:
-                ref = store.thread(name).save(state, id=f"after-{name}", metadata={"late": True})
+                ref = store.thread(name).save(
+                    state, id=f"after-{name}", metadata={"late": True}, world=WORLD
+                )
             except SealpointError:
                 continue
-            museum.truth[name].append(Saved(ref, state, None))
+            museum.truth[name].append(Saved(ref, state, WORLD))
             saved.append(name)
     after = museum.read()
     for name in saved:

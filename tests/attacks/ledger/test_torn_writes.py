@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 38 and 39: a crash at any moment, and writes of which only a part arrived."""
+"""A crash at any moment, and writes of which only a part arrived."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -9,15 +10,15 @@ import sys
 import pytest
 
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import Saved, Scene, refused
+from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
 
 _CRASH = """
-import os, sys
+import json, os, sys
 import sealpoint
-url, config, state = sys.argv[1:4]
+url, config, state, world = *sys.argv[1:4], json.loads(sys.argv[4])
 store = sealpoint.open_store(url, config_dir=config, state_dir=state)
 for number in range(20):
-    ref = store.thread("alpha").save({"number": number}, id=f"crash-{number}")
+    ref = store.thread("alpha").save({"number": number}, id=f"crash-{number}", world=world)
     print(ref.seq, flush=True)
 os._exit(9)
 """
@@ -27,7 +28,7 @@ def test_what_was_acknowledged_survives_a_crash(scene: Scene) -> None:
     """A worker ends without closing anything; every save that returned is there."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
     result = subprocess.run(
-        [sys.executable, "-c", _CRASH, scene.url, *places],
+        [sys.executable, "-c", _CRASH, scene.url, *places, json.dumps(WORLD)],
         capture_output=True,
         text=True,
         check=False,
@@ -41,7 +42,7 @@ def test_what_was_acknowledged_survives_a_crash(scene: Scene) -> None:
         found = list(store.thread("alpha").history())[:20]
         assert [ref.seq for ref in reversed(found)] == acknowledged
         scene.truth["alpha"] += [
-            Saved(ref, {"number": number}, None) for number, ref in enumerate(reversed(found))
+            Saved(ref, {"number": number}, WORLD) for number, ref in enumerate(reversed(found))
         ]
         scene.save(store, "alpha", {"number": 20}, id="after")
     assert not refused(scene.read())
@@ -81,7 +82,7 @@ def test_half_a_group_of_entries_is_refused_or_taken_up(scene: Scene) -> None:
     """The entries that a session begins with come as one: a part of them is never a whole."""
     before = scene.copy_of_the_store()
     with scene.open() as store:
-        store.thread("alpha").save({"note": "resume and checkpoint"}, id="group")
+        store.thread("alpha").save({"note": "resume and checkpoint"}, id="group", world=WORLD)
     after = scene.copy_of_the_store()
     scene.put_back(after)
     scene.commit(lambda db: db.execute("DELETE FROM entries WHERE seq = 8"))
@@ -138,6 +139,6 @@ def test_a_full_disk_acknowledges_nothing(scene: Scene) -> None:
         writer.set_authorizer(None)
         writer.execute(f"PRAGMA max_page_count = {limit}")
         with pytest.raises(SealpointError) as caught:
-            thread.save({"large": os.urandom(1_000_000)})
+            thread.save({"large": os.urandom(1_000_000)}, world=WORLD)
         assert caught.value.code == "storage-unavailable"
     assert not refused(scene.read())

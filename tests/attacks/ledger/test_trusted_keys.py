@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines 24 and 25: other keys in the place of the trusted ones, and rosters of another time."""
+"""Other keys in the place of the trusted ones, and rosters of another time."""
 
 import json
 import os

@@ -31,6 +31,7 @@ from sealpoint.errors import (
     KeyMissing,
     Missing,
     NotTrusted,
+    ResumeRefused,
     RolledBack,
     SealpointError,
     Unanchored,
@@ -63,6 +64,13 @@ def _save(place: Place, name: str, *states: object) -> None:
     with place.open() as store:
         for state in states:
             store.thread(name).save(state)
+
+
+def _go_on(place: Place, name: str, state: object) -> None:
+    """Save to a thread that a restore has cut: that is meant, or the gate refuses it."""
+    with place.open() as store:
+        store.thread(name).resume(world=None, deliberate="the restore was looked at")
+        store.thread(name).save(state)
 
 
 def _lossy(place: Place) -> None:
@@ -119,6 +127,9 @@ def test_a_restore_is_planned_and_accepted(made: Place) -> None:
         assert store.thread("a").load().state == 1
         with pytest.raises(UnknownThread):
             store.thread("b").load()
+        with pytest.raises(ResumeRefused, match="a restore cut the thread"):
+            store.thread("a").save(3)
+        store.thread("a").resume(world=None, deliberate="the restore was looked at")
         store.thread("a").save(3)
         store.thread("b").save(3)
         assert store.verify().ok
@@ -185,7 +196,7 @@ def test_an_encrypted_root_is_opened_only_to_sign(made: Place) -> None:
     with pytest.raises(KeyLocked):
         accept_restore(made.url, plan, reason="disk died", **made.directories)
     assert _accept(made, "operator").epoch == 1
-    _save(made, "a", 5)
+    _go_on(made, "a", 5)
 
 
 def test_an_encrypted_root_signs(made: Place) -> None:
@@ -380,7 +391,7 @@ def test_a_second_restore_needs_the_roster_with_the_first(made: Place) -> None:
     _put_back(made, backup)
     _accept(made)
     exported = export_roster(made.url, **made.directories)
-    _save(made, "a", 3)
+    _go_on(made, "a", 3)
     _put_back(made, backup)
     with pytest.raises(RolledBack):
         made.open()

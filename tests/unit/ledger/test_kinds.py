@@ -5,25 +5,39 @@ import dataclasses
 
 import pytest
 
+from sealpoint.errors import NotTrusted
 from sealpoint.ledger import KINDS, Kind
 from sealpoint.signing import Role
+from tests.ledgers import ThreadLedger
+from tests.unit.ledger.gating import GATE_KINDS, begun, people, record, refusal, team
 
-# kind: (role, threads, store chain, owner, in session, sets fence, moves basis)
-_JUDGED = {
-    "genesis": (Role.WRITER, True, False, True, False, True, False),
-    "resume": (Role.WRITER, True, False, True, False, True, True),
-    "checkpoint": (Role.WRITER, True, False, True, True, False, True),
-    "prune": (Role.WRITER, True, False, True, False, False, True),
-    "erase": (Role.PRIVACY, True, False, False, False, True, True),
-    "adopt": (Role.OPERATOR, True, True, False, False, False, False),
-    "roster": (None, False, True, False, False, False, False),
-    "root": (None, False, True, False, False, False, False),
-    "restore": (None, False, True, False, False, False, False),
+_WRITER = (Role.WRITER,)
+_OPERATOR = (Role.OPERATOR,)
+_EITHER = (Role.WRITER, Role.OPERATOR)
+_ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITER)
+
+# Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
+# f(ence), moves the b(asis), h(alted by a pause), marked for break-g(lass).
+_JUDGED: dict[str, tuple[tuple[Role, ...], str]] = {
+    "genesis": (_WRITER, "tofh"),
+    "resume": (_WRITER, "tofbh"),
+    "checkpoint": (_WRITER, "toibh"),
+    "handoff": (_EITHER, "tfb"),
+    "pause": (_OPERATOR, "t"),
+    "unpause": (_OPERATOR, "t"),
+    "request": (_EITHER, "t"),
+    "approval": (_ANYBODY, "t"),
+    "denial": (_ANYBODY, "t"),
+    "expiry": (_ANYBODY, "t"),
+    "break-glass": (_OPERATOR, "tg"),
+    "prune": (_WRITER, "tob"),
+    "erase": ((Role.PRIVACY,), "tfb"),
+    "adopt": (_OPERATOR, "ts"),
+    "roster": ((), "s"),
+    "root": ((), "s"),
+    "restore": ((), "s"),
 }
-_RESERVED = {
-    *("writes", "handoff", "pause", "unpause", "request", "approval", "denial", "expiry"),
-    *("hide", "break-glass"),
-}
+_RESERVED = {"writes", "hide"}
 
 
 def test_the_table_is_closed() -> None:
@@ -36,26 +50,76 @@ def test_the_table_is_closed() -> None:
 
 @pytest.mark.parametrize("name", _JUDGED)
 def test_a_judged_kind_has_the_cells_of_the_specification(name: str) -> None:
-    """Role, chain, owner, session, fence and basis are what the specification says."""
+    """Roles, chain, owner, session, fence, basis and pause are what the specification says."""
     rule = KINDS[Kind(name)]
-    found = (
-        rule.role,
-        rule.on_threads,
-        rule.on_store_chain,
-        rule.by_owner,
-        rule.in_session,
-        rule.sets_fence,
-        rule.moves_basis,
-    )
+    cells = {
+        "t": rule.on_threads,
+        "s": rule.on_store_chain,
+        "o": rule.by_owner,
+        "i": rule.in_session,
+        "f": rule.sets_fence,
+        "b": rule.moves_basis,
+        "h": rule.halts,
+        "g": rule.break_glass,
+    }
+    roles, letters = _JUDGED[name]
 
     assert rule.judged
-    assert found == _JUDGED[name]
+    assert rule.roles == roles
+    assert "".join(letter for letter, holds in cells.items() if holds) == letters
 
 
 @pytest.mark.parametrize("name", sorted(_RESERVED))
 def test_a_reserved_kind_is_allowed_to_nobody_anywhere(name: str) -> None:
     """Empty means no: no role, no chain, not judged."""
-    rule = dataclasses.asdict(KINDS[Kind(name)])
+    assert not any(dataclasses.asdict(KINDS[Kind(name)]).values())
 
-    assert rule.pop("role") is None
-    assert not any(rule.values())
+
+def test_roles_are_said_in_words() -> None:
+    """A message names one role, all that would do, or that any would."""
+    said = {kind: KINDS[kind].said_roles for kind in (Kind.PAUSE, Kind.REQUEST, Kind.APPROVAL)}
+
+    assert said == {
+        Kind.PAUSE: "operator",
+        Kind.REQUEST: "writer or operator",
+        Kind.APPROVAL: "any role",
+    }
+
+
+@pytest.mark.parametrize("who", people(), ids=lambda who: str(who.name))
+@pytest.mark.parametrize("kind", GATE_KINDS)
+def test_a_kind_of_the_gate_is_for_the_roles_of_the_table(kind: Kind, who: object) -> None:
+    """Whoever has none of its roles in the namespace may not write it, with a valid key."""
+    identity = next(each for each in people() if each == who)
+    roles, letters = _JUDGED[kind]
+    may = bool({*roles} & {*identity.roles}) and "*" in identity.namespaces
+    may = may and ("g" not in letters or identity.break_glass)
+    ledger = begun()
+    made = record(ledger, kind, signer=identity.name)
+    if may:
+        assert ledger.verify(made).writer == identity.name
+        return
+    with pytest.raises(NotTrusted, match=identity.name):
+        ledger.verify(made)
+
+
+def test_break_glass_takes_an_operator_who_is_marked_for_it() -> None:
+    """Neither an operator without the mark nor a mark without the role will do."""
+    ledger = begun()
+    unmarked = refusal(ledger, record(ledger, Kind.BREAK_GLASS, signer="operator"))
+    writer = refusal(ledger, record(ledger, Kind.BREAK_GLASS, signer="marked-writer"))
+    ledger.follow(record(ledger, Kind.BREAK_GLASS, signer="marked"))
+
+    assert isinstance(unmarked, NotTrusted)
+    assert "marked for break-glass, found 'operator'" in str(unmarked)
+    assert isinstance(writer, NotTrusted)
+    assert "expected operator of namespace" in str(writer)
+
+
+@pytest.mark.parametrize("kind", GATE_KINDS)
+def test_a_kind_of_the_gate_begins_no_thread(kind: Kind) -> None:
+    """The first entry of a thread is a genesis and nothing else."""
+    ledger = ThreadLedger(team())
+    made = ledger.record(kind, b"{}", signer=GATE_KINDS[kind])
+
+    assert "expected a genesis" in str(refusal(ledger, made))

@@ -340,6 +340,34 @@ def test_a_role_holds_in_its_namespaces_only(role: Role) -> None:
         assert not identity.may(another, "billing")
 
 
+@pytest.mark.parametrize("role", Role)
+def test_one_of_several_roles_is_enough_in_its_namespaces_only(role: Role) -> None:
+    """Whoever has one of them may; without any, or elsewhere, nobody may."""
+    identity = _identity("alice", 1, roles=(role,), namespaces=("billing",))
+
+    assert identity.may_any((role,), "billing")
+    assert identity.may_any(tuple(Role), "billing")
+    assert not identity.may_any(tuple(Role), "default")
+    assert not identity.may_any(tuple(set(Role) - {role}), "billing")
+    assert not identity.may_any((), "billing")
+
+
+@pytest.mark.parametrize("digest", ["", "ab" * 31, "AB" * 32, "zz" * 32, "ab" * 32 + "\n"])
+def test_what_names_a_policy_is_a_digest(digest: str) -> None:
+    """Even the root may have signed nonsense: what no blob can be called is refused."""
+    document = RosterDocument((_identity("alice", 1),), policies={"*": digest})
+    with pytest.raises(NotTrusted, match="expected the digest of a policy"):
+        Roster(document, seq=7)
+
+
+def test_policies_are_named_by_namespace() -> None:
+    """A digest for each, and the same one may be there twice."""
+    policies = {"*": "ab" * 32, "billing": "ab" * 32, "tests": "cd" * 32}
+    document = RosterDocument((_identity("alice", 1),), policies=policies)
+
+    assert Roster(document, seq=7).document.policies == policies
+
+
 def test_a_star_covers_every_namespace() -> None:
     """Everywhere is said with a star of its own, never by a pattern."""
     everywhere = _identity("alice", 1, namespaces=("*",))

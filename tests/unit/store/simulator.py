@@ -8,21 +8,25 @@ and the clock. Each `open` is a process of its own that looks at it.
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+from msgspec.structs import replace
 
 from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api import Store
 from sealpoint.codec import Registry
+from sealpoint.gate import GatedThread
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Core, Event, Parts, append_roster
+from sealpoint.store import Core, Event, Parts, Thread, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 
@@ -257,12 +261,24 @@ class SimulatedAnchor:
 
 
 class Opened(Store):
-    """A store that shows its simulated parts."""
+    """A store that shows its simulated parts; its threads are without a gate unless asked for."""
 
-    def __init__(self, parts: Parts, storage: SimulatedStorage, anchor: SimulatedAnchor) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        storage: SimulatedStorage,
+        anchor: SimulatedAnchor,
+        *,
+        gated: bool = False,
+    ) -> None:
+        self._gated = gated
         super().__init__(parts)
         self.storage = storage
         self.anchor = anchor
+
+    def _handle(self, core: Core, name: str) -> GatedThread:
+        handle = super()._handle(core, name)
+        return handle if self._gated else cast("GatedThread", Thread(core, name))
 
     @property
     def core(self) -> Core:
@@ -332,7 +348,7 @@ class World:
             anchor.close()
         return Parts(**(options | changes))
 
-    def open(self, who: str | None = "worker", **changes: Any) -> Opened:
+    def open(self, who: str | None = "worker", *, gated: bool = False, **changes: Any) -> Opened:
         """Open the store as an identity; other parts may be given instead of the world's."""
         signer = None if who is None or changes.get("read_only") else key(who)
         parts = self._parts(signer, **changes)
@@ -340,7 +356,7 @@ class World:
         assert isinstance(storage, SimulatedStorage)
         assert isinstance(anchor, SimulatedAnchor)
         try:
-            opened = Opened(parts, storage, anchor)
+            opened = Opened(parts, storage, anchor, gated=gated)
         except BaseException:
             storage.close()
             anchor.close()
@@ -363,10 +379,31 @@ class World:
     def enrol(self, *people: Identity) -> None:
         """Enter identities into the roster."""
         self.people += people
-        core = Core(self._parts(None))
-        self._enter(core, roster(*self.people))
-        core.renewed_trust()
-        self._release(core)
+        self.change(lambda document: replace(document, identities=tuple(self.people)))
+
+    def apply(self, policy: bytes, namespace: str = "*") -> str:
+        """Put a policy in force; what is returned is its digest."""
+        digest = sha256(policy)
+        policies = {namespace: digest.hexdigest()}
+        self.change(
+            lambda document: replace(document, policies={**document.policies, **policies}),
+            blobs={digest.digest(): policy},
+        )
+        return digest.hexdigest()
+
+    def change(
+        self,
+        change: Callable[[RosterDocument], RosterDocument],
+        blobs: Mapping[bytes, bytes] | None = None,
+    ) -> None:
+        """Put a changed roster into force, by the root."""
+
+        def enter(core: Core) -> None:
+            chain = core.renewed_trust()
+            document = change(chain.roster.document)
+            core.written(append_roster(core, chain, document, [key("root")], blobs=blobs or {}))
+
+        self.using(enter)
 
     def _enter(self, core: Core, document: RosterDocument) -> None:
         self._chain = append_roster(core, self._chain, document, [key("root")])

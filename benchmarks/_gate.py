@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gate beside a verified load of the same thread, and a desk full of requests."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import sealpoint
+from benchmarks._measure import Result
+from sealpoint.errors import NeedsApproval
+
+__all__ = ["experiments"]
+
+_ROUNDS = 200
+_REQUESTS = 10_000
+_WORLD = {
+    "tools": [
+        {"name": f"tool-{number}", "inputSchema": {"type": "object", "properties": {"path": {}}}}
+        for number in range(20)
+    ]
+}
+
+
+class _Site:
+    def __init__(self, directory: Path, policy: str) -> None:
+        (directory / "data").mkdir()
+        self._url = f"sqlite:///{directory / 'data' / 'agents.db'}"
+        self._config_dir, self._state_dir = directory / "config", directory / "state"
+        sealpoint.init(
+            self._url, policy=policy, config_dir=self._config_dir, state_dir=self._state_dir
+        )
+
+    def open(self) -> sealpoint.Store:
+        return sealpoint.open_store(
+            self._url, config_dir=self._config_dir, state_dir=self._state_dir
+        )
+
+
+def _resume_over_load() -> Result:
+    """Ordinary continuations: a cold handle loads, or resumes, a thread of some length."""
+    with tempfile.TemporaryDirectory() as name:
+        site = _Site(Path(name), "solo")
+        with site.open() as store:
+            thread = store.thread("run")
+            for number in range(50):
+                thread.save({"number": number, "text": "x" * 2000}, world=_WORLD)
+        loads, resumes = [], []
+        world = sealpoint.World.of(_WORLD)
+        for _ in range(_ROUNDS):
+            with site.open() as store:
+                thread = store.thread("run")
+                start = time.perf_counter()
+                thread.load()
+                loads.append(time.perf_counter() - start)
+            with site.open() as store:
+                thread = store.thread("run")
+                start = time.perf_counter()
+                thread.resume(world=world)
+                resumes.append(time.perf_counter() - start)
+    load, resume = statistics.median(loads), statistics.median(resumes)
+    return Result(
+        question="a resume through the gate, over a verified load",
+        ours=f"{resume * 1e3:.2f} ms",
+        peer=f"{load * 1e3:.2f} ms",
+        figure=(resume - load) * 1e3,
+        unit="ms",
+        bar=1.0,
+        at_least=False,
+    )
+
+
+def _desk() -> Iterator[Result]:
+    """Ten thousand threads, each with an open request, all verified."""
+    with tempfile.TemporaryDirectory() as name:
+        site = _Site(Path(name), "team")
+        with site.open() as store:
+            for number in range(_REQUESTS):
+                thread = store.thread(f"run-{number}")
+                thread.save({"number": number}, question="go on?")
+                try:
+                    thread.resume(world=None, answer=True)
+                except NeedsApproval:
+                    continue
+                raise AssertionError("the resume was to need approval")
+        with site.open() as store:
+            for how, bar in (("cold", 4.0), ("warm", 1.0)):
+                start = time.perf_counter()
+                found = store.requests()
+                seconds = time.perf_counter() - start
+                if len(found.requests) != _REQUESTS or found.failures:
+                    raise AssertionError("the desk was to show them all")
+                yield Result(
+                    question=f"{_REQUESTS:,} open requests listed, all verified, {how}",
+                    ours=f"{seconds:.2f} s",
+                    peer="the bar",
+                    figure=seconds,
+                    unit="s",
+                    bar=bar,
+                    at_least=False,
+                )
+
+
+def experiments() -> Iterator[Result]:
+    """Measure both."""
+    yield _resume_over_load()
+    yield from _desk()

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store for async code. What it opens is closed again, also when nobody waits any more."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
+from itertools import islice
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
+
+from sealpoint import api
+from sealpoint.aio._calls import call, submit
+from sealpoint.aio._thread import AsyncThread
+from sealpoint.audit import AuditRecord, Progress, Report
+from sealpoint.codec import Registry
+from sealpoint.config import PassphraseSource
+from sealpoint.gate import Policy, Request, Requests
+from sealpoint.signing import Attestation, TrustPin
+from sealpoint.store import Collected, Event, ThreadNames
+
+__all__ = ["AsyncStore", "Opening", "open_store"]
+
+_T = TypeVar("_T")
+
+_WORKERS = 4
+_RECORDS_AT_ONCE = 64
+_PIECES_AT_ONCE = 16
+
+
+class AsyncStore:
+    """An open store whose methods are awaited. See `sealpoint.api.Store`."""
+
+    def __init__(self, store: api.Store, pool: ThreadPoolExecutor) -> None:
+        self._store = store
+        self._pool = pool
+        self._lock = Lock()
+        self._twins: WeakValueDictionary[str, AsyncThread] = WeakValueDictionary()
+
+    def thread(self, name: str) -> AsyncThread:
+        """The thread of a name; the same one for the same name, so that calls keep their order."""
+        with self._lock:
+            twin = self._twins.get(name)
+            if twin is None:
+                twin = self._twins[name] = AsyncThread(self._store.thread(name), self._pool)
+            return twin
+
+    async def threads(self) -> ThreadNames:
+        """As `Store.threads`."""
+        return await call(self._pool, self._store.threads)
+
+    async def policy(self) -> Policy | None:
+        """As `Store.policy`; here it is a method, because it may have to read the store."""
+        return await call(self._pool, lambda: self._store.policy)
+
+    async def requests(self) -> Requests:
+        """As `Store.requests`."""
+        return await call(self._pool, self._store.requests)
+
+    async def request(self, request_id: str) -> Request:
+        """As `Store.request`."""
+        return await call(self._pool, self._store.request, request_id)
+
+    async def approve(self, request_id: str, *, reason: str) -> Attestation:
+        """As `Store.approve`."""
+        return await call(self._pool, self._store.approve, request_id, reason=reason)
+
+    async def deny(self, request_id: str, *, reason: str) -> Attestation:
+        """As `Store.deny`."""
+        return await call(self._pool, self._store.deny, request_id, reason=reason)
+
+    async def relay(self, attestation: Attestation) -> int:
+        """As `Store.relay`."""
+        return await call(self._pool, self._store.relay, attestation)
+
+    async def break_glass(self, request_id: str, *, reason: str) -> int:
+        """As `Store.break_glass`."""
+        return await call(self._pool, self._store.break_glass, request_id, reason=reason)
+
+    async def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
+        """As `Store.verify`; `progress` is called from another OS thread."""
+        return await call(self._pool, self._store.verify, progress)
+
+    async def audit(
+        self,
+        *,
+        thread: str | None = None,
+        actor: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> AsyncIterator[AuditRecord]:
+        """As `Store.audit`."""
+        records = await call(
+            self._pool,
+            self._store.audit,
+            thread=thread,
+            actor=actor,
+            kind=kind,
+            since=since,
+            until=until,
+        )
+        async for record in self._each(records, _RECORDS_AT_ONCE):
+            yield record
+
+    async def why(self, ref: str) -> api.Why:
+        """As `Store.why`."""
+        return await call(self._pool, self._store.why, ref)
+
+    async def export(
+        self, threads: Iterable[str] | None = None, *, payloads: bool = False
+    ) -> AsyncIterator[bytes]:
+        """As `Store.export`."""
+        pieces = await call(self._pool, self._store.export, threads, payloads=payloads)
+        async for piece in self._each(pieces, _PIECES_AT_ONCE):
+            yield piece
+
+    async def _each(self, items: Iterator[_T], at_once: int) -> AsyncIterator[_T]:
+        """Take from an iterator in the pool, some at a time."""
+        while batch := await call(self._pool, lambda: list(islice(items, at_once))):
+            for item in batch:
+                yield item
+
+    async def gc(
+        self,
+        *,
+        dry_run: bool = False,
+        compact: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Collected:
+        """As `Store.gc`; `progress` is called from another OS thread."""
+        return await call(
+            self._pool, self._store.gc, dry_run=dry_run, compact=compact, progress=progress
+        )
+
+    async def close(self) -> None:
+        """Release everything once the calls under way have ended."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        # Calls that were made before are in the pool's queue, or wait there for their turn.
+        self._pool.shutdown(wait=True)
+        self._store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+
+class Opening:
+    """What `open_store` returns: await it, or use it in `async with`."""
+
+    def __init__(self, opener: Callable[[], api.Store]) -> None:
+        self._opener = opener
+        self._store: AsyncStore | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncStore]:
+        return self._open().__await__()
+
+    async def _open(self) -> AsyncStore:
+        pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="sealpoint")
+        opening = submit(pool, self._opener)
+        try:
+            store = await asyncio.wrap_future(opening)
+        except BaseException:
+            # Whoever gave up waiting gets no store to close.
+            opening.add_done_callback(_close_unused)
+            pool.shutdown(wait=False)
+            raise
+        return AsyncStore(store, pool)
+
+    async def __aenter__(self) -> AsyncStore:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._store is not None:
+            await self._store.close()
+
+
+def open_store(
+    url: str,
+    *,
+    identity: str = "worker",
+    namespace: str = "default",
+    registry: Registry | None = None,
+    trust: TrustPin | str | os.PathLike[str] | None = None,
+    config_dir: str | os.PathLike[str] | None = None,
+    state_dir: str | os.PathLike[str] | None = None,
+    read_only: bool = False,
+    on_event: Callable[[Event], object] | None = None,
+    passphrase: PassphraseSource | None = None,
+) -> Opening:
+    """Open a store for async code; the arguments are those of `sealpoint.open_store`.
+
+    ```python
+    async with sealpoint.aio.open_store("memory:") as store:
+        await store.thread("invoice-7").save({"step": 1})
+    ```
+    """
+    return Opening(
+        lambda: api.open_store(
+            url,
+            identity=identity,
+            namespace=namespace,
+            registry=registry,
+            trust=trust,
+            config_dir=config_dir,
+            state_dir=state_dir,
+            read_only=read_only,
+            on_event=on_event,
+            passphrase=passphrase,
+        )
+    )
+
+
+def _close_unused(opening: Future[api.Store]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why something was decided as it was: the rules, the facts and the policy of that time.
+
+Everything is read from the verified thread, and the policy is the one that the decision names.
+What an erasure has taken can no longer be told, and is said to be gone.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sealpoint.api._why_report import Why
+from sealpoint.api._why_thread import Explaining
+from sealpoint.audit import Source, sources, store_chain_record
+from sealpoint.errors import Tampered, UnknownRequest, UsageError
+from sealpoint.gate import Policies
+from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
+from sealpoint.storage import Record
+from sealpoint.store import Core
+
+__all__ = ["explain_decision"]
+
+_SHORT_DIGITS = 8
+_DIGITS_MAX = 64
+
+
+class _Found(NamedTuple):
+    """Where something lies."""
+
+    source: Source
+    seq: int
+
+
+def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
+    """Explain a request or an entry.
+
+    Args:
+        core: The store.
+        policies: Its policies.
+        ref: The id of a request, the hash of an entry, or the first digits of either.
+
+    Raises:
+        UsageError: There are too few digits, or other characters.
+        UnknownRequest: There is none of these digits, or more than one.
+        Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
+    """
+    if not _SHORT_DIGITS <= len(ref) <= _DIGITS_MAX or not set(ref) <= set("0123456789abcdef"):
+        raise UsageError(
+            f"why: expected {_SHORT_DIGITS} or more digits of a request's id or an entry's hash, "
+            f"found {ref[:64]!r}"
+        )
+    found = list(_find(core, ref))
+    if len(found) != 1:
+        raise UnknownRequest(
+            f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} with "
+            f"these digits, found {len(found)}"
+        )
+    if found[0].source.thread == STORE_CHAIN:
+        return _of_store_chain(core, found[0].seq)
+    return Explaining(core, policies, *found[0]).explain()
+
+
+def _find(core: Core, ref: str) -> Iterator[_Found]:
+    """Find the digits; what is found is verified afterwards, with its whole thread."""
+    chain = core.renewed_trust()
+    for seq, digest in enumerate(chain.hashes):
+        if digest.hex().startswith(ref):
+            yield _Found(Source(STORE_CHAIN, None), seq)
+    for source in sources(core):
+        for seq, record in core.storage.scan(source.thread, 0):
+            if link_hash(record.header).hex().startswith(ref) or _is_request(record, ref):
+                yield _Found(source, seq)
+
+
+def _is_request(record: Record, ref: str) -> bool:
+    # The word is there in clear, and most entries are no requests.
+    if record.body is None or b'"kind":"request"' not in record.header:
+        return False
+    try:
+        header = parse_header(record.header)
+        body = parse_body(header.kind, header.body, record.body)
+    except Tampered:
+        return False
+    return isinstance(body, RequestBody) and body.statement.digest.startswith(ref)
+
+
+def _of_store_chain(core: Core, seq: int) -> Why:
+    record = core.storage.read(STORE_CHAIN, seq)
+    chain = core.renewed_trust()
+    if record is None or link_hash(record.header) != chain.hashes[seq]:
+        raise UnknownRequest(f"store chain entry {seq}: expected it as it was verified, found none")
+    told = store_chain_record(record, chain, seq)
+    return Why(
+        subject=told,
+        decision=told.summary,
+        rules=(),
+        facts=(),
+        policy=None,
+        approvals=(),
+        entries=(told,),
+        unjustified=(),
+    )

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going through a verified thread for what a decision on it rested on.
+
+What lies between the basis before an entry and the entry that moved it next is kept; a request,
+the words on it and what spent it all lie there.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sealpoint.api._review import read_world, reviewer
+from sealpoint.api._why_report import Why, WhyApproval
+from sealpoint.audit import NOT_RELEASED, Source, Step, ThreadWalk, record_of
+from sealpoint.errors import PolicyInvalid, Tampered, UnknownRequest, WorldInvalid
+from sealpoint.gate import Measure, Policies, Policy, Reason, Rule, policy_digest
+from sealpoint.ledger import (
+    KINDS,
+    BreakGlassBody,
+    CheckpointBody,
+    ExpiryBody,
+    HandoffBody,
+    Kind,
+    RequestBody,
+    ResumeBody,
+    VerdictBody,
+)
+from sealpoint.signing import Statement, Tally, Verdict, count
+from sealpoint.store import Core
+from sealpoint.world import World, visible
+
+__all__ = ["Explaining"]
+
+_WORDS = {
+    Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest of its thread",
+    Rule.CHANGED_CODE: "the declared code was not that of the checkpoint",
+    Rule.WIDER_WORLD: "the run could do more than when it was saved, or something else",
+    Rule.NARROWER_WORLD: "the run could do less than when it was saved",
+    Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
+    Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
+    Rule.ANSWER: "a question was pending, or an answer was given",
+    Rule.OLD_AGE: "the checkpoint was older than the policy's age.max",
+    Rule.AFTER_RESTORE: "a restore had cut the thread, and it had not been executed since",
+    Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",
+}
+
+
+class Explaining:
+    """One thread, gone through once, with what belongs to the entry that is asked about."""
+
+    def __init__(self, core: Core, policies: Policies, source: Source, seq: int) -> None:
+        self._core = core
+        self._policies = policies
+        self._source = source
+        self._seq = seq
+        self._review = reviewer(core, policies, source.thread)
+        self._name = ""
+        self._steps: list[Step] = []
+        """Since the basis before the subject: what a decision rests on lies there."""
+        self._saved: Step | None = None
+        self._unjustified: tuple[str, ...] = ()
+
+    def explain(self) -> Why:
+        """Explain the entry.
+
+        Raises:
+            Tampered, NotTrusted, RolledBack, Forked, Unanchored: The thread does not verify.
+        """
+        subject, spending, released = self._gathered()
+        request = self._request_of(subject)
+        decided = spending or subject
+        statement = None if request is None else request.body.statement
+        policy = self._policy(decided, statement)
+        approvals = self._approvals(statement, decided)
+        mine = [step for step in self._steps if self._concerns(step, request, subject, spending)]
+        return Why(
+            subject=record_of(subject, self._name, released=released),
+            decision=self._decision(subject, request, spending, released=released),
+            rules=self._rules(decided, request, policy),
+            facts=tuple(self._facts(decided, request)),
+            policy=policy,
+            approvals=approvals,
+            entries=tuple(
+                record_of(step, self._name, released=released or step is not decided)
+                for step in mine
+            ),
+            unjustified=self._unjustified,
+        )
+
+    def _gathered(self) -> tuple[Step, Step | None, bool]:
+        """The entry itself, what spends its request, and whether its session has written."""
+        walk = ThreadWalk(self._core, self._source.thread, self._source.anchored)
+        subject: Step | None = None
+        closed, spending, session, released = False, None, -1, True
+        for step in walk.steps():
+            header = step.entry.header
+            judged = self._review.take(step.entry, step.body, step.before, step.chain)
+            if subject is not None and closed:
+                if header.kind is Kind.CHECKPOINT and header.fence == session:
+                    released = True
+                continue
+            self._steps.append(step)
+            if step.entry.seq == self._seq:
+                subject = step
+            if KINDS[header.kind].moves_basis:
+                if subject is None:
+                    self._steps = [step]
+                else:
+                    closed = True
+                    self._unjustified = judged
+                    spending = None if step is subject else step
+                    if header.kind is Kind.RESUME:
+                        session, released = header.seq, False
+            if isinstance(step.body, CheckpointBody) and subject is None:
+                self._saved = step
+        self._name = walk.name
+        if subject is None:
+            raise UnknownRequest(f"entry {self._seq}: expected it in its thread, found none")
+        if spending is not None and not self._spends(spending, self._request_of(subject)):
+            spending, released, self._unjustified = None, True, ()
+        return subject, spending, released
+
+    def _request_of(self, subject: Step) -> Step | None:
+        """The request that an entry makes, answers or spends."""
+        body = subject.body
+        if isinstance(body, RequestBody):
+            return subject
+        digest: str | None = None
+        if isinstance(body, VerdictBody):
+            digest = body.attestation.statement
+        elif isinstance(body, ExpiryBody | BreakGlassBody | ResumeBody):
+            digest = body.request
+        elif isinstance(body, HandoffBody) and body.statement is not None:
+            digest = body.statement.digest
+        for step in self._steps:
+            if isinstance(step.body, RequestBody) and step.body.statement.digest == digest:
+                return step
+        return None
+
+    @staticmethod
+    def _spends(step: Step, request: Step | None) -> bool:
+        if request is None:
+            return False
+        statement: Statement = request.body.statement
+        body = step.body
+        if isinstance(body, ResumeBody):
+            return body.request == statement.digest
+        return isinstance(body, HandoffBody) and body.statement == statement
+
+    def _concerns(
+        self, step: Step, request: Step | None, subject: Step, spending: Step | None
+    ) -> bool:
+        if step is subject or step is request or step is spending:
+            return True
+        digest = None if request is None else request.body.statement.digest
+        body = step.body
+        if isinstance(body, VerdictBody):
+            return body.attestation.statement == digest
+        if isinstance(body, ExpiryBody | BreakGlassBody):
+            return body.request == digest
+        return step.entry.header.kind in (Kind.PAUSE, Kind.UNPAUSE)
+
+    def _decision(
+        self, subject: Step, request: Step | None, spending: Step | None, *, released: bool
+    ) -> str:
+        decided = spending or subject
+        kind = decided.entry.header.kind
+        if kind is Kind.RESUME:
+            how = "without anybody's approval"
+            if request is not None:
+                approved = self._tally(request.body.statement, decided).approved_by
+                how = "with approval" if approved else "without approval, by breaking the glass"
+                if approved and self._broken_glass(request):
+                    how = "with approval, and by breaking the glass"
+            words = f"entry {decided.entry.seq} let the run go on, {how}"
+            return words if released else f"{words}; {NOT_RELEASED}"
+        if kind is Kind.HANDOFF:
+            return f"entry {decided.entry.seq} gave the thread to another owner"
+        if request is None:
+            return "nothing was decided: the entry only records what happened"
+        tally = self._tally(request.body.statement, decided)
+        if tally.denied_by:
+            return f"it was denied by {', '.join(visible(name) for name in tally.denied_by)}"
+        said = ", ".join(visible(name) for name in tally.approved_by) or "nobody yet"
+        newest = self._steps[-1]
+        if newest is not request and KINDS[newest.entry.header.kind].moves_basis:
+            return f"it was never used: the thread moved on; approved by {said}"
+        if self._core.now(newest.entry.header.at) >= request.body.statement.expires:
+            return f"it has expired; approved by {said}"
+        if self._broken_glass(request):
+            return f"it may be spent, since the glass was broken for it; approved by {said}"
+        return f"it waits; approved by {said}"
+
+    def _broken_glass(self, request: Step) -> bool:
+        digest = request.body.statement.digest
+        return any(
+            isinstance(step.body, BreakGlassBody) and step.body.request == digest
+            for step in self._steps
+        )
+
+    def _tally(self, statement: Statement, decided: Step) -> Tally:
+        roster = decided.chain.roster_at(decided.entry.header.roster) or decided.chain.roster
+        words = [
+            step.body.attestation for step in self._steps if isinstance(step.body, VerdictBody)
+        ]
+        return count(words, statement=statement, roster=roster, now=decided.entry.header.at)
+
+    def _approvals(self, statement: Statement | None, decided: Step) -> tuple[WhyApproval, ...]:
+        if statement is None:
+            return ()
+        tally = self._tally(statement, decided)
+        counted = {Verdict.APPROVE: tally.approved_by, Verdict.DENY: tally.denied_by}
+        found = []
+        for step in self._steps:
+            if (
+                not isinstance(step.body, VerdictBody)
+                or step.body.attestation.statement != statement.digest
+            ):
+                continue
+            word = step.body.attestation
+            told = record_of(step, self._name)
+            roster = step.chain.roster_at(step.entry.header.roster) or step.chain.roster
+            holder = next(
+                (
+                    identity
+                    for key, (identity, _) in roster.keys.items()
+                    if key.raw.hex() == word.credential and identity.name in told.people
+                ),
+                None,
+            )
+            found.append(
+                WhyApproval(
+                    identity="" if holder is None else holder.name,
+                    person="" if holder is None else holder.person,
+                    time=step.entry.header.at,
+                    verdict=str(word.verdict),
+                    reason=visible(word.reason),
+                    counts=holder is not None and holder.name in counted[word.verdict],
+                )
+            )
+        return tuple(found)
+
+    def _policy(self, decided: Step, statement: Statement | None) -> Policy | None:
+        digest = statement.policy if statement is not None else None
+        if isinstance(decided.body, ResumeBody):
+            digest = decided.body.policy
+        elif digest is None:
+            roster = decided.chain.roster_at(decided.entry.header.roster)
+            digest = None if roster is None else policy_digest(roster, self._core.namespace)
+        try:
+            return None if digest is None else self._policies.get(digest)
+        except (PolicyInvalid, Tampered):
+            return None
+
+    def _rules(
+        self, decided: Step, request: Step | None, policy: Policy | None
+    ) -> tuple[Reason, ...]:
+        if policy is None:
+            return ()
+        if isinstance(decided.body, ResumeBody):
+            return tuple(
+                Reason(rule=rule, measure=policy.measure(rule), words=_WORDS[Rule(rule)])
+                for rule in decided.body.rules
+                if rule in tuple(Rule)
+            )
+        if isinstance(decided.body, HandoffBody) and decided.body.statement is not None:
+            rule = Rule.HANDOFF_BY_OPERATOR
+            return (Reason(rule=rule, measure=policy.measure(rule), words=_WORDS[rule]),)
+        if request is not None:
+            # Of a request that nobody has spent, the requester's own words are all there is.
+            return tuple(
+                Reason(rule="request", measure=Measure.APPROVAL, words=visible(words))
+                for words in request.body.reasons
+            )
+        return ()
+
+    def _facts(self, decided: Step, request: Step | None) -> Iterator[tuple[str, str]]:
+        before = decided.before
+        if before is not None and before.fence.owner is not None:
+            yield "owner", visible(before.fence.owner)
+        saved = self._saved
+        if saved is not None:
+            yield "newest checkpoint", f"entry {saved.entry.seq}, {saved.entry.hash.hex()}"
+            yield "its age", str(decided.entry.header.at - saved.entry.header.at)
+            if saved.body is not None and saved.body.question is not None:
+                yield "question", "pending"
+        named: Any = decided.body if isinstance(decided.body, ResumeBody) else None
+        if request is not None:
+            statement = request.body.statement
+            yield "request", statement.digest
+            yield "asked by", visible(statement.requester)
+            yield "asked because", visible(statement.reason)
+            yield "open until", statement.expires.isoformat()
+            named = statement if named is None else named
+        if named is None:
+            return
+        for name, value in (("checkpoint", named.checkpoint), ("answer", named.answer)):
+            if value is not None:
+                yield name, value
+        yield from self._worlds(named, request)
+        if isinstance(named, ResumeBody):
+            if named.reason is not None:
+                yield "said deliberately", visible(named.reason)
+            if named.actor is not None:
+                yield "actor, as claimed", visible(named.actor)
+
+    def _worlds(self, named: Any, request: Step | None) -> Iterator[tuple[str, str]]:
+        saved, old = self._saved, None
+        if request is not None:
+            old = request.body.statement.world_from
+        elif saved is not None and saved.entry.hash.hex() == named.checkpoint:
+            old = saved.body.world
+        new = named.world if isinstance(named, ResumeBody) else named.world_to
+        if old is not None:
+            yield "world it was saved in", old
+        if new is not None:
+            yield "world it goes on in", new
+        leaves = named.leaves if isinstance(named, ResumeBody) else None
+        if request is not None and request.body.world is not None:
+            leaves = request.body.world
+        if old is None or leaves is None or old == new:
+            return
+        before = read_world(self._core, self._source.thread, old)
+        try:
+            if before is not None:
+                diff = World.from_dict(before).diff(World.from_dict(leaves))
+                yield "what differs", "; ".join(diff.lines())
+        except WorldInvalid:
+            yield "what differs", "cannot be told"

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifying an evidence bundle with nothing but the pin: no store, no anchor, no network.
+
+The order: (1) the first line and whose store it is, (2) the store chain from the pin's root and
+the blobs that it names, (3) every thread from its genesis, entry by entry, as a reader of the
+store would, each decision judged again if the caller brings somebody who can, (4) the exporter's
+signature over all of it, by the newest roster in the bundle, and nothing after it. What is proven
+is the history up to the head of each thread that is in the bundle; later entries may exist, and
+the report says so.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import msgspec
+
+from sealpoint.audit._bundle_lines import (
+    BeginLine,
+    BlobLine,
+    EndLine,
+    EntryLine,
+    Line,
+    ThreadLine,
+    is_text,
+    read_lines,
+    signed_message,
+)
+from sealpoint.audit._report import UNJUSTIFIED, Finding, nonsense
+from sealpoint.audit._verify import Judge
+from sealpoint.audit._walk import Follower
+from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted, RolledBack
+from sealpoint.ids import KeyId
+from sealpoint.ledger import STORE_CHAIN, CheckpointBody, CutLists, GenesisBody, Place, StoreChain
+from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
+from sealpoint.signing import TrustPin
+from sealpoint.storage import Record
+
+__all__ = ["BundleReport", "BundleThread", "Worlds", "verify_bundle"]
+
+_WORLDS_KEPT = 64
+_THREAD_DIGITS = 32
+_CLAIM = "Each thread is proven up to the entry that is named; later entries may exist."
+
+Worlds = Callable[[str], dict[str, Any] | None]
+"""Gives the world of a digest that is in the bundle, or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleThread:
+    """How far a thread is proven."""
+
+    name: str
+    """Empty if an erasure has taken it."""
+    thread: str
+    """The thread's id in hexadecimal."""
+    entries: int
+    seq: int
+    """The position of the head that the bundle reaches."""
+    entry: str
+    """The hash of that entry."""
+    time: datetime
+    """When it was written, as its writer says."""
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "name": self.name,
+            "thread": self.thread,
+            "entries": self.entries,
+            "seq": self.seq,
+            "entry": self.entry,
+            "time": self.time.isoformat(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleReport:
+    """What a bundle proves, and no more."""
+
+    store: str
+    """The store's id in hexadecimal."""
+    namespace: str
+    exported_by: str
+    """The identity that signed the bundle."""
+    exported_person: str
+    exported_at: datetime
+    """When, as the exporter says."""
+    roster: int
+    """The position of the newest roster in the bundle."""
+    epoch: int
+    threads: tuple[BundleThread, ...]
+    entries: int
+    """How many entries were verified, those of the store chain included."""
+    blobs: int
+    """How many worlds and parts of states are in it."""
+    findings: tuple[Finding, ...]
+    """Resumes and handoffs that the policy of their time did not allow, and entries about requests
+    that say nothing."""
+    claim: str = _CLAIM
+
+    @property
+    def ok(self) -> bool:
+        """Whether every resume and handoff in it was justified, and every entry can be read."""
+        return not self.findings
+
+    def as_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        return {
+            "ok": self.ok,
+            "store": self.store,
+            "namespace": self.namespace,
+            "exported_by": self.exported_by,
+            "exported_person": self.exported_person,
+            "exported_at": self.exported_at.isoformat(),
+            "roster": self.roster,
+            "epoch": self.epoch,
+            "threads": [thread.as_dict() for thread in self.threads],
+            "entries": self.entries,
+            "blobs": self.blobs,
+            "findings": [finding.as_dict() for finding in self.findings],
+            "claim": self.claim,
+        }
+
+
+def verify_bundle(
+    source: bytes | BinaryIO,
+    pin: TrustPin,
+    judge: Callable[[Mapping[str, bytes], Worlds], Judge] | None = None,
+) -> BundleReport:
+    """Verify a bundle.
+
+    Args:
+        source: Its bytes, or a file that is open for reading them.
+        pin: The store, its root, and the least roster that may be believed.
+        judge: Makes what judges the decisions of one thread again, from the blobs of the store
+            chain by their digests and the worlds of that thread.
+
+    Raises:
+        BundleInvalid: It is no bundle, or not as it was exported.
+        NotTrusted: It is of another store, or somebody signed who may not.
+        Tampered, Forked: An entry is not what was written.
+        RolledBack: Its roster is older than the pin, a cut or a restore says.
+    """
+    return _Check(pin, judge).run(read_lines(source))
+
+
+class _Check:
+    """The verification of one bundle, a line after the other."""
+
+    def __init__(
+        self, pin: TrustPin, judge: Callable[[Mapping[str, bytes], Worlds], Judge] | None
+    ) -> None:
+        self._pin = pin
+        self._judge = judge
+        self._blobs: dict[str, bytes] = {}
+        self._chain = StoreChain(pin, lists=CutLists(lambda digest: self._blobs.get(digest.hex())))
+        self._threads: list[BundleThread] = []
+        self._findings: list[Finding] = []
+        self._entries = 0
+        self._beside = 0
+
+    def run(self, lines: Iterator[tuple[Line, str, int]]) -> BundleReport:
+        # (1) whose it is
+        begin = next(lines, (None,))[0]
+        if not isinstance(begin, BeginLine):
+            raise BundleInvalid("bundle: expected its first line, found another")
+        if begin.store != self._pin.store.raw.hex():
+            raise NotTrusted(
+                f"bundle: expected one of store {self._pin.store}, found one of store "
+                f"{begin.store[:12]!r}"
+            )
+        # (2) the store chain
+        reading = _Reading(lines)
+        self._read_store_chain(reading)
+        # (3) the threads
+        before = STORE_CHAIN.hex()
+        while isinstance(line := reading.line, ThreadLine):
+            if len(line.thread) != _THREAD_DIGITS or line.thread <= before:
+                raise BundleInvalid(
+                    f"bundle: expected threads in rising order, found {line.thread[:12]!r} after "
+                    f"{before[:12]!r}"
+                )
+            before = line.thread
+            reading.advance()
+            self._read_thread(reading, begin, line.thread)
+        # (4) the exporter, and nothing after
+        if not isinstance(line, EndLine):
+            raise BundleInvalid("bundle: expected a thread or its end, found another line")
+        name, person = self._check_end(line, begin, reading)
+        reading.advance()
+        if reading.line is not None:
+            raise BundleInvalid("bundle: expected nothing after its end, found more")
+        return BundleReport(
+            store=begin.store,
+            namespace=begin.ns,
+            exported_by=name,
+            exported_person=person,
+            exported_at=line.at,
+            roster=self._chain.roster.seq,
+            epoch=self._chain.epoch,
+            threads=tuple(self._threads),
+            entries=self._entries,
+            blobs=self._beside,
+            findings=tuple(self._findings),
+        )
+
+    # ------------------------------------------------------------------ (2) the store chain
+
+    def _read_store_chain(self, reading: "_Reading") -> None:
+        while isinstance(line := reading.line, EntryLine):
+            record = _record(line)
+            self._chain = self._chain.extended(record.header, record.seals, record.body)
+            self._entries += 1
+            reading.advance()
+        _check_minimum(self._chain, self._pin)
+        # Nothing is kept that the signed store chain does not name.
+        expected = [digest.hex() for digest in self._chain.blobs]
+        total = 0
+        while isinstance(line := reading.line, BlobLine):
+            if expected[len(self._blobs) : len(self._blobs) + 1] != [line.digest]:
+                break
+            total += len(line.data)
+            if total > ROSTER_COPY_BYTES_MAX:
+                raise BundleInvalid(
+                    f"bundle: expected lists and policies of at most {ROSTER_COPY_BYTES_MAX} "
+                    "bytes, found more"
+                )
+            _check_blob(line)
+            self._blobs[line.digest] = line.data
+            reading.advance()
+        if isinstance(line, BlobLine) or len(self._blobs) < len(expected):
+            found = "another blob" if isinstance(line, BlobLine) else "no more"
+            raise BundleInvalid(
+                f"bundle: expected the {len(expected)} lists and policies that its store chain "
+                f"names, in order, found {found} after {len(self._blobs)}"
+            )
+
+    # ------------------------------------------------------------------ (3) a thread
+
+    def _read_thread(self, reading: "_Reading", begin: BeginLine, thread: str) -> None:
+        follower = Follower(Place(begin.store, begin.ns, thread), self._chain)
+        worlds = _KeptWorlds()
+        judge = None if self._judge is None else self._judge(self._blobs, worlds.get)
+        name, count, unjustified = "", 0, list[str]()
+        while isinstance(line := reading.line, EntryLine | BlobLine):
+            if isinstance(line, BlobLine):
+                _check_blob(line)
+                if not worlds.keep(line) and not begin.payloads:
+                    raise BundleInvalid(
+                        f"bundle: expected no states, found blob {line.digest[:12]!r}"
+                    )
+                self._beside += 1
+                reading.advance()
+                continue
+            step = follower.take(_record(line))
+            if isinstance(step.body, GenesisBody):
+                name = step.body.name
+            elif isinstance(step.body, CheckpointBody):
+                worlds.expect(step.body.world)
+            if step.nonsense:
+                header = step.entry.header
+                unjustified.append(nonsense(step.entry.seq, header.kind, step.entry.writer))
+            if judge is not None:
+                unjustified += judge(step.entry, step.body, step.before, step.chain)
+            count += 1
+            reading.advance()
+        head = follower.finish().entry
+        self._entries += count
+        self._findings += [
+            Finding(code=UNJUSTIFIED, thread=thread, name=name, message=words, refuses=False)
+            for words in unjustified
+        ]
+        self._threads.append(
+            BundleThread(
+                name=name,
+                thread=thread,
+                entries=count,
+                seq=head.seq,
+                entry=head.hash.hex(),
+                time=head.header.at,
+            )
+        )
+
+    # ------------------------------------------------------------------ (4) the exporter
+
+    def _check_end(self, end: EndLine, begin: BeginLine, reading: "_Reading") -> tuple[str, str]:
+        if (end.content, end.lines) != (reading.content, reading.number):
+            raise BundleInvalid("bundle: expected the content that was signed, found another")
+        roster = self._chain.roster
+        try:
+            holder = roster.holder(KeyId(bytes.fromhex(end.by)))
+            signature = bytes.fromhex(end.signature)
+        except (ValueError, IdMalformed) as exc:
+            raise BundleInvalid("bundle: expected a key id and a signature, found others") from exc
+        if holder is None or not holder[0].covers(begin.ns):
+            raise NotTrusted(
+                f"bundle: expected a signature by an identity of namespace {begin.ns!r} in roster "
+                f"{roster.seq}, found key {end.by[:12]}"
+            )
+        expires = roster.expires(end.by)
+        if expires is not None and end.at >= expires:
+            raise NotTrusted(
+                f"bundle: expected a key that has not expired, found {end.by[:12]} of "
+                f"{holder[0].name!r}"
+            )
+        if (signature.hex(), end.by) != (end.signature, holder[1].id.raw.hex()):
+            raise BundleInvalid("bundle: expected lower-case hexadecimal digits, found others")
+        holder[1].verify(signature, signed_message(end, begin))
+        return holder[0].name, holder[0].person
+
+
+class _Reading:
+    """The line that is looked at, and what lies before it."""
+
+    def __init__(self, lines: Iterator[tuple[Line, str, int]]) -> None:
+        self._lines = lines
+        self.line: Line | None = None
+        self.content = ""
+        self.number = 0
+        self.advance()
+
+    def advance(self) -> None:
+        """Go to the next line; there is none after the last."""
+        found = next(self._lines, None)
+        if found is None:
+            self.line = None
+        else:
+            self.line, self.content, self.number = found
+
+
+class _KeptWorlds:
+    """The newest worlds of a thread, as far as they are in the bundle."""
+
+    def __init__(self) -> None:
+        self._expected: str | None = None
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+
+    def expect(self, digest: str | None) -> None:
+        """A checkpoint names this world; only its own blob lines follow it."""
+        self._expected = digest
+
+    def keep(self, line: BlobLine) -> bool:
+        """Keep a blob that is a world; otherwise say that it is none."""
+        if line.digest != self._expected:
+            return False
+        self._expected = None
+        if len(line.data) > WORLD_BYTES_MAX:
+            return True  # no reader of the store would read it
+        self._kept[line.digest] = line.data
+        if len(self._kept) > _WORLDS_KEPT:
+            self._kept.popitem(last=False)
+        return True
+
+    def get(self, digest: str) -> dict[str, Any] | None:
+        """A world, or None if it is not here or is none."""
+        data = self._kept.get(digest)
+        try:
+            return None if data is None else msgspec.json.decode(data, type=dict[str, Any])
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+
+def _record(line: EntryLine) -> Record:
+    try:
+        body = None if line.body is None else line.body.encode()
+        header, seals = line.header.encode(), line.seals.encode()
+    except UnicodeEncodeError as exc:
+        raise Edited("bundle: expected an entry as UTF-8, found another") from exc
+    if line.raw is None:
+        return Record(header, seals, body)
+    if body is not None or is_text(line.raw):
+        raise BundleInvalid("bundle: expected a body in its one spelling, found another")
+    return Record(header, seals, line.raw)
+
+
+def _check_blob(line: BlobLine) -> None:
+    if hashlib.sha256(line.data).hexdigest() != line.digest:
+        raise BundleInvalid(f"bundle: expected blob {line.digest[:12]!r}, found other bytes")
+
+
+def _check_minimum(chain: StoreChain, pin: TrustPin) -> None:
+    newest = pin.newest
+    if newest is not None and chain.root.version < newest.version:
+        raise RolledBack(
+            f"bundle: expected root {newest.version}, which the pin names, found root "
+            f"{chain.root.version}"
+        )
+    if chain.roster.seq < pin.roster_seq_min:
+        raise RolledBack(
+            f"bundle: expected roster {pin.roster_seq_min} or later, which the pin names, found "
+            f"roster {chain.roster.seq}"
+        )

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint pause`, `unpause`, `handoff` and `resume`: whether a thread goes on, and with whom.
+
+`resume` is a dry run: it tells what the gate would say, and neither writes nor releases anything.
+A program resumes with `Thread.resume`.
+"""
+
+from typing import Any
+
+import click
+
+from sealpoint.cli._json import parse_json, read_document
+from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._references import find_ref
+from sealpoint.cli._statement import shown
+from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    working,
+)
+from sealpoint.errors import NeedsApproval, ResumeRefused, UsageError
+from sealpoint.gate import Decision, Measure, Outcome, Policy
+from sealpoint.limits import WORLD_BYTES_MAX
+from sealpoint.store import plain_value
+from sealpoint.world import World, visible
+
+__all__ = ["handoff", "pause", "resume", "unpause"]
+
+_OUTCOMES = {
+    Outcome.ALLOW: Styled("ALLOWED", "good"),
+    Outcome.NEEDS_APPROVAL: Styled("NEEDS APPROVAL", "warning"),
+    Outcome.REFUSE: Styled("REFUSED", "bad"),
+}
+_STATUSES = {
+    Outcome.ALLOW: 0,
+    Outcome.NEEDS_APPROVAL: NeedsApproval.exit_status,
+    Outcome.REFUSE: ResumeRefused.exit_status,
+}
+_MEASURE_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
+
+
+@click.command()
+@click.argument("thread")
+@reason_option
+@operator_option("The operator whose key signs.")
+@store_options("namespace")
+@json_option
+def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+    """Stop THREAD: nothing is saved and nobody resumes until it is unpaused.
+
+    A worker that runs learns it at its next save, in any process. Pausing twice changes nothing.
+    """
+    with where.writing(signer) as store, working("pausing"):
+        entry = store.thread(thread).pause(reason)
+    if as_json:
+        print_json({"thread": thread, "paused": True, "entry": entry})
+        return
+    print_line((Styled("Paused", "good"), f": thread '{visible(thread)}', entry {entry}."))
+    print_line("A worker that runs learns it at its next save.")
+
+
+@click.command()
+@click.argument("thread")
+@reason_option
+@operator_option("The operator whose key signs.")
+@store_options("namespace")
+@json_option
+def unpause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+    """Let THREAD go on: sessions and requests are as they were."""
+    with where.writing(signer) as store, working("unpausing"):
+        entry = store.thread(thread).unpause(reason)
+    if as_json:
+        print_json({"thread": thread, "paused": False, "entry": entry})
+        return
+    print_line((Styled("Unpaused", "good"), f": thread '{visible(thread)}', entry {entry}."))
+
+
+@click.command()
+@click.argument("thread")
+@click.option("--to", required=True, metavar="OWNER", help="The next owner: an identity or a pool.")
+@reason_option
+@store_options("identity", "namespace")
+@json_option
+def handoff(thread: str, *, to: str, reason: str, where: Where, as_json: bool) -> None:
+    """Give THREAD to another owner; the session that is under way ends.
+
+    The owner may do that alone. An operator makes a request, which other people approve first:
+    the exit status is 71 until they have, and then the same command does it.
+    """
+    with where.writing() as store, working("handing off"):
+        try:
+            entry = store.thread(thread).handoff(to=to, reason=reason)
+        except NeedsApproval as error:
+            error.hint = "When it is approved, run the same handoff again: sealpoint requests."
+            raise
+    if as_json:
+        print_json({"thread": thread, "owner": to, "entry": entry})
+        return
+    owner = f" belongs to '{visible(to)}' from now on, entry {entry}."
+    print_line((Styled("Handed off", "good"), f": thread '{visible(thread)}'{owner}"))
+
+
+@click.command()
+@click.argument("thread")
+@click.option(
+    "--world", metavar="FILE", help="What the run is able to do, as JSON; - is standard input."
+)
+@click.option(
+    "--ref", metavar="CHECKPOINT", help="The checkpoint: an id or seq:N; else the newest."
+)
+@click.option("--answer", metavar="JSON", help="The answer to a pending question.")
+@click.option("--deliberate", metavar="TEXT", help="Why this is meant, as resume takes it.")
+@store_options("identity", "namespace")
+@json_option
+def resume(
+    thread: str,
+    *,
+    world: str | None,
+    ref: str | None,
+    answer: str | None,
+    deliberate: str | None,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Say what the gate would answer to a resume of THREAD; a dry run.
+
+    No state is released, no request is made and nothing is recorded. The exit status is 0 if it
+    would be allowed, 71 if others have to approve first, 70 if it would be refused.
+    """
+    declared = None if world is None else _world(world)
+    given = None if answer is None else _answer(answer)
+    with where.writing() as store:
+        handle = store.thread(thread)
+        checkpoint = find_ref(handle, ref)
+        with working("judging"):
+            decision = handle.judge(
+                world=declared, ref=checkpoint, answer=given, deliberate=deliberate
+            )
+            policy = store.policy
+    if as_json:
+        print_json(_document(thread, decision, policy))
+    else:
+        _print(thread, decision, policy)
+    click.get_current_context().exit(_STATUSES[decision.outcome])
+
+
+def _world(file: str) -> World:
+    data = read_document(file, "--world", bytes_max=WORLD_BYTES_MAX)
+    document = parse_json(data, "--world")
+    if not isinstance(document, dict):
+        raise UsageError(f"--world: expected an object, found {type(document).__name__}")
+    return World.from_dict(document)
+
+
+def _answer(text: str) -> Any:
+    found = parse_json(text.encode(errors="surrogateescape"), "--answer")
+    if found is None:
+        raise UsageError("--answer: expected an answer, found null, which is none")
+    return plain_value(found, "--answer")
+
+
+def _document(thread: str, decision: Decision, policy: Policy | None) -> dict[str, Any]:
+    return {
+        "thread": thread,
+        "outcome": str(decision.outcome),
+        "ordinary": decision.ordinary,
+        "reasons": [
+            {"rule": str(each.rule), "measure": str(each.measure), "words": each.words}
+            for each in decision.reasons
+        ],
+        "policy": None if policy is None else {"name": policy.name, "digest": policy.digest},
+    }
+
+
+def _print(thread: str, decision: Decision, policy: Policy | None) -> None:
+    name = "no policy" if policy is None else f"policy '{visible(policy.name)}'"
+    print_line(
+        (_OUTCOMES[decision.outcome], f": resume of thread '{visible(thread)}' under {name}")
+    )
+    print_line("")
+    if decision.ordinary:
+        print_line("An ordinary continuation: the owner, the newest checkpoint, nothing new.")
+    else:
+        print_table(
+            ("rule", "asks for", "because"),
+            [
+                (
+                    str(each.rule),
+                    Styled(str(each.measure), _MEASURE_STYLES.get(each.measure, "")),
+                    shown(each.words),
+                )
+                for each in decision.reasons
+            ],
+        )
+    print_lines(["", Styled("A dry run: nothing was recorded, requested or released.", "quiet")])

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint policy`: what the gate asks for, as a file: shown, checked, put in force."""
+
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from sealpoint.api import apply_policy
+from sealpoint.cli._json import read_document
+from sealpoint.cli._options import json_option
+from sealpoint.cli._passphrase import asked_passphrase
+from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    print_document,
+    print_fields,
+    print_json,
+    print_line,
+    print_table,
+    working,
+)
+from sealpoint.errors import PolicyInvalid
+from sealpoint.gate import SHIPPED_POLICIES, Measure, Policy, shipped_policy
+from sealpoint.limits import POLICY_BYTES_MAX
+from sealpoint.signing import ANY_NAMESPACE
+from sealpoint.world import visible
+
+__all__ = ["policy", "policy_bytes"]
+
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
+
+
+def policy_bytes(name: str) -> bytes:
+    """The file of a shipped policy, or the one at a path; `-` is standard input.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    if name in SHIPPED_POLICIES:
+        return shipped_policy(name)
+    return read_document(name, "policy", bytes_max=POLICY_BYTES_MAX)
+
+
+@click.group()
+def policy() -> None:
+    """What the gate asks for before a saved run goes on."""
+
+
+@policy.command("show")
+@click.option(
+    "--name",
+    type=click.Choice(SHIPPED_POLICIES),
+    help="One that comes with Sealpoint, instead of the one in force; needs no store.",
+)
+@store_options("namespace", unless="name")
+@json_option
+def show(name: str | None, *, where: Where | None, as_json: bool) -> None:
+    """Print the policy in force in a namespace, as the exact file."""
+    found = Policy.parse(shipped_policy(name or "")) if where is None else _in_force(where)
+    if as_json:
+        print_json({**_document(found), "source": found.source.decode()})
+    else:
+        print_document(found.source)
+
+
+def _in_force(where: Where) -> Policy:
+    with where.reading() as store, working("reading the policy"):
+        found, namespace = store.policy, store.namespace
+    if found is None:
+        raise PolicyInvalid(
+            f"namespace {namespace!r}: expected a policy in force, found none",
+            hint="Only ordinary continuation is allowed; sealpoint policy apply solo changes that.",
+        )
+    return found
+
+
+@policy.command("check")
+@click.argument("file", metavar="FILE")
+@json_option
+def check(file: str, *, as_json: bool) -> None:
+    """Check that FILE is a policy, and say what it asks for; - reads standard input."""
+    found = Policy.parse(read_document(file, "policy", bytes_max=POLICY_BYTES_MAX))
+    if as_json:
+        print_json(_document(found))
+        return
+    print_line(Styled("A good policy.", "good"))
+    print_fields(
+        [
+            ("name", visible(found.name)),
+            ("digest", found.digest),
+            ("approvals", f"{found.needed} needed, within {_duration(found.expires)}"),
+            ("old age", "never" if found.age_max is None else f"from {_duration(found.age_max)}"),
+            ("takeover", f"of a session after {_duration(found.takeover_after)}"),
+        ]
+    )
+    print_line("")
+    print_table(
+        ("rule", "asks for"),
+        [
+            (str(rule), Styled(str(measure), _STYLES.get(measure, "")))
+            for rule, measure in found.rules.items()
+        ],
+    )
+
+
+@policy.command("apply")
+@click.argument("file", metavar="FILE|solo|team")
+@click.option(
+    "--namespace",
+    default=ANY_NAMESPACE,
+    metavar="NAME",
+    help="Where it holds; without it, in every namespace that has none of its own.",
+)
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@store_options()
+@json_option
+def apply(file: str, *, namespace: str, reason: str | None, where: Where, as_json: bool) -> None:
+    """Put a policy in force: one that is shipped, or FILE.
+
+    Needs the root key on this machine. Open requests are void from then on: they were made under
+    another policy.
+    """
+    source = policy_bytes(file)
+    with working("signing the roster"):
+        applied = apply_policy(
+            where.url,
+            source,
+            namespace=namespace,
+            reason=reason,
+            passphrase=asked_passphrase,
+            **where.directories,
+        )
+    if as_json:
+        print_json(
+            {
+                "namespace": applied.namespace,
+                "name": applied.policy.name,
+                "before": applied.before,
+                "after": applied.policy.digest,
+                "roster": applied.roster,
+            }
+        )
+        return
+    changed = applied.roster is not None
+    print_line(Styled("In force from now on." if changed else "In force already.", "good"))
+    everywhere = applied.namespace == ANY_NAMESPACE
+    print_fields(
+        [
+            ("policy", visible(applied.policy.name)),
+            ("namespace", "all without their own" if everywhere else visible(applied.namespace)),
+            ("before", applied.before or "none"),
+            ("after", applied.policy.digest),
+            ("roster", "no new one" if applied.roster is None else str(applied.roster)),
+        ]
+    )
+    if changed:
+        print_line("Open requests are void: resuming again makes new ones.")
+
+
+def _document(found: Policy) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "digest": found.digest,
+        "rules": {str(rule): str(measure) for rule, measure in found.rules.items()},
+        "needed": found.needed,
+        "expires": _duration(found.expires),
+        "age_max": None if found.age_max is None else _duration(found.age_max),
+        "takeover_after": _duration(found.takeover_after),
+    }
+
+
+def _duration(time: timedelta) -> str:
+    """A duration as a policy spells it, in the largest unit that is whole."""
+    seconds = int(time.total_seconds())
+    for unit, size in _UNITS:
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return "0s"

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint requests`, `approve`, `deny` and `break-glass`: what is asked, and answering it.
+
+Whoever approves is shown the whole statement first, and types digits of its id, so that nobody
+approves one request while reading another. No option skips that without naming the request, by so
+many digits that nobody can make another request that has them too.
+"""
+
+import dataclasses
+from typing import Any
+
+import click
+
+from sealpoint.api import Store
+from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._references import when
+from sealpoint.cli._statement import (
+    Examined,
+    examine,
+    print_examined,
+    request_document,
+    standing,
+)
+from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    ask,
+    can_ask,
+    can_show,
+    print_json,
+    print_line,
+    print_note,
+    print_table,
+    working,
+)
+from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
+from sealpoint.gate import Request, Requests, Status
+from sealpoint.world import visible
+
+__all__ = ["approve", "break_glass", "deny", "requests"]
+
+# Typed below the very request; without that the digits alone say which one is meant.
+_TYPED_DIGITS = 8
+_NAMED_DIGITS = 32
+_ID_DIGITS = 12
+_CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
+
+_yes_option = click.option(
+    "--yes-to",
+    metavar="DIGITS",
+    help="Do not ask: the request's whole id, or its first 32 digits or more.",
+)
+
+
+@click.command()
+@click.argument("request", required=False)
+@click.option("--all", "everything", is_flag=True, help="Also those that are not open any more.")
+@store_options("namespace")
+@json_option
+def requests(request: str | None, *, everything: bool, where: Where, as_json: bool) -> None:
+    """List what is waiting for approval, or show all of one REQUEST.
+
+    REQUEST is an id or its first 8 digits or more. The exit status is 30 if a thread cannot be
+    read: what is asked there is not known.
+    """
+    if request is not None:
+        _show(request, where, as_json=as_json)
+        return
+    with where.reading() as store, working("reading requests"):
+        found = store.requests()
+        namespace = store.namespace
+    shown = [each for each in found.requests if everything or each.status is Status.OPEN]
+    if as_json:
+        print_json(
+            {
+                "namespace": namespace,
+                "requests": [request_document(each) for each in shown],
+                "failures": [
+                    {"thread": thread, "message": message} for thread, message in found.failures
+                ],
+            }
+        )
+    else:
+        _print_requests(shown, found, namespace, everything=everything)
+    if found.failures:
+        click.get_current_context().exit(Tampered.exit_status)
+
+
+def _print_requests(
+    shown: list[Request], found: Requests, namespace: str, *, everything: bool
+) -> None:
+    if shown:
+        print_table(
+            ("request", "thread", "asks to", "by", "expires", "approvals"),
+            [_row(each) for each in shown],
+        )
+        print_line("")
+    count = len(found.requests) if everything else len(shown)
+    kind = "request" if everything else "open request"
+    line = f"{count:,} {kind}{'' if count == 1 else 's'} in namespace '{visible(namespace)}'"
+    others = len(found.requests) - len(shown)
+    if others:
+        line += f"; {others:,} approved or closed, which --all lists"
+    print_line(f"{line}.")
+    if shown:
+        print_line(
+            Styled("sealpoint requests REQUEST shows all of one; so does approving it.", "quiet")
+        )
+    if found.failures:
+        print_line("")
+        print_line(
+            (Styled("NOT READABLE", "bad"), ", so what is asked on these threads is not known:")
+        )
+        print_table(
+            ("thread", "message"),
+            [(thread[:_ID_DIGITS], visible(message)) for thread, message in found.failures],
+        )
+
+
+def _row(request: Request) -> tuple[str | Styled, ...]:
+    told = request.statement
+    return (
+        request.short,
+        visible(request.thread),
+        str(told.action) if told.to is None else f"{told.action} to {visible(told.to)}",
+        visible(told.requester),
+        when(told.expires),
+        standing(request),
+    )
+
+
+def _show(request_id: str, where: Where, *, as_json: bool) -> None:
+    with where.reading() as store, working("reading the request"):
+        examined = examine(store, store.request(request_id))
+    if as_json:
+        print_json(_document(examined))
+    else:
+        print_examined(examined)
+
+
+def _document(examined: Examined) -> dict[str, Any]:
+    """The JSON form of one request with all that people are shown of it."""
+    ref, diff = examined.checkpoint, examined.diff
+    return {
+        **request_document(examined.request),
+        "checkpoint": None
+        if ref is None
+        else {
+            "seq": ref.seq,
+            "id": ref.id,
+            "newest": examined.newest,
+            "question": ref.question,
+        },
+        "diff": None if diff is None else list(diff.lines()),
+        "difference": None if diff is None else dataclasses.asdict(diff),
+        "fault": None if examined.fault is None else examined.fault.as_dict(),
+    }
+
+
+# ---------------------------------------------------------------------- answering
+
+
+@click.command()
+@click.argument("request")
+@reason_option
+@_yes_option
+@operator_option("The approver whose key signs.")
+@store_options("namespace")
+@json_option
+def approve(
+    request: str,
+    *,
+    reason: str,
+    yes_to: str | None,
+    signer: str,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Approve REQUEST, after reading all of it.
+
+    REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
+    statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
+    """
+    with where.writing(signer) as store:
+        found = _agreed(store, request, "approve", yes_to=yes_to, as_json=as_json)
+        with working("approving"):
+            store.approve(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    if as_json:
+        print_json(_answered(found, after, "approve", reason))
+        return
+    line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
+    ready = "; it may go on." if after.status is Status.APPROVED else "."
+    print_line((Styled("Approved", "good"), line + ready))
+
+
+@click.command()
+@click.argument("request")
+@reason_option
+@operator_option("The approver, or the requester, whose key signs.")
+@store_options("namespace")
+@json_option
+def deny(request: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+    """Deny REQUEST for good.
+
+    REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
+    whoever has approved; the requester may deny it too, to withdraw it.
+    """
+    with where.writing(signer) as store:
+        found = _read(store, request, as_json=as_json)
+        with working("denying"):
+            store.deny(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    if as_json:
+        print_json(_answered(found, after, "deny", reason))
+    else:
+        print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+
+
+@click.command("break-glass")
+@click.argument("request")
+@reason_option
+@_yes_option
+@operator_option("The operator whose key signs; the roster must mark it for break-glass.")
+@store_options("namespace")
+@json_option
+def break_glass(
+    request: str,
+    *,
+    reason: str,
+    yes_to: str | None,
+    signer: str,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Let REQUEST pass without the approvals that it needs, for an emergency.
+
+    REQUEST is an id or its first 8 digits or more. It is shown and asked about as by approve. It
+    is recorded for good who did it and why; neither a pause nor a denial is overridden.
+    """
+    with where.writing(signer) as store:
+        found = _agreed(store, request, "break-glass", yes_to=yes_to, as_json=as_json)
+        with working("breaking the glass"):
+            entry = store.break_glass(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    if as_json:
+        print_json({**_answered(found, after, "break-glass", reason), "entry": entry})
+        return
+    print_line(
+        (Styled("GLASS BROKEN", "bad"), f": request {after.short} may go on without approvals.")
+    )
+    print_line(f"Entry {entry} records it, with your name and the reason.")
+
+
+def _read(store: Store, request_id: str, *, as_json: bool) -> Examined:
+    """The request; people are shown all of it before anything is done."""
+    with working("reading the request"):
+        examined = examine(store, store.request(request_id))
+    if not as_json:
+        print_examined(examined)
+        print_line("")
+    return examined
+
+
+def _agreed(
+    store: Store, request_id: str, verb: str, *, yes_to: str | None, as_json: bool
+) -> Examined:
+    """The request, shown in full and agreed to by digits of its own id.
+
+    Raises:
+        UsageError: Nobody has agreed to this one.
+        RequestClosed: Nobody can any more.
+        NotTrusted: It shows something else than what would be signed.
+    """
+    examined = _read(store, request_id, as_json=as_json)
+    request = examined.request
+    if examined.fault is not None:
+        raise examined.fault
+    if request.status in _CLOSED:
+        raise RequestClosed(
+            f"request {request.short} of thread {request.thread!r}: expected an open one, found "
+            f"it {request.status}"
+        )
+    least = _TYPED_DIGITS if yes_to is None else _NAMED_DIGITS
+    digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
+    if not request.id.startswith(digits):
+        raise UsageError(
+            f"{verb}: expected the first {least} digits of the request's id, found others",
+            hint="Nothing was changed. Read the request again: is it the one that you mean?",
+        )
+    if len(digits) < least:
+        raise UsageError(
+            f"{verb}: expected the first {least} digits of the request's id or more, found "
+            f"{len(digits)}",
+            hint=f"Nothing was changed. The id of the request that was read is {request.id}.",
+        )
+    return examined
+
+
+def _typed(request: Request, verb: str, *, as_json: bool) -> str:
+    if as_json or not (can_ask() and can_show()):
+        raise UsageError(
+            f"{verb}: expected --yes-to, or a terminal to show and ask on, found neither",
+            hint=f"Read it with sealpoint requests {request.id}, then give --yes-to with its id.",
+        )
+    act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
+    return ask(f"Type the first {_TYPED_DIGITS} digits of the id to {act}")
+
+
+def _after(store: Store, request: Request) -> Request:
+    """The request as it stands now; as it stood if it has been used or ended meanwhile."""
+    try:
+        return store.request(request.id)
+    except SealpointError as error:
+        print_note(f"What has become of it since is not known: {error.message}")
+        return request
+
+
+def _answered(found: Examined, after: Request, verdict: str, reason: str) -> dict[str, Any]:
+    """What was answered, and the request: as it was read before, as it stands now."""
+    return {
+        "request": after.id,
+        "verdict": verdict,
+        "reason": reason,
+        **_document(dataclasses.replace(found, request=after)),
+    }

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""A request as people are shown it before they answer: all of it, and nothing that hides.
+
+The fields are those of the statement that is signed. What the run could do is compared anew with
+the verified checkpoint, and the answer is held against its digest; the requester's own words come
+first and are called so, because there they cannot scroll the rest away. Nothing is left out. What
+does not show is written as `\u{202e}`, and text that is folded stands further in than any heading,
+so that no text can pass for another part.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+import msgspec
+
+from sealpoint.api import Store
+from sealpoint.cli._references import when
+from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
+from sealpoint.errors import SealpointError
+from sealpoint.gate import Request, Status
+from sealpoint.signing import Action
+from sealpoint.store import CheckpointRef
+from sealpoint.world import WorldDiff, visible
+
+__all__ = ["Examined", "examine", "print_examined", "request_document", "shown", "standing"]
+
+_LABEL_COLUMNS = 12
+# Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
+_ALIGNED_MAX = 1_000_000
+# A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
+_PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
+_ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
+_ACTIONS = {Action.RESUME: "resume", Action.HANDOFF: "hand off"}
+_STATUS_STYLES = {
+    Status.OPEN: "warning",
+    Status.APPROVED: "good",
+    Status.DENIED: "bad",
+    Status.EXPIRED: "quiet",
+    Status.VOID: "quiet",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """A request, and what was found out about it here."""
+
+    request: Request
+    checkpoint: CheckpointRef | None
+    newest: bool
+    diff: WorldDiff | None
+    fault: SealpointError | None
+    """Why what it shows cannot be believed."""
+
+
+def examine(store: Store, request: Request) -> Examined:
+    """Find the checkpoint that a request names, and compare what it shows with it."""
+    handle = store.thread(request.thread)
+    found, newest, wanted = None, False, request.statement.checkpoint
+    if wanted is not None:
+        for place, ref in enumerate(handle.history()):
+            if ref.entry == wanted:
+                found, newest = ref, place == 0
+                break
+    diff, fault = None, None
+    try:
+        diff = handle.compare(request)
+    except SealpointError as error:
+        fault = error
+    return Examined(request=request, checkpoint=found, newest=newest, diff=diff, fault=fault)
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+def request_document(request: Request) -> dict[str, Any]:
+    """The JSON form of a request."""
+    return {
+        "id": request.id,
+        "thread": request.thread,
+        "status": str(request.status),
+        "asked_at": request.asked_at.isoformat(),
+        "needed": request.needed,
+        "approved_by": list(request.approved_by),
+        "denied_by": list(request.denied_by),
+        "ignored": list(request.ignored),
+        "broken_glass": request.broken_glass,
+        "statement": msgspec.to_builtins(request.statement),
+        "answer": request.answer,
+        "world": request.world,
+        "requester_says": list(request.reasons),
+    }
+
+
+# ---------------------------------------------------------------------- people
+
+
+def print_examined(examined: Examined) -> None:
+    """Print all of a request."""
+    request = examined.request
+    action = _ACTIONS[request.statement.action]
+    print_line((Styled(f"Request to {action} thread ", "heading"), _name(request)))
+    print_line("")
+    # First, because they may be as long as the requester likes.
+    _section("Why it needs approval, in the requester's words, which nobody has verified:")
+    print_lines(_words(request.reasons))
+    print_line("")
+    _section("What is signed by an approval:")
+    _fields(_statement_fields(examined))
+    _print_worlds(examined)
+    _print_answer(examined)
+    _section("How it stands:")
+    _fields(_standing_fields(request))
+
+
+def standing(request: Request) -> Styled:
+    """The status in a few words."""
+    word = str(request.status)
+    if request.status is Status.OPEN:
+        word = f"open: {len(request.approved_by)} of {request.needed}"
+    return Styled(word, _STATUS_STYLES[request.status])
+
+
+def shown(text: str) -> str:
+    """Words that quote what was made visible already: that stays as it is."""
+    return "".join(
+        part if place % 2 else visible(part) for place, part in enumerate(_ESCAPED.split(text))
+    )
+
+
+def _name(request: Request) -> str:
+    return f"'{visible(request.thread)}'"
+
+
+def _section(title: str) -> None:
+    print_line(Styled(title, "heading"))
+
+
+def _fields(fields: Sequence[tuple[str, Line]]) -> None:
+    """Names and values; what is folded stays in the column of the values."""
+    lines: list[Line] = []
+    for name, value in fields:
+        spans = (value,) if isinstance(value, str | Styled) else value
+        lines.append(("  ", Styled(f"{name:<{_LABEL_COLUMNS}}", "quiet"), *spans))
+    print_lines(lines, hang=_LABEL_COLUMNS)
+
+
+def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
+    request = examined.request
+    told = request.statement
+    return [
+        ("id", request.id),
+        ("action", str(told.action)),
+        ("thread", f"{told.thread}, called {_name(request)}"),
+        ("namespace", visible(told.ns)),
+        ("new owner", _or_none(told.to)),
+        ("requester", visible(told.requester)),
+        *_text_fields("reason", told.reason),
+        ("expires", when(told.expires)),
+        ("checkpoint", _or_none(told.checkpoint)),
+        *_checkpoint_fields(examined),
+        ("world from", _or_none(told.world_from)),
+        ("world to", _or_none(told.world_to)),
+        ("answer", _or_none(told.answer)),
+        ("basis", told.basis),
+        ("policy", _or_none(told.policy)),
+        ("store", told.store),
+        ("epoch", str(told.epoch)),
+        ("generation", str(told.gen)),
+        ("nonce", told.nonce),
+        ("version", str(told.v)),
+    ]
+
+
+def _checkpoint_fields(examined: Examined) -> Iterator[tuple[str, Line]]:
+    """Which checkpoint it is, found on the verified thread."""
+    ref = examined.checkpoint
+    if ref is not None:
+        place = "the newest" if examined.newest else Styled("NOT the newest", "warning")
+        yield (
+            "",
+            (f"seq:{ref.seq}, ", place, f", {when(ref.time)} by {visible(ref.writer)}"),
+        )
+        yield "", f"called {visible(ref.id)}"
+    elif examined.request.statement.checkpoint is not None:
+        yield "", Styled("NOT FOUND on the thread", "bad")
+
+
+def _standing_fields(request: Request) -> list[tuple[str, Line]]:
+    left = max(request.needed - len(request.approved_by), 0)
+    needed = f"{request.needed} of other persons than the requester"
+    fields: list[tuple[str, Line]] = [
+        ("status", Styled(str(request.status), _STATUS_STYLES[request.status])),
+        ("asked", when(request.asked_at)),
+        ("approvals", f"{len(request.approved_by)} so far, {left} more needed; {needed}"),
+        ("approved by", visible(", ".join(request.approved_by)) or "nobody"),
+        ("denied by", visible(", ".join(request.denied_by)) or "nobody"),
+    ]
+    if request.broken_glass is not None:
+        fields += [
+            (name, Styled(str(text), "bad"))
+            for name, text in _text_fields("break-glass", request.broken_glass)
+        ]
+    for words in request.ignored:
+        fields += _text_fields("not counted", words)
+    return fields
+
+
+def _print_worlds(examined: Examined) -> None:
+    print_line("")
+    if examined.fault is not None:
+        _section("What would be resumed:")
+        print_line((Styled("  NOT TO BE BELIEVED: ", "bad"), visible(examined.fault.message)))
+        return
+    told, diff = examined.request.statement, examined.diff
+    if diff is not None and diff.same:
+        _section("What the run could do is the same as at the checkpoint.")
+    elif diff is not None:
+        _section("What the run could do, compared with the checkpoint by this machine:")
+        print_line(Styled(f"  {_direction(diff)}", "quiet"))
+        print_lines(_diff_lines(diff), hang=4)
+    elif told.world_to is not None:
+        found = "cannot be compared" if told.world_from is not None else "was not declared"
+        _section(f"What the run could do; at the checkpoint it {found}:")
+        print_lines(_json_lines(examined.request.world, "  "))
+    elif told.world_from is not None:
+        _section("What the run could do is not declared, and it was at the checkpoint.")
+    else:
+        _section("What the run could do is not declared.")
+
+
+def _direction(diff: WorldDiff) -> str:
+    parts = ["it could do more, or something else"] if diff.widening else []
+    parts += ["it could do less"] if diff.narrowing else []
+    parts += ["its code is another"] if diff.code_changed else []
+    return f"{'; '.join(parts) or 'something differs'}; + new, - gone, ~ changed"
+
+
+def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
+    """Every leaf that differs, with its whole value.
+
+    Whether it is new or gone is said by the list that it is in: its value may be null.
+    """
+    words = iter(diff.lines())
+    for change in diff.added:
+        yield ("  ", Styled(next(words), "warning"))
+        yield from _only_value(change.leaf, change.after)
+    for change in diff.removed:
+        yield ("  ", Styled(next(words), "good"))
+        yield from _only_value(change.leaf, change.before)
+    for change in diff.changed:
+        yield ("  ", Styled(next(words), "warning"))
+        for mark, line in _aligned(_value_lines(change.before), _value_lines(change.after)):
+            yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
+
+
+def _only_value(leaf: str, value: Any) -> Iterator[Line]:
+    # A permission is its name; what is there is true.
+    if not (value is True and _PERMISSION.match(leaf)):
+        yield from _json_lines(value, "      ")
+
+
+def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
+    """Every line of both, each once where they are alike; some line of each side is marked."""
+    if before == after or len(before) * len(after) > _ALIGNED_MAX:
+        yield from (("-", line) for line in before)
+        yield from (("+", line) for line in after)
+        return
+    lines = unified_diff(before, after, n=len(before) + len(after), lineterm="")
+    for place, line in enumerate(lines):
+        if place > 2:  # noqa: PLR2004 - the names of two files, and the place in them
+            yield line[0], line[1:]
+
+
+def _value_lines(value: Any) -> list[str]:
+    """A value as indented JSON; a text of several lines line by line, behind a bar."""
+    if isinstance(value, str) and "\n" in value:
+        return [f"| {visible(line)}" for line in value.split("\n")]
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return [_indented(line) for line in text.split("\n")]
+
+
+def _json_lines(value: Any, indent: str) -> list[str]:
+    return [f"{indent}{line}" for line in _value_lines(value)]
+
+
+def _indented(line: str) -> str:
+    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
+    text = line.lstrip(" ")
+    return line[: len(line) - len(text)] + visible(text)
+
+
+def _print_answer(examined: Examined) -> None:
+    print_line("")
+    if examined.checkpoint is not None and examined.checkpoint.question is not None:
+        _section("What the run asks, as it was saved:")
+        print_lines(_json_lines(examined.checkpoint.question, "  "))
+        print_line("")
+    if examined.request.statement.answer is None:
+        _section("The run would be given no answer.")
+    elif examined.fault is not None:
+        _section("What answer the run would be given is not known.")
+    else:
+        _section("The answer that the run would be given:")
+        print_lines(_json_lines(examined.request.answer, "  "))
+    print_line("")
+
+
+def _text_fields(name: str, text: str) -> list[tuple[str, Line]]:
+    """A text of somebody; if it has several lines, each behind a bar."""
+    lines = text.split("\n")
+    if len(lines) == 1:
+        return [(name, visible(text))]
+    return [
+        ("" if place else name, f"| {visible(line)}".rstrip()) for place, line in enumerate(lines)
+    ]
+
+
+def _words(texts: Sequence[str]) -> Iterator[Line]:
+    if not texts:
+        yield Styled("  none", "quiet")
+    for text in texts:
+        for place, line in enumerate(text.split("\n")):
+            yield f"  {' ' if place else '-'} {shown(line)}".rstrip()
+
+
+def _or_none(text: str | None) -> str | Styled:
+    return Styled("none", "quiet") if text is None else visible(text)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which code runs: the version of a package, the sources of modules, the revision of a repository.
+
+Nothing is imported and no program is started to find it out: modules are looked for where an
+import would find them, and the files of git are read. What cannot be found out is an error,
+because a world that says less than it was asked for would look unchanged. Only a directory that
+is in no git repository has no revision. Changes that are not committed are not in a revision;
+the sources of modules are read as they lie on the disk.
+"""
+
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterator, Sequence
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from sealpoint.config._git import git_revision
+from sealpoint.errors import WorldInvalid
+from sealpoint.world import Code
+
+__all__ = ["code_of"]
+
+_SOURCE_BYTES_MAX = 64 * 1024 * 1024
+_SOURCE_FILES_MAX = 20_000
+_LENGTH_BYTES = 8
+# In the order in which an import prefers them: a compiled module hides the source beside it.
+_LOADERS = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (SourceFileLoader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
+
+
+def code_of(
+    package: str | None = None,
+    modules: Sequence[str] = (),
+    repository: str | os.PathLike[str] | None = None,
+) -> Code:
+    """Find out which code runs.
+
+    Args:
+        package: An installed distribution, for its version.
+        modules: Modules and packages by their full names, for the digests of their sources.
+        repository: A directory in a git repository, for its revision.
+
+    Raises:
+        WorldInvalid: Something that was asked for cannot be found out.
+    """
+    if isinstance(modules, str):
+        raise WorldInvalid("modules: expected a list of names, found one text")
+    return Code(
+        version=None if package is None else _version(package),
+        modules={name: _source_digest(name) for name in modules},
+        revision=None if repository is None else git_revision(Path(repository)),
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        found: object = version(package)
+    except (PackageNotFoundError, KeyError, ValueError, OSError) as exc:
+        raise WorldInvalid(f"package {package!r}: expected it installed, found none") from exc
+    if not isinstance(found, str):
+        raise WorldInvalid(f"package {package!r}: expected a version, found none")
+    return found
+
+
+def _source_digest(name: str) -> str:
+    """The SHA-256 of a module's file, or of all files of a package with their names."""
+    spec = _find(name)
+    if spec.submodule_search_locations is None:
+        path = _source_path(spec)
+        return hashlib.sha256(_read(path, name, _SOURCE_BYTES_MAX)).hexdigest()
+    if spec.origin is not None:
+        _source_path(spec)
+    places = [Path(place) for place in spec.submodule_search_locations]
+    files = sorted(
+        (relative, number, path)
+        for number, place in enumerate(places)
+        for relative, path in _files(place, name)
+    )
+    if not files:
+        raise WorldInvalid(f"module {name!r}: expected source files, found none")
+    digest = hashlib.sha256()
+    left = _SOURCE_BYTES_MAX
+    for relative, _, path in files:
+        data = _read(path, name, left)
+        left -= len(data)
+        # Framed, so that no byte can move from one file, or from a name, to another.
+        for part in (relative, data):
+            digest.update(len(part).to_bytes(_LENGTH_BYTES, "big"))
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _find(name: str) -> ModuleSpec:
+    """Find a module as an import would, without importing it or what it lies in."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise WorldInvalid(f"module {name!r}: expected a full name such as app.tools")
+    top, *rest = name.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+        # find_spec() would import what a module lies in, so the way down is walked here.
+        walked = top
+        for part in rest:
+            walked = f"{walked}.{part}"
+            spec = _find_in(spec, walked)
+    except (ImportError, ValueError, AttributeError, OSError) as exc:
+        raise WorldInvalid(f"module {name!r}: expected it to be found, found an error") from exc
+    if spec is None:
+        raise WorldInvalid(
+            f"module {name!r}: expected it where an import looks for it, found none",
+            hint="Name modules as they are imported, in the environment that runs them.",
+        )
+    return spec
+
+
+def _find_in(parent: ModuleSpec | None, name: str) -> ModuleSpec | None:
+    places = None if parent is None else parent.submodule_search_locations
+    namespaces: list[str] = []
+    for place in places or ():
+        spec = FileFinder(place, *_LOADERS).find_spec(name)
+        if spec is not None and spec.loader is not None:
+            return spec
+        if spec is not None:
+            namespaces += spec.submodule_search_locations or ()
+    if not namespaces:
+        return None
+    spec = ModuleSpec(name, None, is_package=True)
+    spec.submodule_search_locations = namespaces
+    return spec
+
+
+def _source_path(spec: ModuleSpec) -> Path:
+    if not spec.has_location or spec.origin is None or not spec.origin.endswith(".py"):
+        raise WorldInvalid(
+            f"module {spec.name!r}: expected a source file, found another kind of module",
+            hint="Name modules that are .py files; for others give the package's version.",
+        )
+    return Path(spec.origin)
+
+
+def _files(place: Path, name: str) -> Iterator[tuple[bytes, Path]]:
+    count = 0
+    seen: set[str] = set()
+    # Links are followed, as an import does; one in a circle would have no end.
+    for folder, _, files in os.walk(place, followlinks=True, onerror=_fail):
+        real = os.path.realpath(folder)
+        if real in seen:
+            raise WorldInvalid(f"module {name!r}: expected each directory once, found {real} twice")
+        seen.add(real)
+        for file in files:
+            if file.endswith(".py"):
+                count += 1
+                if count > _SOURCE_FILES_MAX:
+                    raise WorldInvalid(
+                        f"module {name!r}: expected at most {_SOURCE_FILES_MAX} files, found more"
+                    )
+                path = Path(folder, file)
+                yield os.fsencode(path.relative_to(place).as_posix()), path
+
+
+def _fail(error: OSError) -> None:
+    raise WorldInvalid(f"{error.filename}: expected to read it, found {error.strerror}") from error
+
+
+def _read(path: Path, name: str, bytes_max: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            data = file.read(bytes_max + 1)
+    except OSError as exc:
+        raise WorldInvalid(
+            f"module {name!r}: expected to read {path}, found {exc.strerror}"
+        ) from exc
+    if len(data) > bytes_max:
+        raise WorldInvalid(
+            f"module {name!r}: expected at most {_SOURCE_BYTES_MAX} bytes of source, found more"
+        )
+    return data

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pausing, approving and resuming: when the gate does not say yes, or evidence of it is none."""
+
+from sealpoint.errors._root import SealpointError
+from sealpoint.errors._usage import UsageError
+
+__all__ = [
+    "BundleInvalid",
+    "Busy",
+    "NeedsApproval",
+    "Paused",
+    "PolicyInvalid",
+    "RequestClosed",
+    "ResumeRefused",
+    "UnknownRequest",
+    "WorldInvalid",
+]
+
+
+class ResumeRefused(SealpointError):
+    """The gate does not let this run go on; `.reasons` says why, one sentence each."""
+
+    code = "resume-refused"
+    exit_status = 70
+    hint = "sealpoint resume THREAD shows what the gate says, and the policy what would change it."
+
+    def __init__(
+        self, message: str, *, reasons: tuple[str, ...] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.reasons = reasons
+
+
+class NeedsApproval(SealpointError):
+    """Other people have to approve this first; `.request` is what they are asked."""
+
+    code = "needs-approval"
+    exit_status = 71
+    hint = "sealpoint requests lists what is open, sealpoint approve ID answers it; then resume."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        request: object = None,
+        reasons: tuple[str, ...] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.request = request
+        self.reasons = reasons
+
+
+class Paused(SealpointError):
+    """An operator has paused the thread: nothing is saved or resumed until it is unpaused."""
+
+    code = "paused"
+    exit_status = 72
+    hint = "Keep the state and save it after sealpoint unpause; the session goes on then."
+
+
+class Busy(SealpointError):
+    """Another session of the thread is too young to be taken over."""
+
+    code = "busy"
+    exit_status = 73
+    hint = "Wait until it has ended or is old enough; the policy says how old (takeover_after)."
+
+
+class UnknownRequest(SealpointError):
+    """There is no such open request."""
+
+    code = "unknown-request"
+    exit_status = 74
+    hint = "sealpoint requests lists the open ones; a save since it was made has ended it."
+
+
+class RequestClosed(SealpointError):
+    """The request was denied, has expired, or is void because the thread or policy moved on."""
+
+    code = "request-closed"
+    exit_status = 75
+    hint = "Resume again: that makes a new request, for what would be resumed now."
+
+
+class PolicyInvalid(SealpointError):
+    """A policy is not one, or not the one that the roster names."""
+
+    code = "policy-invalid"
+    exit_status = 76
+    hint = "sealpoint policy check FILE says what is wrong; policy show --name solo prints one."
+
+
+class WorldInvalid(UsageError):
+    """A world does not say what a run can do in a way that can be compared."""
+
+    code = "world-invalid"
+    exit_status = 2
+    hint = "Give each tool its whole definition; the guide to resuming shows a world."
+
+
+class BundleInvalid(SealpointError):
+    """An evidence bundle does not prove what it says."""
+
+    code = "bundle-invalid"
+    exit_status = 77
+    hint = "Do not rely on it: ask for a new export, and compare the pin with its origin."

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The resume gate: what a policy asks for, and whether a saved run may go on.
+
+The rules, the policy and the review are pure and trust the facts that they are given. The handle of
+a thread and the desk gather those from verified chains, and write what was decided.
+"""
+
+from sealpoint.gate._desk import Desk, Requests
+from sealpoint.gate._policies import Policies, policy_digest
+from sealpoint.gate._policy import SHIPPED_POLICIES, Measure, Policy, Rule, shipped_policy
+from sealpoint.gate._requests import Request, Status
+from sealpoint.gate._review import Reviewer
+from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
+from sealpoint.gate._thread import GatedThread
+
+__all__ = [
+    "SHIPPED_POLICIES",
+    "Decision",
+    "Desk",
+    "Facts",
+    "GatedThread",
+    "GrantFacts",
+    "Measure",
+    "Outcome",
+    "Policies",
+    "Policy",
+    "Reason",
+    "Request",
+    "Requests",
+    "Reviewer",
+    "Rule",
+    "Status",
+    "decide",
+    "policy_digest",
+    "shipped_policy",
+]

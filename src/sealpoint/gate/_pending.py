@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is pending on a thread: a pause, and requests with all that was said to them.
+
+It lies between the head and the newest entry that a pause would have stopped, so that part is
+walked and no more. Every entry there is verified on its own. A request counts only while its basis
+is that of the thread; one that says anything else than its place, that somebody else signed than
+it names, or that shows another answer or world than its statement binds, is left out as if it were
+not there, and so is a word on a request that is not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sealpoint.errors import Missing, WorldInvalid
+from sealpoint.gate._wish import answer_digest
+from sealpoint.ledger import (
+    KINDS,
+    Body,
+    BreakGlassBody,
+    Entry,
+    ExpiryBody,
+    Header,
+    Kind,
+    RequestBody,
+    Unreadable,
+    VerdictBody,
+    link_hash,
+    read_body,
+)
+from sealpoint.signing import Attestation, Role, Roster, Statement
+from sealpoint.storage import Record
+from sealpoint.store import Chain
+from sealpoint.world import World
+
+__all__ = ["Asked", "Pending", "fold_entry", "read_pending"]
+
+_ABOUT_REQUESTS = frozenset(
+    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request that is bound to the thread as it is, and what was said to it."""
+
+    entry: Entry
+    body: RequestBody
+    attestations: tuple[Attestation, ...] = ()
+    relayed: tuple[int, ...] = ()
+    """The positions of the entries that hold them."""
+    expired: bool = False
+    """Somebody has recorded that it expired, at a time when it had."""
+    broken_glass: tuple[str, str] | None = None
+    """Who broke the glass for it, and why."""
+
+    @property
+    def id(self) -> str:
+        """The digest of its statement."""
+        return self.body.statement.digest
+
+
+@dataclass(slots=True)
+class Pending:
+    """What is pending on a thread."""
+
+    paused: tuple[Entry, str] | None = None
+    """The pause in force, and its reason."""
+    asked: dict[str, Asked] = field(default_factory=dict)
+    """Every request, by the digest of its statement, oldest first."""
+    time: datetime | None = None
+    """The time of the thread."""
+
+
+def read_pending(chain: Chain) -> Pending:
+    """Read what is pending below a verified head.
+
+    Raises:
+        Tampered, NotTrusted: An entry is not what was written.
+        Missing: A body is gone that nothing has erased.
+    """
+    found: list[tuple[Header, Record]] = []
+    basis: tuple[int, bytes] | None = None
+    times: list[datetime] = []
+    for header, record in chain.walk():
+        rule = KINDS[header.kind]
+        if rule.tells_time:
+            times.append(header.at)
+        if basis is None and rule.moves_basis:
+            basis = header.seq, link_hash(record.header)
+        if rule.halts:
+            break
+        found.append((header, record))
+    if basis is None:
+        return Pending(time=max(times))  # a genesis alone: nobody has saved anything yet
+    return _folded(chain, basis, reversed(found), Pending(time=max(times)))
+
+
+def _folded(
+    chain: Chain,
+    basis: tuple[int, bytes],
+    found: Iterable[tuple[Header, Record]],
+    pending: Pending,
+) -> Pending:
+    for header, record in found:
+        if header.kind in (Kind.UNPAUSE, Kind.ERASE):
+            pending.paused = None
+        elif header.kind is Kind.PAUSE:
+            entry, pause = _read(chain, header, record)
+            # Whatever it says, it is a pause.
+            pending.paused = entry, "" if pause is None else pause.reason
+        elif header.seq > basis[0] and header.kind in _ABOUT_REQUESTS:
+            entry, body = _read(chain, header, record)
+            trust = chain.core.trust()
+            if body is not None:
+                fold_entry(
+                    pending.asked,
+                    entry,
+                    body,
+                    basis=basis[1].hex(),
+                    epoch=trust.epoch,
+                    roster=trust.roster,
+                )
+    return pending
+
+
+def fold_entry(
+    asked: dict[str, Asked],
+    entry: Entry,
+    body: Body,
+    *,
+    basis: str,
+    epoch: int,
+    roster: Roster | None = None,
+) -> None:
+    """Take in a verified entry that concerns requests; what concerns none of them is left out.
+
+    Args:
+        asked: The requests so far, by their ids; it is changed.
+        entry: The entry.
+        body: Its body, of whatever kind.
+        basis: The hash of the basis that the entry was written on, in hexadecimal.
+        epoch: The epoch that a request has to be of.
+        roster: Who has a say in whether a request has expired; without it, the requester alone.
+    """
+    at = entry.header.at
+    match body:
+        case RequestBody():
+            if _is_bound(entry, body, basis, epoch):
+                made = Asked(entry=entry, body=body)
+                asked.setdefault(made.id, made)
+        case VerdictBody(attestation=word):
+            if (found := asked.get(word.statement)) is not None:
+                asked[found.id] = replace(
+                    found,
+                    attestations=(*found.attestations, word),
+                    relayed=(*found.relayed, entry.seq),
+                )
+        case ExpiryBody(request=request):
+            found = asked.get(request)
+            if found is not None and at >= found.body.statement.expires:
+                ended = _may_expire(entry.writer, found.body.statement, roster)
+                asked[found.id] = replace(found, expired=found.expired or ended)
+        case BreakGlassBody(request=request, reason=reason):
+            found = asked.get(request)
+            if found is not None and at < found.body.statement.expires:
+                asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
+        case _:
+            pass
+
+
+def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:
+    """Whether somebody's word counts that a request has expired.
+
+    It is that of the requester, and of those who could deny it or stop the thread: anybody else
+    could end what they like by a wrong clock.
+    """
+    identity = None if roster is None else roster.identity(writer)
+    return writer == statement.requester or (
+        identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
+    )
+
+
+def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
+    """Verify an entry on its own, and read its body, which is that of its kind.
+
+    None if it says nothing: whoever may write such entries must not be able to stop the thread.
+    """
+    head = chain.verified_head()
+    entry = head if header.seq == head.seq else chain.verify(record, header.seq)
+    if record.body is None:
+        raise Missing(f"entry {header.seq} of thread {chain.name!r}: expected its body, found none")
+    try:
+        return entry, read_body(header.kind, header.body, record.body)
+    except Unreadable:
+        return entry, None
+
+
+def _is_bound(entry: Entry, body: RequestBody, basis: str, epoch: int) -> bool:
+    """Whether a request is about the thread as it is, by the one who signed it.
+
+    A restore voids every earlier request: its grant may have been spent in what was lost.
+    """
+    statement, header = body.statement, entry.header
+    return (
+        statement.store,
+        statement.ns,
+        statement.thread,
+        statement.epoch,
+        header.epoch,
+        statement.gen,
+        statement.basis,
+        statement.requester,
+    ) == (
+        header.store,
+        header.ns,
+        header.thread,
+        epoch,
+        epoch,
+        header.gen,
+        basis,
+        entry.writer,
+    ) and _is_shown(body)
+
+
+def _is_shown(body: RequestBody) -> bool:
+    """Whether what people are shown is what the statement binds."""
+    try:
+        world = None if body.world is None else World.from_dict(body.world).digest
+    except WorldInvalid:
+        return False
+    return (answer_digest(body.answer), world) == (body.statement.answer, body.statement.world_to)

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The policy: what a namespace asks for before it lets a saved run go on.
+
+A policy is a TOML file. It is read whole or not at all: an unknown key, a missing rule, a value of
+another type or out of its bounds is refused, with the key, what was expected and what was found.
+Empty means no: every rule has to be there, and none has a default. The digest is that of the exact
+bytes, which is what the roster names; whether it names this one is left to the caller.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum, unique
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Self
+
+import msgspec
+
+from sealpoint.errors import PolicyInvalid, UsageError
+from sealpoint.limits import POLICY_BYTES_MAX
+
+__all__ = ["SHIPPED_POLICIES", "Measure", "Policy", "Rule", "shipped_policy"]
+
+SHIPPED_POLICIES = ("solo", "team")
+"""The names of the policies that come with Sealpoint."""
+
+# A dotted key of n parts costs the TOML parser the square of n, and a key ends with its line.
+_LINE_BYTES_MAX = 512
+_NAME_BYTES_MAX = 64
+_NEEDED_MAX = 16
+_VERSION = 1
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@unique
+class Measure(StrEnum):
+    """What a rule asks for; a later one is stricter, and that is their order."""
+
+    ALLOW = "allow"
+    """It passes and is recorded."""
+    DELIBERATE = "deliberate"
+    """The caller says why: `deliberate="reason"`. Approval satisfies it as well."""
+    APPROVAL = "approval"
+    """Other people approve it first."""
+    REFUSE = "refuse"
+    """Nobody may do it."""
+
+    @property
+    def strictness(self) -> int:
+        """The place in the order, from 0."""
+        return tuple(Measure).index(self)
+
+    # All four, because those of text would put approval before deliberate.
+    def __lt__(self, other: str) -> bool:
+        return self.strictness < Measure(other).strictness
+
+    def __le__(self, other: str) -> bool:
+        return self.strictness <= Measure(other).strictness
+
+    def __gt__(self, other: str) -> bool:
+        return self.strictness > Measure(other).strictness
+
+    def __ge__(self, other: str) -> bool:
+        return self.strictness >= Measure(other).strictness
+
+
+@unique
+class Rule(StrEnum):
+    """What a policy has a measure for, in the order in which reasons are told."""
+
+    OLDER_CHECKPOINT = "older-checkpoint"
+    """The checkpoint is not the newest of its thread."""
+    CHANGED_CODE = "changed-code"
+    """The declared code is not that of the checkpoint."""
+    WIDER_WORLD = "wider-world"
+    """The run could do more than when it was saved, or something else."""
+    NARROWER_WORLD = "narrower-world"
+    """The run could do less than when it was saved."""
+    FIRST_WORLD = "first-world"
+    """Nothing was declared when it was saved, and something is now."""
+    MISSING_WORLD = "missing-world"
+    """Something was declared when it was saved, and nothing is now."""
+    ANSWER = "answer"
+    """A question is pending, or an answer is given."""
+    OLD_AGE = "old-age"
+    """The checkpoint is older than `age.max`."""
+    AFTER_RESTORE = "after-restore"
+    """The thread was cut by an accepted restore and has not been executed since."""
+    HANDOFF_BY_OPERATOR = "handoff-by-operator"
+    """An operator, not the owner, gives the thread to another owner."""
+
+
+_LEAST: Mapping[Rule, Measure] = {
+    # A restore takes back what has happened: somebody has to have meant to go on from there.
+    Rule.AFTER_RESTORE: Measure.DELIBERATE,
+    # Every reader asks for an attestation of another person in such a handoff.
+    Rule.HANDOFF_BY_OPERATOR: Measure.APPROVAL,
+}
+
+
+class _Approvals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    needed: Annotated[int, msgspec.Meta(ge=1, le=_NEEDED_MAX)]
+    expires: str
+
+
+class _Age(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    max: str
+
+
+class _Session(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    takeover_after: str = "0s"
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    name: str
+    rules: dict[str, object]
+    approvals: _Approvals
+    age: _Age | None = None
+    session: _Session = _Session()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A policy that has been read; two are equal if their bytes are."""
+
+    source: bytes = field(repr=False)
+    """The file, byte by byte."""
+    digest: str
+    """The SHA-256 of the source, in hexadecimal: the name that the roster knows it by."""
+    name: str
+    rules: Mapping[Rule, Measure] = field(compare=False, repr=False)
+    """Every rule with its measure."""
+    needed: int
+    """How many people have to approve."""
+    expires: timedelta
+    """How long a request stays open."""
+    age_max: timedelta | None
+    """From which age on `old-age` applies; None: it never does."""
+    takeover_after: timedelta
+    """How long another session must have saved nothing before it may be taken over."""
+
+    def measure(self, rule: str) -> Measure:
+        """What this policy asks for where a rule applies.
+
+        Raises:
+            UsageError: There is no such rule.
+        """
+        for known, measure in self.rules.items():
+            if known == rule:
+                return measure
+        raise UsageError(f"rule: expected one of {_listed(Rule)}, found {rule!r}")
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read a policy file.
+
+        Raises:
+            PolicyInvalid: It is not one, or not one of this version.
+        """
+        document = _document(data)
+        name = document.name
+        if not name.strip() or not name.isprintable() or len(name.encode()) > _NAME_BYTES_MAX:
+            raise PolicyInvalid(
+                f"policy: name: expected 1 to {_NAME_BYTES_MAX} bytes of printable text, "
+                f"found {name[:64]!r}"
+            )
+        rules = _rules(document.rules)
+        if document.age is None and rules[Rule.OLD_AGE] is not Measure.ALLOW:
+            raise PolicyInvalid(
+                "policy: age.max: expected a duration, because rules.old-age is "
+                f"{str(rules[Rule.OLD_AGE])!r}, found nothing"
+            )
+        return cls(
+            source=data,
+            digest=hashlib.sha256(data).hexdigest(),
+            name=name,
+            rules=MappingProxyType(rules),
+            needed=document.approvals.needed,
+            expires=_duration("approvals.expires", document.approvals.expires, "1m", "30d"),
+            age_max=(
+                None
+                if document.age is None
+                else _duration("age.max", document.age.max, "1m", "3650d")
+            ),
+            takeover_after=_duration(
+                "session.takeover_after", document.session.takeover_after, "0s", "30d"
+            ),
+        )
+
+
+def shipped_policy(name: str) -> bytes:
+    """The file of a policy that comes with Sealpoint, `solo` or `team`.
+
+    Raises:
+        PolicyInvalid: None of that name is shipped.
+    """
+    if name not in SHIPPED_POLICIES:
+        raise PolicyInvalid(
+            f"shipped policy: expected one of {', '.join(SHIPPED_POLICIES)}, found {name[:64]!r}"
+        )
+    # Not by importlib.resources: importlib is banned from this package, whatever it is used for.
+    return (Path(__file__).with_name("policies") / f"{name}.toml").read_bytes()
+
+
+def _document(data: bytes) -> _Document:
+    """Parse the bytes into tables of the right types, of which no key is unknown."""
+    if len(data) > POLICY_BYTES_MAX:
+        raise PolicyInvalid(f"policy: expected at most {POLICY_BYTES_MAX} bytes, found {len(data)}")
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if len(line) > _LINE_BYTES_MAX:
+            raise PolicyInvalid(
+                f"policy: line {number}: expected at most {_LINE_BYTES_MAX} bytes, "
+                f"found {len(line)}"
+            )
+    try:
+        tables = tomllib.loads(data.decode())
+        # The version first: of another one, no other key is ours to judge.
+        version = msgspec.convert(tables, _Version).version
+        if version != _VERSION:
+            raise PolicyInvalid(f"policy: version: expected {_VERSION}, found {version}")
+        return msgspec.convert(tables, _Document)
+    except UnicodeDecodeError as exc:
+        raise PolicyInvalid(f"policy: expected UTF-8, found another byte at {exc.start}") from exc
+    except msgspec.ValidationError as exc:
+        raise PolicyInvalid(f"policy: {exc}") from exc
+    except ValueError as exc:
+        raise PolicyInvalid(f"policy: expected TOML, found: {exc}") from exc
+    except RecursionError as exc:
+        raise PolicyInvalid("policy: expected three levels at most, found far more") from exc
+
+
+def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
+    """Check that every rule is there once, with a measure that it may have."""
+    for key in found:
+        if key not in tuple(Rule):
+            raise PolicyInvalid(
+                f"policy: rules: expected {_listed(Rule)}, found unknown key {key[:64]!r}"
+            )
+    rules: dict[Rule, Measure] = {}
+    for rule in Rule:
+        may_be = [measure for measure in Measure if measure >= _LEAST.get(rule, Measure.ALLOW)]
+        value = found.get(rule)
+        meant = [measure for measure in may_be if measure == value]
+        if not meant:
+            raise PolicyInvalid(
+                f"policy: rules.{rule}: expected one of {_listed(may_be)}, found {_shown(value)}"
+            )
+        rules[rule] = meant[0]
+    return rules
+
+
+def _duration(key: str, text: str, least: str, most: str) -> timedelta:
+    """Read a whole number with its unit, within bounds."""
+    seconds = _seconds(text)
+    if not _seconds(least) <= seconds <= _seconds(most):
+        raise PolicyInvalid(
+            f"policy: {key}: expected a whole number with one of s, m, h, d, from {least} to "
+            f"{most}, found {text[:64]!r}"
+        )
+    return timedelta(seconds=seconds)
+
+
+def _seconds(text: str) -> int:
+    """A duration in seconds; -1, which is below every bound, if it is none."""
+    match = _DURATION.fullmatch(text)
+    return -1 if match is None else int(match[1]) * _SECONDS[match[2]]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _shown(value: object) -> str:
+    """What stands in place of a measure; of anything but text only its type."""
+    if value is None:
+        return "nothing"
+    return repr(value[:64]) if isinstance(value, str) else f"a value of type {type(value).__name__}"

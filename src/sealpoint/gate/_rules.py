@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decision: whether a saved run may go on, from facts that have been verified and a policy.
+
+`decide` is pure and total: it reads no clock and no store, it raises nothing, and the same facts
+and policy always give the same decision, so that an audit can judge again. It tells every reason
+that applies, not only the one that decides. That the facts are true (who owns the thread, whose
+approvals count, what the request was about) is left to whoever gathers them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum, unique
+
+from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.world import WorldDiff
+
+__all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantFacts:
+    """What has become of the request for exactly this resume."""
+
+    approved_by: tuple[str, ...]
+    """The identities whose approval counts, one for each person."""
+    denied_by: tuple[str, ...]
+    """The same for denials."""
+    expired: bool
+    broken_glass: str | None
+    """Which operator, of those who may, turned it into a grant, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that a decision depends on, beside the policy."""
+
+    thread: str
+    """Its name."""
+    paused: str | None
+    """Who paused it and why."""
+    owner: bool
+    """Whether the one who resumes owns the thread."""
+    diff: WorldDiff | None
+    """From the world it was saved with to the one it would run in, if both are declared."""
+    world_before: bool
+    """Whether a world was declared when it was saved."""
+    world_now: bool
+    """Whether a world is declared now."""
+    newest: bool
+    """Whether the checkpoint is the newest one of the thread."""
+    question: bool
+    """Whether a question is pending."""
+    answered: bool
+    """Whether an answer is given."""
+    age: timedelta
+    """The age of the checkpoint."""
+    restored: bool
+    """Whether an accepted restore has cut the thread and nothing was executed since."""
+    living_session: timedelta | None
+    """How long ago another session that has not ended last moved the thread."""
+    deliberate: str | None
+    """What the caller said to show that this is meant."""
+    grant: GrantFacts | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One thing that applies: what it is, what is asked for because of it, what was found."""
+
+    rule: str
+    """A rule of the policy, or `paused`, `not-owner`, `busy`, `denied`, `expired`, `no-policy`."""
+    measure: Measure
+    words: str
+
+
+@unique
+class Outcome(StrEnum):
+    """What the gate says."""
+
+    ALLOW = "allow"
+    NEEDS_APPROVAL = "needs-approval"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The outcome with every reason that applies."""
+
+    outcome: Outcome
+    reasons: tuple[Reason, ...]
+    ordinary: bool
+    """Whether nothing applies: the ordinary continuation of a run."""
+
+
+def decide(facts: Facts, policy: Policy | None) -> Decision:
+    """Judge a resume.
+
+    Args:
+        facts: What was found, all of it verified.
+        policy: The policy in force; None where the roster names none for the namespace.
+    """
+    # (1) What no policy can permit.
+    reasons = list(_barred(facts, policy))
+    # (2) The rules that apply, all of them, each with its measure.
+    found = [
+        (rule, Measure.REFUSE if policy is None else policy.measure(rule), words)
+        for rule, words in _applying(facts, policy)
+    ]
+    # (3) Without a policy only an ordinary continuation passes.
+    if found and policy is None:
+        words = "no policy is in force here, so nothing but an ordinary continuation is allowed"
+        reasons.append(Reason(rule="no-policy", measure=Measure.REFUSE, words=words))
+    # (4) The strictest measure decides, and where it is not met the words say what would.
+    measures = [reason.measure for reason in reasons] + [measure for _, measure, _ in found]
+    strictest = max(measures, default=Measure.ALLOW)
+    outcome, remedy = _outcome(strictest, facts, policy)
+    for rule, measure, words in found:
+        told = words + remedy if measure is strictest else words
+        reasons.append(Reason(rule=rule, measure=measure, words=told))
+    return Decision(outcome=outcome, reasons=tuple(reasons), ordinary=not reasons)
+
+
+def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
+    """Find what is refused whatever the policy says about the rules."""
+    thread = repr(facts.thread)
+    if facts.paused is not None:
+        yield _refusal("paused", f"thread {thread} is paused: {facts.paused}")
+    if not facts.owner:
+        yield _refusal("not-owner", f"thread {thread} is owned by somebody else")
+    if policy is not None and facts.living_session is not None:
+        # A clock that was turned back makes no session younger than it can be.
+        age = max(facts.living_session, timedelta())
+        if age < policy.takeover_after:
+            yield _refusal(
+                "busy",
+                f"another session of thread {thread} is {age} old and may be taken over at "
+                f"{policy.takeover_after}",
+            )
+    if facts.grant is not None:
+        if facts.grant.denied_by:
+            yield _refusal("denied", f"the request was denied by {_listed(facts.grant.denied_by)}")
+        if facts.grant.expired:
+            yield _refusal("expired", "the request has expired")
+
+
+def _refusal(rule: str, words: str) -> Reason:
+    return Reason(rule=rule, measure=Measure.REFUSE, words=words)
+
+
+def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]:
+    """Find the rules that apply, in their order, each with what was found."""
+    if not facts.newest:
+        yield Rule.OLDER_CHECKPOINT, f"the checkpoint is not the newest of thread {facts.thread!r}"
+    yield from _world(facts)
+    if facts.question and facts.answered:
+        yield Rule.ANSWER, "an answer is given to a pending question"
+    elif facts.question:
+        yield Rule.ANSWER, "a question is pending and no answer is given"
+    elif facts.answered:
+        yield Rule.ANSWER, "an answer is given although no question is pending"
+    age_max = None if policy is None else policy.age_max
+    if age_max is not None and facts.age > age_max:
+        yield Rule.OLD_AGE, f"the checkpoint is {facts.age} old, more than {age_max}"
+    if facts.restored:
+        yield Rule.AFTER_RESTORE, "a restore cut the thread, and it has not been executed since"
+
+
+def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
+    """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
+    diff = facts.diff
+    if diff is not None:
+        told = "; ".join(diff.lines())
+        if diff.code_changed:
+            yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"
+        if diff.widening or not (diff.same or diff.code_changed or diff.narrowing):
+            yield Rule.WIDER_WORLD, f"the world is wider than that of the checkpoint: {told}"
+        if diff.narrowing:
+            yield Rule.NARROWER_WORLD, f"the world is narrower than that of the checkpoint: {told}"
+    elif facts.world_before and facts.world_now:
+        yield Rule.WIDER_WORLD, "the world cannot be compared with that of the checkpoint"
+    elif facts.world_now:
+        yield Rule.FIRST_WORLD, "a world is declared, and none was when the checkpoint was saved"
+    elif facts.world_before:
+        yield Rule.MISSING_WORLD, "no world is declared, and one was when the checkpoint was saved"
+
+
+def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[Outcome, str]:
+    """Find whether the strictest measure is met, and what to tell if it is not."""
+    if strictest is Measure.ALLOW:
+        return Outcome.ALLOW, ""
+    if policy is None:
+        return Outcome.REFUSE, ""
+    if strictest is Measure.REFUSE:
+        return Outcome.REFUSE, " (the policy refuses that)"
+    grant = facts.grant
+    approvals = 0 if grant is None else len(set(grant.approved_by))
+    if approvals >= policy.needed or (grant is not None and _says(grant.broken_glass)):
+        return Outcome.ALLOW, ""
+    if strictest is Measure.APPROVAL:
+        needed = f" (approvals needed: {policy.needed}, found: {approvals})"
+        return Outcome.NEEDS_APPROVAL, needed
+    if _says(facts.deliberate):
+        return Outcome.ALLOW, ""
+    return Outcome.REFUSE, ' (pass deliberate="why" if that is meant)'
+
+
+def _says(reason: str | None) -> bool:
+    """Whether a reason is one: blank text says nothing."""
+    return reason is not None and bool(reason.strip())
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller of `resume` asks for, checked before anything is looked at."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from sealpoint.errors import UsageError
+from sealpoint.limits import NAME_BYTES_MAX
+from sealpoint.signing import check_reason
+from sealpoint.store import CheckpointRef, plain_value
+from sealpoint.world import World
+
+__all__ = ["Wish", "answer_digest"]
+
+_encode_json = msgspec.json.Encoder(order="deterministic").encode
+
+
+def answer_digest(answer: Any) -> str | None:
+    """The SHA-256 of an answer's canonical JSON; None if there is no answer."""
+    return None if answer is None else sha256(_encode_json(answer)).hexdigest()
+
+
+class Wish(NamedTuple):
+    """What a caller of `resume` asks for."""
+
+    world: World | None
+    ref: str | CheckpointRef | None
+    answer: Any
+    actor: str | None
+    deliberate: str | None
+
+    @classmethod
+    def of(
+        cls,
+        world: World | Mapping[str, Any] | None,
+        *,
+        ref: str | CheckpointRef | None,
+        answer: Any,
+        actor: str | None,
+        deliberate: str | None,
+    ) -> Self:
+        """Check what a caller gives.
+
+        Raises:
+            WorldInvalid: The world is none.
+            ValueNotAllowed: The answer is not JSON.
+            UsageError: Actor or reason is no text, or too long.
+        """
+        _check_actor(actor)
+        # Of no text the rules tell that it says nothing.
+        if deliberate is not None and deliberate != "":
+            check_reason(deliberate, "deliberate")
+        plain = None if answer is None else plain_value(answer, "answer")
+        return cls(World.of(world), ref, plain, actor, deliberate)
+
+    @property
+    def answer_digest(self) -> str | None:
+        """What a statement binds of the answer."""
+        return answer_digest(self.answer)
+
+
+def _check_actor(actor: object) -> None:
+    if actor is None:
+        return
+    if not isinstance(actor, str):
+        raise UsageError(f"actor: expected text, found {type(actor).__name__}")
+    try:
+        size_bytes = len(actor.encode())
+    except UnicodeEncodeError as exc:
+        raise UsageError("actor: expected text without lone surrogates, found one") from exc
+    if size_bytes > NAME_BYTES_MAX:
+        raise UsageError(f"actor: expected at most {NAME_BYTES_MAX} bytes, found {size_bytes}")

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attestations: one person's word on one statement, and how many such words there are.
+
+An attestation is detached: whoever appends the entry that holds it vouches for nothing, and an
+approver signs a digest, a verdict and a reason and nothing else, whatever the scheme. The roster
+says which scheme a key has; the attestation's own word must agree and never chooses.
+
+Counting is of persons, not of keys or names, and does not depend on the order. It knows nothing
+of policies: how many are needed, whether the statement still fits its thread and whether it has
+expired is for the gate. Empty means no: of nothing, nothing counts.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum, unique
+
+import msgspec
+
+from sealpoint.errors import Forged, NotTrusted, UsageError
+from sealpoint.ids import KeyId
+from sealpoint.limits import REASON_BYTES_MAX
+from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._pae import STATEMENT_TYPE, pae
+from sealpoint.signing._roster import Identity, Role, Roster
+from sealpoint.signing._statement import Statement, check_reason, fits, is_digest
+
+__all__ = ["Attestation", "Tally", "Verdict", "attest", "count", "verify_attestation"]
+
+_ED25519 = "ed25519"
+_PROOF_DIGITS_MAX = 4096
+_SHORT_DIGITS = 12
+_HINT = "Keys and roles are those of the newest roster: sealpoint keys list shows it."
+
+
+@unique
+class Verdict(StrEnum):
+    """What a person says to a statement."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+
+
+class Attestation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One word on one statement, as it lies in an entry; nothing of it is verified."""
+
+    scheme: str
+    credential: str
+    """The id of the key, in the digits by which entries name it."""
+    statement: str
+    """The digest of the statement."""
+    verdict: Verdict
+    reason: str
+    proof: str
+    """The signature, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Who has said what to a statement; each person is in one of the first two, once."""
+
+    approved_by: tuple[str, ...] = ()
+    """The identities whose approval counts, one for each person, in order."""
+    denied_by: tuple[str, ...] = ()
+    """The same for denials."""
+    ignored: tuple[str, ...] = ()
+    """Why each other attestation does not count, one sentence each, in order."""
+
+
+def _message(statement: str, verdict: str, reason: str) -> bytes:
+    """What is signed."""
+    payload = {"statement": statement, "verdict": verdict, "reason": reason}
+    return pae(STATEMENT_TYPE, msgspec.json.encode(payload))
+
+
+def attest(signer: Signer, statement: str, verdict: Verdict, reason: str) -> Attestation:
+    """Say yes or no to a statement.
+
+    Args:
+        signer: The key of the person who says it.
+        statement: The statement's digest.
+        verdict: What is said.
+        reason: Why; it is signed too.
+
+    Raises:
+        UsageError: That is no digest or no verdict, or there is no reason.
+    """
+    if not is_digest(statement):
+        raise UsageError("attestation: expected the digest of a statement, found another text")
+    if verdict not in tuple(Verdict):
+        raise UsageError("attestation: expected a verdict, approve or deny, found another")
+    check_reason(reason, "attestation")
+    return Attestation(
+        scheme=_ED25519,
+        credential=signer.key,
+        statement=statement,
+        verdict=Verdict(verdict),
+        reason=reason,
+        proof=signer.sign(_message(statement, verdict, reason)).hex(),
+    )
+
+
+def _verify_ed25519(attestation: Attestation, public: PublicKey) -> None:
+    try:
+        proof = bytes.fromhex(attestation.proof)
+    except ValueError:
+        proof = b""
+    if proof.hex() != attestation.proof:
+        raise Forged(f"{_by(attestation)}: expected a proof in lower-case hexadecimal digits")
+    message = _message(attestation.statement, attestation.verdict, attestation.reason)
+    public.verify(proof, message)
+
+
+# By the scheme that the roster has for a key; passkeys will be another line.
+_VERIFIERS: dict[str, Callable[[Attestation, PublicKey], None]] = {_ED25519: _verify_ed25519}
+
+
+def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
+    """Check that a holder of a key has said this, by the roster that is given.
+
+    Whether the holder may decide, and whether the key has expired, `count` asks.
+
+    Returns:
+        The identity that holds the key.
+
+    Raises:
+        NotTrusted: Nobody holds the key by this roster, or with another scheme.
+        Forged: The key did not sign this, or nobody would sign such a thing.
+    """
+    # (1) Bounds, before anything is copied or computed.
+    by = _by(attestation)
+    if not is_digest(attestation.statement) or attestation.verdict not in tuple(Verdict):
+        raise Forged(f"{by}: expected a verdict on the digest of a statement, found another text")
+    if not fits(attestation.reason, REASON_BYTES_MAX):
+        raise Forged(f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found another")
+    if len(attestation.proof) > _PROOF_DIGITS_MAX:
+        raise Forged(
+            f"{by}: expected a proof of at most {_PROOF_DIGITS_MAX} digits, "
+            f"found {len(attestation.proof)}"
+        )
+    # (2) The holder, by this roster; a key that has a cut is held by nobody.
+    if not is_digest(attestation.credential):
+        raise NotTrusted(f"{by}: expected the id of a key, found another text", hint=_HINT)
+    held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
+    if held is None:
+        found = "one that was ended" if attestation.credential in roster.cuts else "another"
+        raise NotTrusted(f"{by}: expected a key of roster {roster.seq}, found {found}", hint=_HINT)
+    identity, public = held
+    # (3) The scheme is the roster's: data beside a proof never chooses one.
+    scheme = next(key.scheme for key in identity.keys if key.public == str(public))
+    if scheme not in _VERIFIERS or attestation.scheme != scheme:
+        raise NotTrusted(f"{by}: expected scheme {scheme}, as roster {roster.seq} says", hint=_HINT)
+    # (4) The proof.
+    _VERIFIERS[scheme](attestation, public)
+    return identity
+
+
+def _by(attestation: Attestation) -> str:
+    """What to call an attestation; a text that is no key id is not repeated."""
+    credential = attestation.credential
+    short = credential[:_SHORT_DIGITS] if is_digest(credential) else "without an id"
+    return f"attestation by key {short}"
+
+
+def count(
+    attestations: Iterable[Attestation], *, statement: Statement, roster: Roster, now: datetime
+) -> Tally:
+    """Count who has approved a statement and who has denied it, by the roster that is given.
+
+    An attestation counts if it is for this statement, verifies, its identity is an approver of
+    the statement's namespace, its key has not expired, and its person is not the requester's. A
+    person counts once, and a person's denial outweighs the same person's approval, whichever
+    came first. If the roster does not know the requester, no approval counts, since it could be
+    the requester's own.
+
+    A denial by the requester's person counts: whoever asks may withdraw, with any identity of
+    the namespace and without being an approver.
+
+    Args:
+        attestations: The ones to count, in any order.
+        statement: What they should be about.
+        roster: The newest roster.
+        now: The later of the clock and the newest verified time of the thread, in UTC.
+    """
+    digest, asked_by = statement.digest, roster.identity(statement.requester)
+    person = None if asked_by is None else asked_by.person
+    voices: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in Verdict}
+    ignored: list[str] = []
+    seen: set[Attestation] = set()
+    for attestation in attestations:
+        if attestation in seen:
+            ignored.append(f"{_by(attestation)}: it is there more than once and counts once")
+            continue
+        seen.add(attestation)
+        try:
+            # Before the proof: attestations of other statements cost nothing.
+            if attestation.statement != digest:
+                raise NotTrusted(f"{_by(attestation)}: it is for another statement")
+            identity = verify_attestation(attestation, roster)
+            _require_eligible(attestation, identity, statement.ns, person)
+            _require_unexpired(attestation, roster, now)
+        except (Forged, NotTrusted) as exc:
+            ignored.append(exc.message)
+            continue
+        verdict = Verdict(attestation.verdict)
+        voices[verdict].setdefault(identity.person, []).append(identity.name)
+    approved, denied = voices[Verdict.APPROVE], voices[Verdict.DENY]
+    for each in denied.keys() & approved.keys():
+        names = approved.pop(each)
+        ignored += [f"approval by {name!r}: the same person has denied" for name in names]
+    for verdict, persons in voices.items():
+        for names in persons.values():
+            # The first in order stands for the person, whoever came first.
+            names.sort()
+            ignored += [f"{verdict} by {name!r}: the person counts once" for name in names[1:]]
+    return Tally(
+        approved_by=tuple(sorted(names[0] for names in approved.values())),
+        denied_by=tuple(sorted(names[0] for names in denied.values())),
+        ignored=tuple(sorted(ignored)),
+    )
+
+
+def _require_eligible(
+    attestation: Attestation, identity: Identity, namespace: str, requester: str | None
+) -> None:
+    """Refuse whoever has no say in this; `requester` is the person who asks."""
+    denies = attestation.verdict == Verdict.DENY
+    if denies and identity.person == requester and identity.covers(namespace):
+        return
+    if not identity.may(Role.APPROVER, namespace):
+        raise NotTrusted(
+            f"{attestation.verdict} by {identity.name!r}: expected an approver of namespace "
+            f"{namespace!r}, found another"
+        )
+    if denies:
+        return
+    if requester is None:
+        raise NotTrusted(
+            f"approve by {identity.name!r}: expected a requester whom the roster knows, found none"
+        )
+    if identity.person == requester:
+        raise NotTrusted(
+            f"approve by {identity.name!r}: expected another person than the requester, found "
+            "the same"
+        )
+
+
+def _require_unexpired(attestation: Attestation, roster: Roster, now: datetime) -> None:
+    expires = roster.expires(attestation.credential)
+    if expires is not None and now >= expires:
+        raise NotTrusted(
+            f"{_by(attestation)}: expected a key that has not expired, found one that has"
+        )

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statement: everything that a request to resume or to hand off is about, in one spelling.
+
+Its digest is what approvers sign and what a request is called, so that nothing about a request
+can be changed without voiding every approval of it. Parsing is a round trip, as for headers, and
+every text has a bound. Whether a statement fits its thread, its policy and the hour is for the
+gate; here it is only read.
+"""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from enum import StrEnum, unique
+from typing import Annotated, Literal, Self
+
+import msgspec
+
+from sealpoint.errors import Edited, UsageError
+from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_MAX
+
+__all__ = ["Action", "Statement", "check_reason", "fits", "is_digest"]
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_DIGEST_DIGITS = 64
+_ID_DIGITS = 32
+_HEXADECIMAL = re.compile("[0-9a-f]*")
+
+
+@unique
+class Action(StrEnum):
+    """What is asked for."""
+
+    RESUME = "resume"
+    HANDOFF = "handoff"
+
+
+class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What exactly is asked for, by whom, and until when. See docs/formats/statement.md."""
+
+    v: Literal[1] = 1
+    store: str
+    ns: str
+    thread: str
+    epoch: _Count
+    gen: _Count
+    basis: str
+    """The hash of the newest entry that changes what a resume would mean."""
+    action: Action
+    checkpoint: str | None
+    """The hash of the checkpoint's entry."""
+    world_from: str | None
+    world_to: str | None
+    answer: str | None
+    """The SHA-256 of the answer's canonical JSON."""
+    to: str | None
+    """Who is to own the thread after a handoff."""
+    requester: str
+    policy: str | None
+    nonce: str
+    expires: _Time
+    reason: str
+
+    def encode(self) -> bytes:
+        """The one spelling of it: what lies in the entry."""
+        return _encode(self)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of that, in hexadecimal: what approvers sign, and the request's id."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read a statement.
+
+        Raises:
+            Edited: The bytes are not exactly what `encode` writes for a statement that makes
+                sense.
+        """
+        if len(data) > STATEMENT_BYTES_MAX:
+            raise Edited(
+                f"statement: expected at most {STATEMENT_BYTES_MAX} bytes, found {len(data)}"
+            )
+        try:
+            statement = msgspec.json.decode(data, type=cls)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            raise Edited("statement: expected the fields of version 1, found others") from exc
+        # One instant has one spelling: an offset other than Z would be read back as it is.
+        if statement.expires.tzinfo is not UTC or statement.encode() != data:
+            raise Edited("statement: expected the one spelling of its fields, found another")
+        if (fault := _fault(statement)) is not None:
+            raise Edited(f"statement: {fault}")
+        return statement
+
+    def check(self) -> None:
+        """For writers: refuse to ask for what no reader would accept, or without saying why.
+
+        Raises:
+            UsageError: A field is not as it must be.
+        """
+        check_reason(self.reason, "statement")
+        try:
+            self.parse(self.encode())
+        except Edited as exc:
+            raise UsageError(exc.message) from exc
+        except (TypeError, ValueError) as exc:
+            raise UsageError("statement: expected texts, numbers and a time, found others") from exc
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _fault(statement: Statement) -> str | None:
+    """What is wrong with the fields, in words; None if nothing is."""
+    digests = ("basis", "checkpoint", "world_from", "world_to", "answer", "policy")
+    lengths = dict.fromkeys(digests, _DIGEST_DIGITS)
+    lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
+    for name, digits in lengths.items():
+        text = getattr(statement, name)
+        if text is not None and not _is_hexadecimal(text, digits):
+            return f"{name}: expected {digits} lower-case hexadecimal digits, found others"
+    for name in ("ns", "requester", "to"):
+        text = getattr(statement, name)
+        if text is not None and not fits(text, NAME_BYTES_MAX):
+            return f"{name}: expected 1 to {NAME_BYTES_MAX} bytes, found {_found(text)}"
+    if not fits(statement.reason, REASON_BYTES_MAX):
+        found = _found(statement.reason)
+        return f"reason: expected 1 to {REASON_BYTES_MAX} bytes, found {found}"
+    if statement.action is Action.RESUME:
+        if statement.checkpoint is None or statement.to is not None:
+            return "expected a resume with a checkpoint and without a new owner, found another"
+    elif statement.to is None or (
+        (statement.world_from, statement.world_to, statement.answer) != (None, None, None)
+    ):
+        return "expected a handoff with a new owner, without worlds and answer, found another"
+    return None
+
+
+def _is_hexadecimal(text: str, digits: int) -> bool:
+    return len(text) == digits and _HEXADECIMAL.fullmatch(text) is not None
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is 64 lower-case hexadecimal digits."""
+    return _is_hexadecimal(text, _DIGEST_DIGITS)
+
+
+def fits(text: str, bytes_max: int) -> bool:
+    """Whether a text is not empty, has a form in UTF-8, and that is no longer than a bound."""
+    if not 1 <= len(text) <= bytes_max:
+        return False
+    try:
+        return len(text.encode()) <= bytes_max
+    except UnicodeEncodeError:
+        return False
+
+
+def _found(text: str) -> str:
+    return "none" if not text else "others"
+
+
+def check_reason(reason: object, where: str) -> None:
+    """For writers: a reason says something that can be seen.
+
+    Readers ask only whether there is one: which characters can be seen changes with time.
+
+    Raises:
+        UsageError: It is no text, shows nothing, or is too long.
+    """
+    if not isinstance(reason, str):
+        raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
+    if not any(each.isprintable() and not each.isspace() for each in reason):
+        raise UsageError(f"{where}: expected a reason, found none")
+    if not fits(reason, REASON_BYTES_MAX):
+        raise UsageError(f"{where}: expected a reason of 1 to {REASON_BYTES_MAX} bytes of UTF-8")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""The leaves of a world: what can differ, each with a name of its own.
+
+A name is `KIND.NAME`, after `agent.NAME/` for each sub-agent on the way. NAME is escaped, so that
+two leaves never have one name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
+"""
+
+from typing import Any
+
+from sealpoint.world._visible import escape, quoted, unescape
+
+__all__ = ["CODE", "leaf_words", "leaves_of", "split_leaf"]
+
+CODE = "code"
+_AGENT = "agent."
+_MODULE = "module."
+
+
+def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of a world in its plain form, in no order."""
+    rest = dict(data)
+    code = rest.pop("code", {})
+    made = {f"{prefix}code.{name}": code[name] for name in ("version", "revision") if name in code}
+    for name, digest in code.get("modules", {}).items():
+        made[f"{prefix}code.{_MODULE}{escape(name)}"] = digest
+    for tool in rest.pop("tools", []):
+        name = tool[0] if isinstance(tool, list) else tool["name"]
+        made[f"{prefix}tool.{escape(name)}"] = tool
+    for name in rest.pop("permissions", []):
+        made[f"{prefix}permission.{escape(name)}"] = True
+    for name, value in rest.pop("model", {}).items():
+        made[f"{prefix}model.{escape(name)}"] = value
+    for name, text in rest.pop("prompts", {}).items():
+        made[f"{prefix}prompt.{escape(name)}"] = text
+    for name, agent in rest.pop("agents", {}).items():
+        # One leaf says that it is there, even if it can do nothing.
+        path = f"{prefix}{_AGENT}{escape(name, also='/')}"
+        made[path] = {}
+        made |= leaves_of(agent, f"{path}/")
+    for name, value in rest.items():
+        made[f"{prefix}extra.{escape(name)}"] = value
+    return made
+
+
+def split_leaf(leaf: str) -> tuple[tuple[str, ...], str, str]:
+    """The leaves of the sub-agents around a leaf, outermost first; its kind; its escaped name."""
+    around: list[str] = []
+    start = 0
+    while leaf.startswith(_AGENT, start):
+        end = leaf.find("/", start)
+        if end < 0:
+            break
+        around.append(leaf[:end])
+        start = end + 1
+    kind, _, name = leaf[start:].partition(".")
+    return tuple(around), kind, name
+
+
+def leaf_words(leaf: str) -> str:
+    """The name of a leaf for people: `tool shell_exec`, `agent researcher / prompt system`."""
+    around, kind, name = split_leaf(leaf)
+    words = [f"agent {_shown(agent.rpartition('/')[2].removeprefix(_AGENT))}" for agent in around]
+    if kind == CODE and name.startswith(_MODULE):
+        words.append(f"code module {_shown(name.removeprefix(_MODULE))}")
+    else:
+        words.append(f"{kind} {_shown(name)}")
+    return " / ".join(words)
+
+
+def _shown(name: str) -> str:
+    return quoted(unescape(name))

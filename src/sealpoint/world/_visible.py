@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+r"""Text that cannot hide anything from the person who reads it.
+
+A tool, a prompt or a reason may be written by somebody who wants the reader to see something
+else: with controls that turn the direction of writing, with characters that print nothing, with
+an escape sequence for the terminal. They are shown as `\u{202e}`. Different texts stay different,
+and nothing is normalised: two spellings of a letter are two texts.
+"""
+
+import re
+import unicodedata
+
+__all__ = ["escape", "quoted", "unescape", "visible"]
+
+# Written out, so that the name of a leaf does not depend on the Unicode version of the reader:
+# controls, spaces but the plain one, direction and format controls, fillers and other blanks,
+# variation selectors, tags, surrogates, private use.
+_UNSEEN = (
+    "\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\uf8ff\ufe00-\ufe0f"
+    "\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U00013430-\U0001343f\U00016fe4"
+    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U0010ffff"
+)
+# A backslash that would begin what looks like an escape is one itself, so that none is forged.
+_HIDDEN = re.compile(rf"[{_UNSEEN}]|\\(?=u\{{)")
+_ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
+_PLAIN = re.compile(r'[^ ",]*[^ ",:]')
+
+
+def _spell(char: str) -> str:
+    return f"\\u{{{ord(char):x}}}"
+
+
+def escape(text: str, also: str = "") -> str:
+    r"""The text with its unseen characters, and those of `also`, as `\u{...}`.
+
+    The result is the same everywhere, and `unescape` gives the text back.
+    """
+    made = _HIDDEN.sub(lambda match: _spell(match[0]), text)
+    for char in also:
+        made = made.replace(char, _spell(char))
+    return made
+
+
+def unescape(text: str) -> str:
+    """The text that `escape` was given."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def visible(text: str) -> str:
+    r"""The text in one line, with everything in it that does not show as `\u{...}`.
+
+    Different texts stay different. Whoever wants lines splits the text first.
+    """
+    if text.isprintable() and text.isascii() and "\\" not in text:
+        return text
+    shown = escape(text)
+    # What this Python takes for unprintable besides: such as what Unicode has not assigned.
+    shown = "".join(char if char.isprintable() else _spell(char) for char in shown)
+    # A mark at the beginning would change the character before the text.
+    if shown and unicodedata.category(shown[0]).startswith("M"):
+        shown = _spell(shown[0]) + shown[1:]
+    return shown
+
+
+def quoted(text: str) -> str:
+    """The text made visible, and in quotes if one could not see where it ends."""
+    shown = visible(text)
+    if _PLAIN.fullmatch(shown):
+        return shown
+    return f'"{shown.replace(chr(34), _spell(chr(34)))}"'

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`World`: what a run is able to do, as its application says it.
+
+A world is a value: it cannot be changed, has one encoding, and is equal to another if and only
+if their encodings are. It believes what it is told; whether a run can do more than its world
+says is the business of the code that runs.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Self
+
+import msgspec
+
+from sealpoint.errors import WorldInvalid
+from sealpoint.ids import Digest
+from sealpoint.limits import AGENT_LEVELS_MAX
+from sealpoint.world._code import Code
+from sealpoint.world._diff import WorldDiff, compare
+from sealpoint.world._json import (
+    JSON,
+    check_depth,
+    check_size,
+    decode_json,
+    encode_json,
+    freeze,
+    name_text,
+    named_object,
+    plain_object,
+    shown,
+)
+from sealpoint.world._leaves import leaves_of
+from sealpoint.world._tool import Tool, read_tools
+
+__all__ = ["World"]
+
+_KNOWN = ("agents", "code", "model", "permissions", "prompts", "tools")
+# Lists and objects around a part: the world's own, and that of all such parts.
+_AROUND_MODEL = 1
+_AROUND_TOOL = 2
+_AROUND_AGENT = 2
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class World:
+    """What a run is able to do.
+
+    Args:
+        code: Which code it consists of.
+        tools: What it can call: tools, objects with a `name`, names alone, or an object of
+            definitions by name.
+        permissions: What it may do, a text each; something that it may not do is none.
+        model: The model and its settings.
+        prompts: Its fixed prompts, by name.
+        agents: The runs that it can start, by name.
+        extra: Anything else that a person should be asked about when it changes.
+
+    Raises:
+        WorldInvalid: A part has another form, occurs twice, or is beyond the bounds.
+    """
+
+    code: Code | None
+    tools: tuple[Tool, ...]
+    permissions: tuple[str, ...]
+    model: Mapping[str, JSON] | None
+    prompts: Mapping[str, str]
+    agents: "Mapping[str, World]"
+    extra: Mapping[str, JSON]
+    depth: int
+    """How many lists and objects lie in one another in its encoding."""
+    _encoded: bytes
+
+    def __init__(
+        self,
+        *,
+        code: Code | None = None,
+        tools: Iterable[Tool | Mapping[str, JSON] | str] = (),
+        permissions: Iterable[str] = (),
+        model: Mapping[str, JSON] | None = None,
+        prompts: Mapping[str, str] = _NONE,
+        agents: "Mapping[str, World]" = _NONE,
+        extra: Mapping[str, JSON] = _NONE,
+    ) -> None:
+        known_code = Code.of(code)
+        known_tools = read_tools(tools, "tools")
+        known_permissions = _read_permissions(permissions)
+        known_model, model_depth = named_object({} if model is None else model, "model")
+        known_prompts = _read_prompts(prompts)
+        known_agents = _read_agents(agents)
+        known_extra, extra_depth = named_object(extra, "extra")
+        for name in _KNOWN:
+            if name in known_extra:
+                raise WorldInvalid(f"extra: expected names of its own, found {shown(name)}")
+        # The parts were checked each by itself; only here is it known how deep they are together.
+        # Code, permissions and prompts are never deep.
+        deepest = max(
+            _AROUND_MODEL + model_depth,
+            extra_depth,
+            *(_AROUND_TOOL + tool.depth for tool in known_tools),
+            *(_AROUND_AGENT + agent.depth for agent in known_agents.values()),
+        )
+        check_depth(deepest, "world")
+        parts = {
+            "code": known_code.to_dict() if known_code else None,
+            "tools": [msgspec.Raw(tool.encoded) for tool in known_tools],
+            "permissions": known_permissions,
+            "model": known_model,
+            "prompts": known_prompts,
+            "agents": {name: msgspec.Raw(agent.encode()) for name, agent in known_agents.items()},
+        }
+        told = {name: value for name, value in parts.items() if value}
+        encoded = encode_json(told | known_extra)
+        check_size(encoded)
+        put = object.__setattr__
+        put(self, "code", known_code)
+        put(self, "tools", known_tools)
+        put(self, "permissions", known_permissions)
+        put(self, "model", freeze(known_model) or None)
+        put(self, "prompts", freeze(known_prompts))
+        put(self, "agents", MappingProxyType(known_agents))
+        put(self, "extra", freeze(known_extra))
+        put(self, "_encoded", encoded)
+        put(self, "depth", deepest)
+        if _agent_levels(self) > AGENT_LEVELS_MAX:
+            raise WorldInvalid(
+                f"agents: expected at most {AGENT_LEVELS_MAX} nested in one another, found more"
+            )
+
+    @classmethod
+    def from_dict(cls, mapping: Mapping[str, JSON]) -> Self:
+        """Read a world from a JSON object, such as `to_dict` gives.
+
+        Args:
+            mapping: Any of `code`, `tools`, `permissions`, `model`, `prompts` and `agents`;
+                everything else in it goes into `extra`.
+
+        Raises:
+            WorldInvalid: One of them has another form; the message says where.
+        """
+        # All bounds first: after this nothing is endless.
+        rest, _ = plain_object(mapping, "world")
+        known = {name: rest.pop(name) for name in _KNOWN if name in rest}
+        return cls(**known, extra=rest)
+
+    @classmethod
+    def of(cls, value: "World | Mapping[str, JSON] | None") -> "World | None":
+        """The world itself, a world from a mapping, or None for none.
+
+        Raises:
+            WorldInvalid: It is neither.
+        """
+        if value is None or isinstance(value, World):
+            return value
+        return cls.from_dict(value)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """Read what `encode` wrote.
+
+        Raises:
+            WorldInvalid: The bytes are no world, or another spelling of one.
+        """
+        # (1) Its size and that it is JSON; (2) its depth and its form; (3) its spelling.
+        made = cls.from_dict(decode_json(data))
+        if made.encode() != data:
+            raise WorldInvalid("world: expected its one encoding, found another spelling")
+        return made
+
+    def encode(self) -> bytes:
+        """The one encoding: JSON without spaces, with everything in order."""
+        return self._encoded
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the encoding, in hexadecimal."""
+        return Digest.of(self._encoded).raw.hex()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The world as plain JSON of its own, which `from_dict` reads back."""
+        made: dict[str, Any] = decode_json(self._encoded)
+        return made
+
+    def leaves(self) -> dict[str, Any]:
+        """Everything that the world says, flat: the name of each leaf with its value, sorted."""
+        return dict(sorted(leaves_of(self.to_dict()).items()))
+
+    def diff(self, later: "World") -> WorldDiff:
+        """What differs in a later world."""
+        if self._encoded == later.encode():
+            return WorldDiff()
+        return compare(self.leaves(), later.leaves())
+
+    def __eq__(self, other: object) -> bool:
+        return self._encoded == other.encode() if isinstance(other, World) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._encoded)
+
+    def __repr__(self) -> str:
+        return f"<World {self.digest[:12]}: {len(self.tools)} tools, {len(self.agents)} agents>"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+def _agent_levels(world: World) -> int:
+    return max((1 + _agent_levels(agent) for agent in world.agents.values()), default=0)
+
+
+def _read_permissions(value: object) -> tuple[str, ...]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise WorldInvalid(f"permissions: expected a list of texts, found {type(value).__name__}")
+    made = sorted(name_text(item, f"permissions[{place}]") for place, item in enumerate(value))
+    for one, other in pairwise(made):
+        if one == other:
+            raise WorldInvalid(f"permissions: expected each once, found {shown(one)} twice")
+    return tuple(made)
+
+
+def _read_prompts(value: object) -> dict[str, str]:
+    made, _ = named_object(value, "prompts")
+    for name, text in made.items():
+        if type(text) is not str:
+            raise WorldInvalid(
+                f"prompts[{shown(name)}]: expected text, found {type(text).__name__}"
+            )
+    return made
+
+
+def _read_agents(value: object) -> dict[str, World]:
+    if not isinstance(value, Mapping):
+        raise WorldInvalid(f"agents: expected an object, found {type(value).__name__}")
+    made = {}
+    for name, agent in value.items():
+        path = f"agent {shown(name_text(name, 'agents: the name of one'))}"
+        try:
+            world = World.of(agent)
+        except WorldInvalid as exc:
+            raise WorldInvalid(f"{path}: {exc.message}", hint=exc.hint) from exc
+        if world is None:
+            raise WorldInvalid(f"{path}: expected a world, found none")
+        made[name] = world
+    return made

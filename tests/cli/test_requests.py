@@ -1,0 +1,547 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint requests`, `approve`, `deny`, `break-glass`: all of it is shown before an answer."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sealpoint.cli._statement import Examined, print_examined, shown
+from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.world import World
+from tests.cli.machine import Machine
+from tests.cli.team import HOSTILE, READ, SHELL, ask, make_team
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e\u2066\u2800\u3164]")
+_ANN = ("--identity", "ann", "--reason", "fine")
+_BOB = ("--identity", "bob", "--reason", "fine")
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Machine:
+    """A machine of a team, whose thread `t` has two checkpoints in the world `READ`."""
+    made = make_team(tmp_path)
+    with made.open() as store:
+        for step in range(2):
+            store.thread("t").save({"step": step}, id=f"step-{step}", world=READ)
+    return made
+
+
+@pytest.fixture
+def asked(team: Machine) -> tuple[Machine, str]:
+    """The machine, and the id of an open request for a world with a shell."""
+    return team, ask(team)
+
+
+def _request(machine: Machine, request: str) -> dict[str, Any]:
+    found: dict[str, Any] = machine.json("requests", request)
+    return found
+
+
+# ---------------------------------------------------------------------- listing
+
+
+def test_open_requests_are_listed(asked: tuple[Machine, str]) -> None:
+    """Id, thread, action, requester, expiry and how many have approved."""
+    team, request = asked
+    lines = team.done("requests").splitlines()
+
+    assert lines[0].split() == ["request", "thread", "asks", "to", "by", "expires", "approvals"]
+    row = lines[1].split()
+    assert row[:4] == [request[:12], "t", "resume", "worker"]
+    assert row[-4:] == ["open:", "0", "of", "2"]
+    assert lines[3] == "1 open request in namespace 'default'."
+
+
+def test_no_requests_is_no_table(team: Machine) -> None:
+    """A sentence, and an empty list as JSON."""
+    assert team.done("requests") == "0 open requests in namespace 'default'.\n"
+    assert team.json("requests") == {"namespace": "default", "requests": [], "failures": []}
+
+
+def test_closed_requests_are_listed_with_all(asked: tuple[Machine, str]) -> None:
+    """What is denied is counted, and listed with its status if asked for."""
+    team, request = asked
+    team.done("deny", request, *_ANN)
+
+    assert team.json("requests")["requests"] == []
+    assert "; 1 approved or closed, which --all lists." in team.done("requests")
+    assert "denied" in team.done("requests", "--all").splitlines()[1]
+    assert [each["status"] for each in team.json("requests", "--all")["requests"]] == ["denied"]
+
+
+def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
+    """The statement with every field, what is shown beside it, and how it stands."""
+    team, request = asked
+    (listed,) = team.json("requests")["requests"]
+    whole = _request(team, request[:8])
+
+    assert list(listed) == [
+        *("id", "thread", "status", "asked_at", "needed", "approved_by", "denied_by", "ignored"),
+        *("broken_glass", "statement", "answer", "world", "requester_says"),
+    ]
+    assert listed["id"] == request
+    assert set(listed["statement"]) == {
+        *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
+        *("world_from", "world_to", "answer", "to", "requester", "policy", "nonce", "expires"),
+        "reason",
+    }
+    assert whole == {
+        **listed,
+        "checkpoint": {"seq": 3, "id": "step-1", "newest": True, "question": None},
+        "diff": ["+ tool shell"],
+        "difference": whole["difference"],
+        "fault": None,
+    }
+    assert [each["leaf"] for each in whole["difference"]["added"]] == ["tool.shell"]
+    assert (whole["difference"]["removed"], whole["difference"]["changed"]) == ([], [])
+
+
+def test_json_tells_what_a_terminal_shows(team: Machine) -> None:
+    """The checkpoint that was found, whether it is the newest, its question, what differs."""
+    with team.open() as store:
+        store.thread("u").save(1, id="asks", world=READ, question={"pay": 5})
+        store.thread("u").save(2, id="later", world=READ)
+    document = _request(team, ask(team, "u", ref="asks"))
+    wish = ("handoff", "u", "--to", "second", "--reason", "gone", "--identity", "operator")
+    assert team.run(*wish).exit_code == 71
+    handoffs = [each for each in team.json("requests")["requests"] if each["statement"]["to"]]
+    handoff = _request(team, handoffs[0]["id"])
+
+    assert document["checkpoint"] == {
+        "seq": 2,
+        "id": "asks",
+        "newest": False,
+        "question": {"pay": 5},
+    }
+    assert document["diff"] == ["+ tool shell"]
+    assert handoff["diff"] is handoff["difference"] is None
+
+
+def test_a_thread_that_cannot_be_read_is_named(asked: tuple[Machine, str]) -> None:
+    """The others are listed, and the exit status is that of what is not as it was written."""
+    team, request = asked
+    with team.open() as store:
+        store.thread("other").save(1, world=READ)
+    ask(team, "other")
+    statement = "UPDATE entries SET body = x'00' WHERE thread = ? AND seq = 3"
+    hurt = [each for each in team.json("requests")["requests"] if each["thread"] == "other"]
+    team.sql(statement, [bytes.fromhex(hurt[0]["statement"]["thread"])])
+    result, as_json = team.run("requests"), team.run("requests", "--json")
+    document = json.loads(as_json.stdout)
+
+    assert result.exit_code == as_json.exit_code == 30
+    assert "NOT READABLE" in result.stdout
+    assert [each["id"] for each in document["requests"]] == [request]
+    assert [each["thread"] for each in document["failures"]] == [hurt[0]["statement"]["thread"]]
+    assert document["failures"][0]["message"]
+
+
+@pytest.mark.parametrize("verb", ["requests", "approve", "deny", "break-glass"])
+def test_a_request_that_is_not_there_is_refused(asked: tuple[Machine, str], verb: str) -> None:
+    """Too few digits, other characters, an id of no request."""
+    team, request = asked
+    options = [] if verb == "requests" else ["--reason", "x"]
+
+    assert team.refused(verb, request[:7], *options) == (2, "usage")
+    assert team.refused(verb, "\x1b[31mxxxx", *options) == (2, "usage")
+    assert team.refused(verb, "0" * 64, *options) == (74, "unknown-request")
+
+
+# ---------------------------------------------------------------------- what is shown
+
+
+def test_the_whole_statement_is_shown(asked: tuple[Machine, str]) -> None:
+    """Every value of every field, the difference, the answer, and whose words the reasons are."""
+    team, _ = asked
+    request = ask(team, answer={"pay": [1, "EUR"]}, ref="step-0")
+    document = _request(team, request)
+    printed = team.done("requests", request)
+    statement = document["statement"]
+
+    for name, value in statement.items():
+        if name not in ("expires", "v") and value is not None:
+            assert str(value) in printed, name
+    assert request in printed
+    assert "NOT the newest" in printed
+    assert '  + tool shell\n      {\n        "name": "shell"\n      }\n' in printed
+    assert '  {\n    "pay": [\n      1,\n      "EUR"\n    ]\n  }\n' in printed
+    assert "in the requester's words, which nobody has verified:\n  - " in printed
+    assert "0 so far, 2 more needed" in printed
+
+
+def test_a_changed_leaf_is_shown_line_by_line(team: Machine) -> None:
+    """A tool and a prompt with what stays, what goes and what comes."""
+    before = {
+        "tools": [{"name": "read", "description": "Reads."}],
+        "prompts": {"system": "one\ntwo"},
+        "permissions": ["see"],
+    }
+    after = {
+        "tools": [{"name": "read", "description": "Reads all."}],
+        "prompts": {"system": "one\n2"},
+    }
+    with team.open() as store:
+        store.thread("u").save(1, world=before)
+    printed = team.done("requests", ask(team, "u", world=after))
+
+    assert (
+        "\n  - permission see\n  ~ prompt system\n      | one\n    - | two\n    + | 2\n" in printed
+    )
+    assert '    -   "description": "Reads.",\n    +   "description": "Reads all.",\n' in printed
+
+
+def test_null_is_a_value_and_not_an_absence(team: Machine) -> None:
+    """Null before, after, new and gone is printed, and a change has a line of each side."""
+    before = {"model": {"old": None, "safety": "strict", "limit": None}, "network": False}
+    after = {"model": {"new": None, "safety": None, "limit": 5}, "network": None}
+    with team.open() as store:
+        store.thread("u").save(1, world=before)
+    printed = team.done("requests", ask(team, "u", world=after))
+
+    assert (
+        "  + model new\n      null\n"
+        "  - model old\n      null\n"
+        "  ~ extra network\n    - false\n    + null\n"
+        "  ~ model limit\n    - null\n    + 5\n"
+        '  ~ model safety\n    - "strict"\n    + null\n\n'
+    ) in printed
+
+
+def test_only_of_a_permission_the_value_is_left_out(team: Machine) -> None:
+    """One, 1.0 and true are printed, also where a name looks like that of a permission."""
+    world = {
+        **READ,
+        "permissions": ["pay"],
+        "model": {"a": 1, "b": 1.0, "c": True, "permission.x": True},
+        "agents": {"helper": {"permissions": ["see"], "model": {"d": True}}},
+        "agent.x/permission.y": True,
+    }
+    printed = team.done("requests", ask(team, world=world))
+
+    for words, value in {
+        "model a": "1",
+        "model b": "1.0",
+        "model c": "true",
+        "model permission.x": "true",
+        "agent helper": "{}",
+        "agent helper / model d": "true",
+        "extra agent.x/permission.y": "true",
+    }.items():
+        assert f"\n  + {words}\n      {value}\n" in printed
+    assert "\n  + agent helper / permission see\n  + extra" in printed
+    assert re.search(r"^  \+ permission pay\n(?:  \+|$)", printed, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, 1.0), (1, True), (0.0, -0.0), (0, False), ("a\nb", ["a", "b"])]
+)
+def test_values_that_python_takes_for_equal_are_told_apart(
+    team: Machine, one: Any, other: Any
+) -> None:
+    """Both sides of a change are printed, each behind its mark."""
+    with team.open() as store:
+        store.thread("u").save(1, world={"model": {"x": one}})
+    printed = team.done("requests", ask(team, "u", world={"model": {"x": other}}))
+    block = printed.partition("  ~ model x")[2].partition("\n\n")[0]
+
+    assert re.search(r"^    - \S", block, re.MULTILINE)
+    assert re.search(r"^    \+ \S", block, re.MULTILINE)
+
+
+def test_what_the_requester_says_cannot_scroll_the_statement_away(
+    asked: tuple[Machine, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it is printed, called unverified, and before anything that is signed."""
+    team, request = asked
+    words = "\n".join([*("x" for _ in range(500)), "What is signed by an approval:", "  id  0"])
+    with team.open() as store:
+        found = dataclasses.replace(store.request(request), reasons=(words,))
+    print_examined(Examined(request=found, checkpoint=None, newest=False, diff=None, fault=None))
+    printed = capsys.readouterr().out
+    before, signed, after = printed.partition("\nWhat is signed by an approval:\n")
+
+    assert signed
+    assert before.index("which nobody has verified:") < before.index("  - x\n")
+    assert before.count("    x\n") == 499
+    assert "    What is signed by an approval:\n" in before
+    assert after.startswith(f"  id          {request}\n")
+    assert "    x\n" not in after
+
+
+def test_a_first_world_is_shown_whole(team: Machine) -> None:
+    """There is nothing to compare it with, so all of it has to be read."""
+    with team.open() as store:
+        store.thread("u").save(1)
+    printed = team.done("requests", ask(team, "u"))
+
+    assert "at the checkpoint it was not declared:\n  {\n" in printed
+    assert '"name": "shell"' in printed
+
+
+def test_worlds_that_are_missing_or_the_same_are_told(team: Machine) -> None:
+    """No world now, none at all, the same as before, and a handoff, which has none."""
+    same = team.done("requests", ask(team, world=READ, ref="step-0"))
+    with team.open() as store:
+        store.thread("u").save(1)
+        for thread in ("t", "u"):
+            with pytest.raises(NeedsApproval):
+                store.thread(thread).resume(world=None, answer=1)
+    wish = ("handoff", "u", "--to", "second", "--reason", "gone", "--identity", "operator")
+    assert team.run(*wish).exit_code == 71
+    found = {
+        (each["thread"], each["statement"]["action"]): team.done("requests", each["id"])
+        for each in team.json("requests")["requests"]
+    }
+
+    assert "What the run could do is the same as at the checkpoint." in same
+    assert "is not declared, and it was at the checkpoint." in found["t", "resume"]
+    assert "What the run could do is not declared.\n" in found["u", "resume"]
+    assert found["u", "handoff"].startswith("Request to hand off thread 'u'\n")
+    assert "new owner   second" in found["u", "handoff"]
+
+
+def test_hostile_text_never_reaches_a_terminal(team: Machine) -> None:
+    """Reasons, tool names, prompts, answers, thread names, in every verb that shows them."""
+    thread = "t\u3164\u2800x"
+    world = {
+        "tools": [{"name": HOSTILE, "description": HOSTILE}],
+        "prompts": {HOSTILE: HOSTILE},
+        "permissions": [HOSTILE],
+    }
+    with team.open() as store:
+        store.thread(thread).save(1, world=READ)
+    request = ask(team, thread, world=world, answer={HOSTILE: [HOSTILE]}, reason=HOSTILE)
+    printed = [
+        team.done("requests"),
+        team.done("requests", request),
+        team.done("approve", request, "--yes-to", request, *_ANN),
+        team.done("pause", thread, "--reason", HOSTILE),
+        team.run("resume", thread).stdout,
+        team.done("unpause", thread, "--reason", HOSTILE),
+        team.done("deny", request, "--identity", "bob", "--reason", HOSTILE),
+        team.done("requests", request),
+    ]
+
+    for text in printed:
+        assert not _HIDDEN.search(text), text
+    assert "\\u{202e}" in printed[1]
+    assert not re.search(r"^\s*status  approved", printed[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_nothing_is_cut_at_a_terminal(team: Machine, columns: int) -> None:
+    """Long words are folded inside of their column; every one of them is there."""
+    pytest.importorskip("pty")
+    long = "x" * 300
+    world = {"tools": [{"name": "read"}, {"name": "shell", "description": f"runs {long}"}]}
+    request = ask(team, world=world, reason=f"because {long}", answer=long)
+    status, printed = team.at_a_terminal("requests", request, columns=columns)
+    plain = _COLOUR.sub("", printed)
+
+    assert status == 0
+    assert max(map(len, plain.splitlines())) <= columns
+    assert plain.count("x") >= 900
+    assert not [line for line in plain.splitlines() if line.startswith("x")]
+
+
+def test_words_that_are_visible_already_stay_as_they_are() -> None:
+    """What the world has escaped is not escaped again, and everything else is."""
+    assert shown("tool a\\u{202e}b \u202e\x1b") == "tool a\\u{202e}b \\u{202e}\\u{1b}"
+
+
+def test_many_lines_are_not_aligned(
+    asked: tuple[Machine, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A difference that would take long to align is shown as two blocks, with nothing left out."""
+    team, request = asked
+    before, after = ("\n".join(f"{word} {n}" for n in range(1100)) for word in ("old", "new"))
+    diff = World(prompts={"a": before}).diff(World(prompts={"a": after}))
+    with team.open() as store:
+        found = store.request(request)
+    print_examined(Examined(request=found, checkpoint=None, newest=False, diff=diff, fault=None))
+    printed = capsys.readouterr().out
+
+    assert printed.count("    - | old ") == printed.count("    + | new ") == 1100
+    assert printed.index("old 1099") < printed.index("new 0\n")
+    assert "NOT FOUND on the thread" in printed
+
+
+# ---------------------------------------------------------------------- approving
+
+
+def test_two_people_approve(asked: tuple[Machine, str]) -> None:
+    """The first is told that one is missing, the second that it may go on; a resume is allowed."""
+    team, request = asked
+    first = team.done("approve", request[:8], "--yes-to", request, *_ANN)
+    second = team.done("approve", request, "--yes-to", request, *_BOB)
+    world = team.home / "world.json"
+    world.write_text(json.dumps(SHELL))
+
+    assert first.endswith(f"\nApproved request {request[:12]}: 1 of 2 approvals.\n")
+    assert second.endswith(": 2 of 2 approvals; it may go on.\n")
+    assert "approved by ann" in second
+    assert team.json("resume", "t", "--world", str(world))["outcome"] == "allow"
+
+
+def test_approving_as_json(asked: tuple[Machine, str]) -> None:
+    """Nothing but the document, with how it stands afterwards."""
+    team, request = asked
+    document = team.json("approve", request, "--yes-to", request, *_ANN)
+
+    assert document == {
+        "request": request,
+        "verdict": "approve",
+        "reason": "fine",
+        **_request(team, request),
+    }
+    assert (document["status"], document["approved_by"]) == ("open", ["ann"])
+    assert document["diff"] == ["+ tool shell"]
+    assert document["checkpoint"]["id"] == "step-1"
+
+
+@pytest.mark.parametrize("verb", ["approve", "break-glass"])
+def test_without_a_terminal_the_digits_are_needed(asked: tuple[Machine, str], verb: str) -> None:
+    """It is shown, and then refused; there is no option that says yes to anything."""
+    team, request = asked
+    identity = "ann" if verb == "approve" else "chief"
+    options = ("--reason", "x", "--identity", identity)
+    result = team.run(verb, request, *options)
+
+    assert "What is signed by an approval:" in result.stdout
+    assert "expected --yes-to, or a terminal" in result.stderr
+    assert f"sealpoint requests {request}, then give --yes-to" in " ".join(result.stderr.split())
+    assert team.run(verb, request, *options, stdin=f"{request[:8]}\n").exit_code == 2
+    assert team.run(verb, request, *options, "--json").exit_code == 2
+    assert team.run(verb, request, *options, "--yes").exit_code == 2
+    wrong = ("0" * 64, request[1:], request[:32].upper() + "X", f"{request}0")
+    for digits in ("", request[:8], request[:31], *wrong):
+        assert team.run(verb, request, *options, "--yes-to", digits).exit_code == 2
+    assert _request(team, request)["approved_by"] == []
+    assert _request(team, request)["broken_glass"] is None
+
+
+def test_few_digits_do_not_name_a_request(asked: tuple[Machine, str]) -> None:
+    """Another request with 8 given digits can be made: 31 are refused with the id, 32 are not."""
+    team, request = asked
+    refused = team.run("approve", request, "--yes-to", request[:31], *_ANN)
+    done = team.run("approve", request[:8], "--yes-to", request[:32], *_ANN)
+
+    assert refused.exit_code == 2
+    assert "expected the first 32 digits of the request's id or more, found 31" in refused.stderr
+    assert request in refused.stderr
+    assert done.exit_code == 0
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_digits_are_typed_at_a_terminal(asked: tuple[Machine, str], right: bool) -> None:  # noqa: FBT001
+    """The right ones approve; anything else changes nothing and ends as wrong usage."""
+    pytest.importorskip("pty")
+    team, request = asked
+    answer = request[:8] if right else "yes"
+    status, printed = team.at_a_terminal("approve", request, *_ANN, answer=f"{answer}\n")
+    plain = _COLOUR.sub("", printed)
+
+    assert status == (0 if right else 2)
+    assert plain.index("What is signed") < plain.index("Type the first 8 digits of the id")
+    assert ("Nothing was changed." in plain) == (not right)
+    assert _request(team, request)["approved_by"] == (["ann"] if right else [])
+
+
+def test_who_may_not_approve_is_refused(asked: tuple[Machine, str]) -> None:
+    """A writer, an operator, and without a reason nobody."""
+    team, request = asked
+    yes = ("approve", request, "--yes-to", request)
+
+    assert team.refused(*yes, "--identity", "second", "--reason", "x") == (39, "not-trusted")
+    assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (39, "not-trusted")
+    assert team.refused(*yes, "--identity", "ann", "--reason", " ") == (2, "usage")
+    assert team.run(*yes, "--identity", "ann").exit_code == 2
+    # `operator` is of the same person as `worker`, who asks.
+    assert team.refused(*yes, "--reason", "mine") == (39, "not-trusted")
+
+
+def test_a_closed_request_is_not_approved(asked: tuple[Machine, str]) -> None:
+    """Denied, or void because another policy is in force."""
+    team, request = asked
+    other = ask(team, answer=1)
+    team.done("deny", request, *_ANN)
+    yes = ("approve", request, "--yes-to", request, *_BOB)
+
+    assert team.refused(*yes) == (75, "request-closed")
+    team.done("policy", "apply", "solo")
+    assert team.refused("approve", other, "--yes-to", other, *_BOB) == (75, "request-closed")
+    assert team.refused("deny", other, *_BOB) == (75, "request-closed")
+
+
+def test_a_request_that_lies_can_be_denied_alone(
+    asked: tuple[Machine, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the comparison is refused, approving is refused as well, and denying says why."""
+    team, request = asked
+
+    def lies(*_: object) -> None:
+        raise NotTrusted("request: expected the world of its checkpoint, found another")
+
+    monkeypatch.setattr("sealpoint.gate._operations.OperatedThread.compare", lies)
+    yes = ("--yes-to", request)
+
+    assert team.refused("approve", request, *yes, *_ANN) == (39, "not-trusted")
+    assert _request(team, request)["fault"]["code"] == "not-trusted"
+    printed = team.done("deny", request, *_ANN)
+    assert "NOT TO BE BELIEVED: request: expected the world of its checkpoint" in printed
+
+
+# ---------------------------------------------------------------------- denying, breaking glass
+
+
+def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
+    """No digits are asked for; JSON says how it stands."""
+    team, request = asked
+    other = ask(team, answer=1)
+    printed = team.done("deny", request, *_ANN)
+    document = team.json("deny", other, *_BOB)
+
+    assert "What is signed by an approval:" in printed
+    assert printed.endswith(f"\nDenied request {request[:12]}, for good.\n")
+    assert (document["verdict"], document["status"]) == ("deny", "denied")
+    assert document["denied_by"] == ["bob"]
+    assert (document["diff"], document["checkpoint"]["newest"]) == (["+ tool shell"], True)
+    assert team.refused("deny", request, *_BOB) == (75, "request-closed")
+
+
+def test_the_requester_withdraws_by_denying(asked: tuple[Machine, str]) -> None:
+    """With its own key, although it is no approver."""
+    team, request = asked
+    document = team.json("deny", request, "--identity", "worker", "--reason", "not needed")
+
+    assert document["status"] == "denied"
+
+
+def test_breaking_the_glass_lets_a_request_pass(asked: tuple[Machine, str]) -> None:
+    """Only by whom the roster marks, loudly, and recorded with the reason."""
+    team, request = asked
+    yes = ("break-glass", request, "--yes-to", request, "--reason")
+    refused = team.refused(*yes, "fire")
+    document = team.json(*yes, "fire", "--identity", "chief")
+    printed = team.done(*yes, "fire again", "--identity", "chief")
+
+    assert refused == (39, "not-trusted")
+    assert (document["verdict"], document["status"]) == ("break-glass", "approved")
+    assert document["entry"] == 5
+    assert "GLASS BROKEN" in printed
+    assert _request(team, request)["broken_glass"] == "chief: fire again"
+    assert "break-glass chief: fire again" in team.done("requests", request)
+
+
+def test_glass_is_not_broken_for_a_closed_request(asked: tuple[Machine, str]) -> None:
+    """A denial stays one, and so does a pause."""
+    team, request = asked
+    team.done("deny", request, *_ANN)
+    wish = ("break-glass", request, "--yes-to", request, "--reason", "x")
+
+    assert team.refused(*wish, "--identity", "chief") == (75, "request-closed")

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Auditing a store on disk: restores, explanations, and evidence that is verified elsewhere."""
+
+import shutil
+
+import pytest
+
+from sealpoint import api
+from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownRequest, UsageError
+from sealpoint.gate import Measure
+from tests.unit.api.place import Place
+from tests.unit.gate.team import READ, SHELL, Team
+from tests.unit.store.simulator import World
+
+
+def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
+    """The trail says what was kept and lost; going on deliberately leaves no finding."""
+    with made.open() as store:
+        store.thread("t").save(1)
+        store.thread("u").save(1)
+    shutil.copy(made.path, made.folder / "backup.db")
+    with made.open() as store:
+        store.thread("t").save(2)
+        store.thread("v").save(3)
+    shutil.copy(made.folder / "backup.db", made.path)
+    plan = api.plan_restore(made.url, **made.directories)
+    api.accept_restore(made.url, plan, reason="the disk died", **made.directories)
+    with made.open() as store:
+        with pytest.raises(ResumeRefused):
+            store.thread("t").save(4)
+        store.thread("t").resume(world=None, deliberate="go on")
+        store.thread("t").save(4)
+        report = store.verify()
+        told = [record.summary for record in store.audit(kind="restore")]
+        resumed = list(store.audit(thread="t", kind="resume"))[-1]
+        data = b"".join(store.export(payloads=True))
+        why = store.why(resumed.entry)
+    bundle = api.verify_bundle(data, api.export_pin(made.url, **made.directories))
+
+    assert report.ok, report.findings
+    assert told == [
+        "a restored store was accepted: 2 threads kept, 2 cut off or lost: the disk died"
+    ]
+    assert "rules after-restore" in resumed.summary
+    assert [(each.rule, each.measure) for each in why.rules] == [
+        ("after-restore", Measure.DELIBERATE)
+    ]
+    assert ("said deliberately", "go on") in why.facts
+    assert (bundle.ok, bundle.epoch) == (True, 1)
+
+
+@pytest.mark.parametrize("how", ["denied", "expired", "moved on", "glass"])
+def test_every_end_of_a_request_is_explained(how: str) -> None:
+    """Denied, expired, overtaken by a save, or let pass without approvals."""
+    world = World()
+    team = Team(world)
+    team.thread().save(1, world=READ)
+    request = team.ask()
+    if how == "denied":
+        team.store("carl").deny(request.id, reason="no")
+        expected = "it was denied by carl"
+    elif how == "expired":
+        team.later(hours=2)
+        expected = "it has expired; approved by nobody yet"
+    elif how == "moved on":
+        team.approve(request, "ann")
+        team.thread().save(2)
+        expected = "it was never used: the thread moved on; approved by ann"
+    else:
+        team.store("chief").break_glass(request.id, reason="fire")
+        team.thread().resume(world=SHELL)
+        expected = (
+            "entry 5 let the run go on, without approval, by breaking the glass; "
+            "allowed, not known to be released"
+        )
+    found = team.store("operator").why(request.id[:8])
+    world.close()
+
+    assert found.decision == expected
+    assert found.subject.kind == "request"
+    assert found.policy is not None
+    assert found.policy.digest == team.digest
+    assert ("what differs", "+ tool shell") in found.facts
+
+
+def test_a_verdict_is_explained_by_its_request() -> None:
+    """Whoever asks about an approval is told about what it approved."""
+    world = World()
+    team = Team(world)
+    team.thread().save(1, world=READ)
+    with pytest.raises(NeedsApproval) as needs:
+        team.thread("operator").handoff(to="spare", reason="mine")
+    team.approve(needs.value.request, "twin")  # type: ignore[arg-type]
+    approval = next(iter(team.store("operator").audit(kind="approval")))
+    found = team.store("operator").why(approval.entry)
+    world.close()
+
+    assert found.decision == "it waits; approved by twin"
+    assert [(each.identity, each.person, each.counts) for each in found.approvals] == [
+        ("twin", "worker", True)
+    ]
+    assert [record.kind for record in found.entries] == ["request", "approval"]
+
+
+def test_what_cannot_be_found_is_refused(made: Place) -> None:
+    """Too few digits, other characters, digits of nothing."""
+    with made.open() as store:
+        store.thread("t").save(1)
+        for ref in ("1234567", "not-digits", "A" * 64, "0" * 65):
+            with pytest.raises(UsageError):
+                store.why(ref)
+        with pytest.raises(UnknownRequest):
+            store.why("0" * 64)

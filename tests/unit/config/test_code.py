@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Versions, sources and revisions are found without importing or starting anything."""
+
+import hashlib
+import importlib.metadata
+import sys
+from pathlib import Path
+
+import pytest
+
+from sealpoint.config import code_of
+from sealpoint.errors import WorldInvalid
+from sealpoint.world import Code
+
+_ONE, _TWO = "1a" * 20, "2b" * 20
+_RUN = "raise RuntimeError('this module was imported')\n"
+
+
+def _write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="")
+    return root
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory where an import looks first."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def test_nothing_asked_is_nothing_told() -> None:
+    """Without arguments there is no code to tell of."""
+    assert code_of() == Code()
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    """The version comes from the metadata; a package that is not there is an error."""
+    assert code_of("pytest").version == importlib.metadata.version("pytest")
+    for name in ("no-such-package-of-ours", ""):
+        with pytest.raises(WorldInvalid, match="expected it installed"):
+            code_of(name)
+
+
+def test_a_module_is_the_digest_of_its_file_and_is_not_imported(path: Path) -> None:
+    """Modules, in packages too, are read where they lie; none of them runs."""
+    _write(path, {"sp_mod.py": _RUN, "sp_pkg/__init__.py": _RUN, "sp_pkg/low/deep.py": "# é\n"})
+    code = code_of(modules=["sp_mod", "sp_pkg.low.deep"])
+
+    assert code.modules == {
+        "sp_mod": hashlib.sha256(_RUN.encode()).hexdigest(),
+        "sp_pkg.low.deep": hashlib.sha256("# é\n".encode()).hexdigest(),
+    }
+    assert not [name for name in sys.modules if name.startswith("sp_")]
+
+
+def test_a_package_is_all_its_files_with_their_names(path: Path) -> None:
+    """The digest of a package is framed by lengths, over its files in the order of their names."""
+    _write(path, {"sp_all/b.py": "B", "sp_all/__init__.py": _RUN, "sp_all/a/c.py": "C"})
+    _write(path, {"sp_all/data.txt": "no code"})
+    framed = b"".join(
+        len(part).to_bytes(8, "big") + part
+        for part in (b"__init__.py", _RUN.encode(), b"a/c.py", b"C", b"b.py", b"B")
+    )
+
+    assert code_of(modules=["sp_all"]).modules["sp_all"] == hashlib.sha256(framed).hexdigest()
+    assert not [name for name in sys.modules if name.startswith("sp_")]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/b.py": "3"},
+        {"sp_x/__init__.py": "", "sp_x/a.py": "12", "sp_x/b.py": ""},
+        {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/c.py": "2"},
+        {"sp_x/__init__.py": "", "sp_x/a.py": "1"},
+        {"sp_x/a.py": "1", "sp_x/b.py": "2"},
+        {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/b.py": "2", "sp_x/d/e.py": ""},
+    ],
+    ids=["changed", "moved byte", "renamed", "gone", "namespace", "new"],
+)
+def test_every_change_of_a_package_shows(
+    path: Path, tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]
+) -> None:
+    """A byte that changed or moved, and a file that came, went or was renamed, is other code."""
+    _write(path, {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/b.py": "2"})
+    before = code_of(modules=["sp_x"])
+    later = _write(tmp_path_factory.mktemp("later"), files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(later), *[p for p in sys.path if p != str(path)]])
+
+        assert code_of(modules=["sp_x"]) != before
+
+
+def test_nested_namespace_packages_are_found(path: Path) -> None:
+    """Directories without `__init__.py` are packages too, at every level."""
+    _write(path, {"sp_n/one/two/mod.py": "x"})
+
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in (b"two/mod.py", b"x"))
+
+    assert code_of(modules=["sp_n.one.two.mod", "sp_n.one"]).modules == {
+        "sp_n.one.two.mod": hashlib.sha256(b"x").hexdigest(),
+        "sp_n.one": hashlib.sha256(framed).hexdigest(),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sp_none", "sp_e.none", "sp_e.mod.none", "sys", "sp_e.so", "", "a..b", ".a", "a/b", "sp_dir"],
+)
+def test_what_has_no_source_is_refused(path: Path, name: str) -> None:
+    """A module that is not there, is compiled, or has no file is an error, never left out."""
+    _write(path, {"sp_e/__init__.py": "", "sp_e/mod.py": "", "sp_dir/data.txt": ""})
+    # A compiled module hides the source beside it.
+    _write(path, {"sp_e/so.abi3.so": "", "sp_e/so.py": ""})
+
+    with pytest.raises(WorldInvalid, match="module"):
+        code_of(modules=[name])
+
+
+def test_one_text_is_no_list_of_modules() -> None:
+    """A name alone would be taken for its letters."""
+    with pytest.raises(WorldInvalid, match="expected a list of names"):
+        code_of(modules="app")
+
+
+def test_a_link_in_a_circle_ends(path: Path) -> None:
+    """A package that lies in itself is refused instead of read for ever."""
+    _write(path, {"sp_loop/__init__.py": ""})
+    (path / "sp_loop" / "again").symlink_to(path / "sp_loop", target_is_directory=True)
+
+    with pytest.raises(WorldInvalid, match="expected each directory once"):
+        code_of(modules=["sp_loop"])
+
+
+def test_unreadable_source_is_refused(path: Path) -> None:
+    """A file that cannot be read is an error and never left out."""
+    (path / "sp_bad").mkdir()
+    (path / "sp_bad" / "__init__.py").write_text("")
+    (path / "sp_bad" / "gone.py").symlink_to(path / "nowhere.py")
+
+    with pytest.raises(WorldInvalid, match=r"expected to read .*gone\.py"):
+        code_of(modules=["sp_bad"])
+
+
+def test_no_repository_is_no_revision(tmp_path: Path) -> None:
+    """Only a directory that is in no repository has no revision; none at all is an error."""
+    assert code_of(repository=tmp_path).revision is None
+    with pytest.raises(WorldInvalid, match="expected a directory, found none"):
+        code_of(repository=tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".git/HEAD": f"{_ONE}\n"},
+        {".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": f"{_ONE}\n"},
+        {
+            ".git/HEAD": "ref: refs/heads/feature/a\n",
+            ".git/packed-refs": f"# pack-refs with: peeled\n{_TWO} refs/heads/feature/aa\n"
+            f"{_ONE} refs/heads/feature/a\n^{_TWO}\n",
+        },
+        {
+            ".git/HEAD": "ref: refs/heads/main\n",
+            ".git/refs/heads/main": f"{_ONE}\n",
+            ".git/packed-refs": f"{_TWO} refs/heads/main\n",
+        },
+        {
+            ".git/HEAD": "ref: refs/heads/alias\n",
+            ".git/refs/heads/alias": "ref: refs/heads/main\n",
+            ".git/refs/heads/main": f"{_ONE}\n",
+        },
+        {
+            ".git": "gitdir: main/.git/worktrees/w\n",
+            "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n",
+            "main/.git/worktrees/w/commondir": "../..\n",
+            "main/.git/refs/heads/w": f"{_ONE}\n",
+            "main/.git/HEAD": f"{_TWO}\n",
+        },
+        {
+            ".git": "gitdir: main/.git/worktrees/w\n",
+            "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n",
+            "main/.git/worktrees/w/commondir": "../..\n",
+            "main/.git/packed-refs": f"{_ONE} refs/heads/w\n",
+        },
+        {".git": "gitdir: modules/sub\n", "modules/sub/HEAD": f"{_ONE}\n"},
+    ],
+    ids=[
+        "detached",
+        "loose",
+        "packed",
+        "loose first",
+        "symbolic",
+        "work tree",
+        "work tree packed",
+        "submodule",
+    ],
+)
+def test_the_revision_is_what_is_checked_out(tmp_path: Path, files: dict[str, str]) -> None:
+    """Every way in which git notes it, from the top of the repository and from below."""
+    below = _write(tmp_path, files) / "src" / "app"
+    below.mkdir(parents=True)
+
+    assert code_of(repository=tmp_path).revision == _ONE
+    assert code_of(repository=str(below)).revision == _ONE
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".git/config": ""},
+        {".git/HEAD": ""},
+        {".git/HEAD": "ref: refs/heads/unborn\n"},
+        {".git/HEAD": "ref: refs/heads/.invalid\n"},
+        {".git/HEAD": _ONE[:-1]},
+        {".git/HEAD": _ONE.upper()},
+        {".git/HEAD": "ref: ../../secret\n", "secret": _ONE},
+        {".git/HEAD": "ref: refs/../../secret\n", "secret": _ONE},
+        {".git/HEAD": "ref: /etc/hostname\n"},
+        {".git/HEAD": "ref: refs/a\n", ".git/refs/a": "ref: refs/a\n"},
+        {".git/HEAD": "ref: refs/a\n", ".git/packed-refs": "zz refs/a\n"},
+        {".git/HEAD": "x" * 20_000},
+        {".git": "something else"},
+        {".git": "gitdir: nowhere"},
+    ],
+    ids=lambda files: next(iter(files.values()))[:24],
+)
+def test_a_repository_without_a_revision_is_refused(tmp_path: Path, files: dict[str, str]) -> None:
+    """What is there and cannot be resolved is an error: left out it would look unchanged."""
+    _write(tmp_path, files)
+
+    with pytest.raises(WorldInvalid):
+        code_of(repository=tmp_path)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Teams behind the gate."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.gate.team import Team
+from tests.unit.store.simulator import World
+
+
+@pytest.fixture(params=["memory", "sqlite", "file"])
+def team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
+    """A team whose store is in memory, in a database and in a directory."""
+    made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
+    yield Team(made)
+    made.close()
+
+
+@pytest.fixture
+def memory() -> Iterator[Team]:
+    """A team whose store is in memory, for what no backend can change."""
+    made = World()
+    yield Team(made)
+    made.close()

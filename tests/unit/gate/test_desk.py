@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The desk: every request of a namespace, verified where it lies, and nothing hidden."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sealpoint.errors import (
+    AnchorUnavailable,
+    NeedsApproval,
+    StorageUnavailable,
+    UnknownRequest,
+    UsageError,
+)
+from sealpoint.gate import Request, Status
+from sealpoint.storage import Record
+from tests.unit.gate.team import READ, SHELL, Team, policy
+from tests.unit.store.backup import Backup, accepted
+
+
+def _listed(team: Team, who: str = "ann") -> list[tuple[str, str]]:
+    found = team.store(who).requests()
+    assert found.failures == ()
+    return [(each.thread, str(each.status)) for each in found.requests]
+
+
+def _ask(team: Team, *names: str) -> list[Request]:
+    found = []
+    for name in names:
+        team.thread(name=name).save(1, world=READ)
+        found.append(team.ask(name=name))
+    return found
+
+
+def test_every_request_is_listed_oldest_first(team: Team) -> None:
+    """Of every thread, with all that an approver has to be shown."""
+    team.thread(name="quiet").save(1, world=READ)
+    assert _listed(team) == []
+    asked = _ask(team, "b", "a", "c")
+    found = team.store("ann").requests().requests
+
+    assert [each.thread for each in found] == ["b", "a", "c"]
+    assert [each.id for each in found] == [each.id for each in asked]
+    assert found[0].world == SHELL
+    assert found[0].statement.requester == "worker"
+    assert found[0].statement.policy == team.digest
+    assert found[0].needed == 2
+    assert "wider" in found[0].reasons[0]
+
+
+def test_a_request_is_shown_as_it_stands(team: Team) -> None:
+    """Open, approved, denied, expired or void; gone once the thread has moved on."""
+    open_, approved, denied, moved, spent = _ask(team, "o", "a", "d", "m", "s")
+    team.approve(open_, "ann")
+    team.approve(approved)
+    team.approve(spent)
+    team.store("carl").deny(denied.id, reason="no")
+    team.thread(name="m").save(2, world=READ)
+    team.thread(name="s").resume(world=SHELL)
+
+    expected = [("o", "open"), ("a", "approved"), ("d", "denied")]
+    for _ in range(2):
+        assert _listed(team) == expected
+    with pytest.raises(UnknownRequest):
+        team.store("ann").request(moved.id)
+    team.later(hours=2)
+    assert _listed(team) == [("o", "expired"), ("a", "expired"), ("d", "denied")]
+    team.apply(policy("another"))
+    assert _listed(team, "bob")[0] == ("o", "expired")
+
+
+def test_another_policy_voids_what_was_asked_for(team: Team) -> None:
+    """Nobody can approve it any more, and it says so."""
+    (request,) = _ask(team, "t")
+    team.approve(request)
+    team.apply(policy("another", needed=1))
+
+    assert _listed(team) == [("t", "void")]
+
+
+def test_what_was_verified_is_not_trusted_to_stay(team: Team) -> None:
+    """A list that was made before takes in what came since."""
+    (request,) = _ask(team, "t")
+    assert _listed(team) == [("t", "open")]
+    team.approve(request, "bob")
+    assert team.store("ann").request(request.id).approved_by == ("bob",)
+    team.end("bob")
+    assert team.store("ann").request(request.id).approved_by == ()
+    team.thread("officer").erase(reason="asked for")
+
+    assert _listed(team) == []
+
+
+def test_a_restore_voids_what_was_asked_for(team: Team) -> None:
+    """Also on a desk that has listed it before, and though its thread lost nothing."""
+    _ask(team, "t")
+    team.thread(name="u").save(1, world=READ)
+    assert _listed(team) == [("t", "open")]
+    backup = Backup(team.world)
+    team.thread(name="u").save(2, world=READ)
+    backup.put_back()
+    accepted(team.world)
+    team.store("ann").core.renewed_trust()
+
+    assert _listed(team) == []
+    assert _listed(team, "bob") == []
+
+
+def test_a_request_is_found_by_its_first_digits(team: Team) -> None:
+    """Eight or more; what is no id is refused before anything is read."""
+    (request,) = _ask(team, "t")
+    store = team.store("ann")
+
+    assert (
+        store.request(request.id) == store.request(request.id[:8]) == store.request(request.short)
+    )
+    for digits in ("", request.id[:7], request.id.upper(), "zzzzzzzzzz", "../../etc"):
+        with pytest.raises(UsageError, match="8 or more digits"):
+            store.request(digits)
+    with pytest.raises(UnknownRequest):
+        store.request("0" * 64)
+    with pytest.raises(UnknownRequest):
+        store.request(request.id + "0")
+
+
+def test_requests_of_another_namespace_are_not_listed(team: Team) -> None:
+    """Each namespace has its own desk."""
+    (mine,) = _ask(team, "t")
+    billing = team.world.open("worker", gated=True, namespace="billing")
+    billing.thread("t").save(1, world=READ)
+    with pytest.raises(NeedsApproval) as needs:
+        billing.thread("t").resume(world=SHELL)
+    assert isinstance(needs.value.request, Request)
+
+    assert [each.id for each in team.store("ann").requests().requests] == [mine.id]
+    assert [each.id for each in billing.requests().requests] == [needs.value.request.id]
+    far = team.world.open("far", gated=True, namespace="billing")
+    far.approve(needs.value.request.id, reason="fine")
+    assert billing.request(needs.value.request.id).approved_by == ("far",)
+
+
+def test_whoever_only_reads_may_look(team: Team) -> None:
+    """Listing writes nothing, neither store nor anchor."""
+    (request,) = _ask(team, "t")
+    before = team.everything()
+    reader = team.world.open(None, read_only=True, gated=True)
+
+    assert reader.request(request.id).status is Status.OPEN
+    assert reader.thread("t").requests()[0].id == request.id
+    assert team.everything() == before
+
+
+def test_a_thread_that_cannot_be_read_is_named(memory: Team) -> None:
+    """The others are listed, and that one is not taken for quiet."""
+    _ask(memory, "good", "bad")
+    thread = memory.world.thread_id("bad")
+    record = memory.world.record("bad", 3)
+    memory.world.put(thread, 3, Record(record.header[:-2] + b" }", record.seals, record.body))
+    found = memory.world.open("ann", gated=True).requests()
+
+    assert [each.thread for each in found.requests] == ["good"]
+    assert [failed for failed, _ in found.failures] == [thread.hex()]
+
+
+def test_whoever_cannot_look_is_told(memory: Team) -> None:
+    """A list that could not be made is no empty list."""
+    _ask(memory, "t")
+    store = memory.store("ann")
+    store.anchor.listing.before = _failing(AnchorUnavailable("gone"))
+    with pytest.raises(AnchorUnavailable):
+        store.requests()
+    store.storage.scanning.before = _failing(StorageUnavailable("gone"))
+
+    assert len(store.requests().failures) == 1
+
+
+def _failing(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail

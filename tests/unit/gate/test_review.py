@@ -1,0 +1,634 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judging again: what a gate allowed passes, and what a pod wrote past its gate is found."""
+
+import hashlib
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from sealpoint import api
+from sealpoint.audit import UNJUSTIFIED, Report
+from sealpoint.audit._words import NONSENSE
+from sealpoint.errors import NeedsApproval, RequestClosed
+from sealpoint.gate import GatedThread, Request
+from sealpoint.gate import _review as review_module
+from sealpoint.ledger import (
+    KINDS,
+    Body,
+    ExpiryBody,
+    HandoffBody,
+    Kind,
+    PauseBody,
+    ResumeBody,
+    UnpauseBody,
+    VerdictBody,
+    encode_body,
+    encode_header,
+    link_hash,
+    parse_header,
+    skip_seq,
+)
+from sealpoint.signing import Action, Role, Verdict, attest
+from sealpoint.storage import Record
+from sealpoint.store import Draft
+from sealpoint.world import World as SealedWorld
+from tests.ledgers import identity, key, seals
+from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.store.simulator import World
+
+
+@pytest.fixture
+def crew() -> Iterator[Team]:
+    """A team whose store is in memory."""
+    made = World()
+    yield Team(made)
+    made.close()
+
+
+def _digest(world: dict[str, Any]) -> str:
+    return SealedWorld.from_dict(world).digest
+
+
+def _verified(team: Team) -> Report:
+    return team.world.open(None, read_only=True).verify()
+
+
+def _found(team: Team) -> str:
+    """What is not justified, in one text; nothing else may be found."""
+    report = _verified(team)
+    assert all(finding.code == UNJUSTIFIED for finding in report.findings), report.findings
+    assert not any(finding.refuses for finding in report.findings)
+    assert report.ok == (not report.findings)
+    return "\n".join(finding.message for finding in report.findings)
+
+
+def _resume_body(team: Team, handle: GatedThread, **fields: Any) -> ResumeBody:
+    """What an honest gate would have written for an ordinary continuation, with some changes."""
+    handle.load()
+    newest = next(iter(handle.history()))
+    body = ResumeBody(
+        salt="ab" * 32,
+        owner="worker",
+        basis=handle._chain.tip().basis[0],
+        checkpoint=newest.entry,
+        world=team.newest(Kind.CHECKPOINT).world,
+        policy=team.digest,
+    )
+    return replace(body, **fields)
+
+
+def _rogue(team: Team, who: str = "worker", **fields: Any) -> None:
+    """Begin a session as a pod whose gate is other code, or none."""
+    handle = team.fresh(who)
+    assert (
+        handle._open_session(_resume_body(team, handle, **fields), handle._core.trust()) is not None
+    )
+
+
+def _spend(team: Team, request: Any, **fields: Any) -> None:
+    """Spend a request past the gate."""
+    statement = request.statement
+    given = {
+        "request": request.id,
+        "world": statement.world_to,
+        "answer": statement.answer,
+        "checkpoint": statement.checkpoint,
+        "rules": ("wider-world",),
+    }
+    _rogue(team, statement.requester, **(given | fields))
+
+
+def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
+    """Saves, an approved resume, an older checkpoint, a pause and handoffs leave no finding."""
+    crew.granted()
+    crew.thread().resume(world=SHELL)
+    crew.thread().save({"n": 3}, world=SHELL)
+    older = crew.ask(ref="c1", world=READ)
+    crew.approve(older)
+    crew.thread("operator").pause("a look")
+    crew.thread("operator").unpause("fine")
+    crew.thread().resume(ref="c1", world=READ)
+    crew.thread().save({"n": 4})
+    crew.thread().handoff(to="spare", reason="yours")
+    crew.fresh("spare").save({"n": 5}, world=READ)
+
+    assert _found(crew) == ""
+
+
+def test_entries_of_a_store_without_a_policy_are_fine() -> None:
+    """Resumes that an earlier version wrote name nothing, and no policy was in force."""
+    world = World()
+    store = world.open()
+    store.thread("t").save(1)
+    world.open().thread("t").save(2)
+    report = world.open(None, read_only=True).verify()
+    world.close()
+
+    assert report.ok
+    assert not report.findings
+
+
+def test_a_resume_that_no_gate_has_judged_is_found(crew: Team) -> None:
+    """A pod without a gate names no policy, although the roster does."""
+    crew.thread().save(1, world=READ)
+    crew.world.open("worker").thread("t").save(2)
+
+    assert "which roster" in _found(crew)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"policy": "00" * 32}, "expected policy"),
+        ({"policy": None}, "found none"),
+        ({"checkpoint": None}, "expected the checkpoint that was released"),
+        ({"checkpoint": "11" * 32}, "older-checkpoint"),
+        ({"world": "22" * 32}, "wider-world"),
+        ({"world": _digest(NARROW), "leaves": NARROW}, "in another world"),
+        ({"world": "22" * 32, "rules": ("narrower-world",)}, "wider-world"),
+        ({"world": None}, "missing-world"),
+        ({"answer": "33" * 32}, "answer"),
+        ({"rules": ("wider-world",)}, "expected approvals, found none named"),
+        ({"rules": ("no-such-rule",)}, "found no-such-rule"),
+        ({"request": "44" * 32}, "expected an open request"),
+    ],
+)
+def test_a_resume_past_the_gate_is_found(crew: Team, fields: dict[str, Any], words: str) -> None:
+    """Whatever a pod claims about its resume, the entry does not fit what lies before it."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew, **fields)
+
+    assert words in _found(crew)
+
+
+def test_the_same_resume_without_changes_is_justified(crew: Team) -> None:
+    """The control: what the helper writes is an ordinary continuation."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew)
+
+    assert _found(crew) == ""
+
+
+def test_a_hidden_wider_world_is_found(crew: Team) -> None:
+    """A pod that calls a wider world narrower is found out by the leaves."""
+    crew.thread().save(1, world=READ)
+    wide = crew.ask(world=SHELL).statement.world_to
+    _rogue(crew, world=wide, leaves=SHELL, rules=("narrower-world",))
+
+    assert "wider-world" in _found(crew)
+
+
+def test_a_narrower_world_is_justified(crew: Team) -> None:
+    """The policy allows it without a word."""
+    crew.thread().save(1, world=READ)
+    crew.fresh().resume(world=NARROW)
+
+    assert _found(crew) == ""
+
+
+def test_a_narrower_world_that_a_save_declares_is_justified(crew: Team) -> None:
+    """The session that it begins shows no world: the checkpoint after it has that."""
+    crew.thread().save(1, world=READ)
+    crew.fresh().save(2, world=NARROW)
+
+    assert crew.newest(Kind.RESUME).rules == ("narrower-world",)
+    assert _found(crew) == ""
+
+
+def test_a_wider_world_that_nothing_shows_is_found(crew: Team) -> None:
+    """It is called narrower, and neither a request nor the resume nor a checkpoint shows it."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew, world=_digest(SHELL), rules=("narrower-world",))
+    found = _found(crew)
+
+    assert "tell the rules wider-world" in found
+    assert "expected approvals, found none named" in found
+
+
+def test_a_grant_with_too_few_approvals_is_found(crew: Team) -> None:
+    """One of two is not enough, and neither is the requester's own or one person twice."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request, "bob", "bobby")
+    _spend(crew, request)
+
+    assert "expected 2 approvals, found 1" in _found(crew)
+
+
+def test_an_approved_request_that_is_spent_is_justified(crew: Team) -> None:
+    """The control: the same with two persons."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    _spend(crew, request)
+
+    assert _found(crew) == ""
+
+
+def test_a_request_that_is_spent_twice_is_found(crew: Team) -> None:
+    """The first resume has moved the basis, so that there is no such request any more."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    _spend(crew, request)
+    _spend(crew, request)
+
+    assert _found(crew).count("expected an open request") == 1
+
+
+def test_a_denied_request_that_is_spent_is_found(crew: Team) -> None:
+    """One eligible denial is final."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    crew.store("carl").deny(request.id, reason="no")
+    _spend(crew, request)
+
+    assert "expected no denial, found that of carl" in _found(crew)
+
+
+def test_an_expired_request_that_is_spent_is_found(crew: Team) -> None:
+    """Approvals do not outlive their request."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    crew.later(hours=2)
+    _spend(crew, request)
+
+    assert "had expired" in _found(crew)
+
+
+def test_a_request_that_is_spent_for_something_else_is_found(crew: Team) -> None:
+    """The approvers were shown another answer."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    _spend(crew, request, answer="55" * 32, rules=("wider-world", "answer"))
+
+    assert "expected one for answer" in _found(crew)
+
+
+def test_a_broken_glass_justifies_and_no_more_than_its_request(crew: Team) -> None:
+    """What a marked operator let pass needs no approvals."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.store("chief").break_glass(request.id, reason="fire")
+    crew.thread().resume(world=SHELL)
+
+    assert _found(crew) == ""
+
+
+def test_approvals_count_by_the_roster_of_the_resume(crew: Team) -> None:
+    """Who lost the role before the resume does not count; a loss afterwards changes nothing."""
+    crew.granted()
+    crew.thread().resume(world=SHELL)
+    crew.thread().save({"n": 3})
+    crew.end("bob")
+
+    assert _found(crew) == ""
+
+
+def test_the_policy_of_that_time_counts(crew: Team) -> None:
+    """A stricter policy later makes nothing unjust that was not."""
+    crew.granted()
+    crew.thread().resume(world=SHELL)
+    crew.apply(policy(needed=5, narrower_world="refuse"))
+
+    assert _found(crew) == ""
+
+
+def test_a_session_that_was_taken_over_too_early_is_found() -> None:
+    """Another writer of the pool has to wait as long as the policy says."""
+    world = World()
+    team = Team(world, policy(takeover="1h"))
+    team.pool("pods", "worker", "spare")
+    team.thread().save(1, world=READ)
+    _rogue(team, "spare", owner="pods")
+    found = _found(team)
+    world.close()
+
+    assert "expected the session of entry 1 to be 1:00:00 old" in found
+
+
+def _handed_off(team: Team, needed: int) -> None:
+    """Hand a thread off as an operator who brings some approvals and no request."""
+    handle = team.fresh("operator")
+    handle._look()
+    handle._require_living()
+    statement = handle._stated(
+        action=Action.HANDOFF, to="spare", policy=handle._policies.get(team.digest), reason="mine"
+    )
+    words = tuple(
+        attest(key(who), statement.digest, Verdict.APPROVE, "fine") for who in ("ann", "bob")
+    )
+    body = HandoffBody(
+        salt="ab" * 32,
+        owner="spare",
+        reason="mine",
+        statement=statement,
+        attestations=words[:needed],
+    )
+    assert handle._recorded(Draft(Kind.HANDOFF, body)) is not None
+
+
+def test_an_operators_handoff_without_an_open_request_is_found(crew: Team) -> None:
+    """Every reader accepts it by its approvals; that nobody was asked on the thread is found."""
+    crew.thread().save(1, world=READ)
+    _handed_off(crew, 2)
+
+    assert "expected an open request" in _found(crew)
+
+
+def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> None:
+    """One approval satisfies every reader; the policy asks for two."""
+    crew.thread().save(1, world=READ)
+    with pytest.raises(NeedsApproval) as needs:
+        crew.thread("operator").handoff(to="spare", reason="mine")
+    request = needs.value.request
+    assert isinstance(request, Request)
+    crew.approve(request, "ann")
+    handle = crew.fresh("operator")
+    handle._look()
+    asked = handle._pending().asked[request.id]
+    body = HandoffBody(
+        salt="ab" * 32,
+        owner="spare",
+        reason="mine",
+        statement=asked.body.statement,
+        attestations=asked.attestations,
+    )
+    assert handle._recorded(Draft(Kind.HANDOFF, body)) is not None
+
+    assert "expected 2 approvals, found 1" in _found(crew)
+
+
+def test_erased_decisions_are_not_judged(crew: Team) -> None:
+    """What an erasure has taken cannot be told any more, and is held against nobody."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew, policy="00" * 32)
+    crew.thread("officer").erase(reason="gone")
+
+    assert _found(crew) == ""
+
+
+def _crew(rules: bytes) -> Team:
+    """A team under another policy; its store is in memory, and goes with it."""
+    return Team(World(), rules)
+
+
+def test_an_age_that_is_not_told_is_found(crew: Team) -> None:
+    """A pod that goes on with a state of last month tells the rule, or is found."""
+    crew.thread().save(1, world=READ)
+    crew.later(days=8)
+    _rogue(crew)
+
+    assert "expected it to tell the rules old-age" in _found(crew)
+
+
+def test_a_first_world_that_is_not_told_is_found(crew: Team) -> None:
+    """Nothing was declared when it was saved."""
+    crew.thread().save(1)
+    _rogue(crew, world="66" * 32)
+
+    assert "first-world" in _found(crew)
+
+
+def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
+    """What is shown has to be what the digest binds; what is no world shows nothing."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew, world="22" * 32, leaves=SHELL, rules=("narrower-world",))
+    assert "wider-world" in _found(crew)
+    _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
+
+    assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both
+
+
+def test_what_the_policy_refuses_is_found() -> None:
+    """No approval makes it right."""
+    team = _crew(policy(answer="refuse"))
+    team.thread().save(1, world=READ)
+    _rogue(team, answer="33" * 32, rules=("answer",))
+
+    assert "because the policy refuses that" in _found(team)
+
+
+def test_what_needs_a_word_and_has_none_is_found() -> None:
+    """The policy asks for a reason on the call; blank text is none."""
+    team = _crew(policy(answer="deliberate"))
+    team.thread().save(1, world=READ)
+    _rogue(team, answer="33" * 32, rules=("answer",), reason="meant")
+    assert _found(team) == ""
+    _rogue(team, answer="33" * 32, rules=("answer",), reason=" ")
+
+    assert "expected it to say why" in _found(team)
+
+
+def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
+    """A rule that applied has nobody who allows it, and a request nobody who asks for it."""
+    world = World()
+    team = Team(world)
+    team.enter(lambda document: replace(document, policies={}))
+    team.thread().save(1, world=READ)
+    _rogue(team, policy=None)
+    assert _found(team) == ""
+    _rogue(team, policy=None, answer="33" * 32, rules=("answer",))
+
+    assert "because no policy is in force" in _found(team)
+
+
+def _lawless() -> Team:
+    """A team without a policy, whose thread has a checkpoint that declares a world."""
+    team = Team(World())
+    team.enter(lambda document: replace(document, policies={}))
+    team.thread().save(1, world=READ)
+    return team
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"world": _digest(SHELL)},
+        {"world": _digest(READ)},
+        {"leaves": SHELL},
+        {"request": "44" * 32},
+        {"answer": "33" * 32},
+        {"actor": "somebody"},
+        {"rules": ("answer",)},
+    ],
+)
+def test_without_a_policy_a_resume_names_what_it_releases(fields: dict[str, Any]) -> None:
+    """Whoever knows of the gate names the checkpoint, or hides what it went on from."""
+    team = _lawless()
+    _rogue(team, **({"policy": None, "checkpoint": None, "world": None} | fields))
+
+    assert "expected the checkpoint that was released" in _found(team)
+
+
+def _written(
+    team: Team, kind: Kind, body: Body | bytes, who: str, at: datetime | None = None
+) -> None:
+    """Append an entry as somebody whose code or clock is their own."""
+    thread = team.world.thread_id("t")
+    rows = dict(team.store("operator").storage.inner.scan(thread, 0))
+    seq, newest = len(rows), parse_header(rows[len(rows) - 1].header)
+    data = body if isinstance(body, bytes) else encode_body(body)
+    header = replace(
+        newest,
+        seq=seq,
+        prev=link_hash(rows[seq - 1].header).hex(),
+        skip=link_hash(rows[skip_seq(seq)].header).hex(),
+        kind=kind,
+        fence=seq if KINDS[kind].sets_fence else newest.fence,
+        by=key(who).public.id.raw.hex(),
+        body=hashlib.sha256(data).hexdigest(),
+        at=newest.at if at is None else at,
+    )
+    raw = encode_header(header)
+    team.world.put(thread, seq, Record(raw, seals(raw, key(who)), data))
+
+
+def _unjustified(team: Team) -> str:
+    """What is not justified; clocks that went back or far ahead may be found too."""
+    findings = _verified(team).findings
+    assert {finding.code for finding in findings} <= {UNJUSTIFIED, "time"}, findings
+    return "\n".join(each.message for each in findings if each.code == UNJUSTIFIED)
+
+
+def _spending(team: Team, request: Request) -> ResumeBody:
+    """A resume that spends a request, to be written at a time of the writer's choice."""
+    given = {"request": request.id, "world": request.statement.world_to}
+    return _resume_body(team, team.fresh(), rules=("wider-world",), **given)
+
+
+def test_a_clock_turned_back_twice_revives_nothing(crew: Team) -> None:
+    """The time of a thread is the latest of its entries, not that of the last one alone."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    in_time = crew.world.clock
+    late = in_time + timedelta(hours=2)
+    _written(crew, Kind.PAUSE, PauseBody(salt="ab" * 32, reason="look"), "operator", late)
+    _written(crew, Kind.UNPAUSE, UnpauseBody(salt="ab" * 32, reason="fine"), "operator", in_time)
+    _written(crew, Kind.RESUME, _spending(crew, request), "worker", in_time)
+
+    assert "had expired" in _unjustified(crew)
+
+
+@pytest.mark.parametrize("kind", [Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY])
+def test_what_anybody_may_write_tells_no_time(crew: Team, kind: Kind) -> None:
+    """An auditor's clock that runs ahead expires nothing of others."""
+    crew.world.enrol(identity("reader", Role.AUDITOR))
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    in_time, ahead = crew.world.clock, crew.world.clock + timedelta(days=3000)
+    verdict = Verdict.DENY if kind is Kind.DENIAL else Verdict.APPROVE
+    word = attest(key("reader"), "00" * 32, verdict, "hm")
+    body: Body = VerdictBody(salt="ab" * 32, attestation=word)
+    if kind is Kind.EXPIRY:
+        body = ExpiryBody(salt="ab" * 32, request="00" * 32)
+    _written(crew, kind, body, "reader", ahead)
+    _written(crew, Kind.RESUME, _spending(crew, request), "worker", in_time)
+
+    assert _unjustified(crew) == ""
+
+
+_ABOUT_REQUESTS = {
+    Kind.REQUEST: "worker",
+    Kind.APPROVAL: "ann",
+    Kind.DENIAL: "ann",
+    Kind.EXPIRY: "ann",
+    Kind.BREAK_GLASS: "chief",
+}
+
+
+@pytest.mark.parametrize("body", [b"{}", b"\xff\x00", b""])
+@pytest.mark.parametrize("kind", _ABOUT_REQUESTS)
+def test_nonsense_about_requests_is_its_writers(crew: Team, kind: Kind, body: bytes) -> None:
+    """It is found and told, stops nobody, and the rest is judged as if it were not there."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    resume = _spending(crew, request)
+    _written(crew, kind, body, _ABOUT_REQUESTS[kind])
+    _written(crew, Kind.RESUME, resume, "worker")
+    found = _found(crew)
+    told = [each for each in crew.store("operator").audit(thread="t") if each.seq == 6]
+    report = api.verify_bundle(b"".join(crew.store("operator").export()), crew.world.pin)
+
+    assert found.count("\n") == 0
+    assert f"entry 6: expected the fields of a {kind}, found what" in found
+    assert [each.summary for each in told] == [NONSENSE]
+    assert [each.message for each in report.findings] == [found]
+    assert not report.ok
+
+
+def test_a_body_that_is_another_is_damage(crew: Team) -> None:
+    """Whoever exchanges a body that somebody sealed makes no nonsense of theirs."""
+    crew.thread().save(1, world=READ)
+    crew.ask()
+    record = crew.world.record("t", 3)
+    crew.world.put(crew.world.thread_id("t"), 3, replace(record, body=b"{}"))
+
+    assert [(each.code, each.refuses) for each in _verified(crew).findings] == [("edited", True)]
+
+
+def test_nonsense_that_a_thread_depends_on_is_damage(crew: Team) -> None:
+    """Without the body of a resume or a checkpoint nobody can go on."""
+    crew.thread().save(1, world=READ)
+    _written(crew, Kind.CHECKPOINT, b"{}", "worker")
+
+    assert [(each.code, each.refuses) for each in _verified(crew).findings] == [("edited", True)]
+
+
+def test_a_policy_that_is_gone_is_told(crew: Team) -> None:
+    """Nobody can judge by what is not there, neither a resume nor a handoff."""
+    crew.thread().save(1, world=READ)
+    _rogue(crew)
+    _handed_off(crew, 2)
+    crew.world.memory._forget(bytes(16), [bytes.fromhex(crew.digest)])
+
+    assert _found(crew).count("expected a policy to judge it by") == 2
+
+
+def test_an_expiry_that_was_recorded_ends_a_request(crew: Team) -> None:
+    """Whoever notices it records it; nothing revives the request."""
+    crew.thread().save(1, world=READ)
+    request = crew.ask()
+    crew.approve(request)
+    crew.later(hours=2)
+    with pytest.raises(RequestClosed):
+        crew.store("carl").approve(request.id, reason="late")
+    _spend(crew, request)
+
+    assert "expiry" in crew.kinds()
+    assert "had expired" in _found(crew)
+
+
+def test_an_operators_handoff_under_another_policy_is_found(crew: Team) -> None:
+    """The approvals are for a policy that is no longer in force, or one that refuses it."""
+    crew.thread().save(1, world=READ)
+    old = crew.digest
+    crew.apply(policy("newer"))
+    _handed_off(crew, 2)
+    assert f"{old[:12]}" not in _found(crew)
+    assert "found others" in _found(crew)
+    other = _crew(policy(handoff_by_operator="refuse"))
+    other.thread().save(1, world=READ)
+    _handed_off(other, 2)
+
+    assert "expected a policy that lets operators hand off" in _found(other)
+
+
+def test_memory_does_not_follow_the_thread(crew: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a checkpoint far back it is still found that it is not the newest."""
+    monkeypatch.setattr(review_module, "_SAVED_KEPT", 2)
+    for number in range(4):
+        crew.thread().save(number, world=READ)
+    oldest = list(crew.fresh().history())[-1].entry
+    _rogue(crew, checkpoint=oldest)
+
+    assert "older-checkpoint" in _found(crew)

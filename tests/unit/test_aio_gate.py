@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The async twin of the gate: the same decisions, requests and entries, awaited."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sealpoint
+from sealpoint import aio, api, errors
+from tests.unit.api.place import Place
+
+_SMALL = sealpoint.World(tools=["read"])
+_WIDE = {"tools": ["read", "shell"]}
+
+
+def _team(folder: Path) -> Place:
+    """A store under the team's policy, with two approvers and a second worker."""
+    place = Place(folder)
+    sealpoint.init(place.url, policy="team", **place.directories)
+    for name, role in (("second", "writer"), ("ann", "approver"), ("bob", "approver")):
+        api.new_key(place.url, name, **place.directories)
+        api.add_identity(
+            place.url, name, person=name, roles=[role], namespaces=["*"], **place.directories
+        )
+    return place
+
+
+async def _open(stack: AsyncExitStack, place: Place, *names: str) -> list[aio.AsyncStore]:
+    options: dict[str, Any] = dict(place.directories)
+    return [
+        await stack.enter_async_context(aio.open_store(place.url, identity=name, **options))
+        for name in names
+    ]
+
+
+def test_it_asks_approves_and_resumes(tmp_path: Path) -> None:
+    """A question is saved, an answer is asked for, two people approve, and the run goes on."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            worker, ann, bob = await _open(stack, place, "worker", "ann", "bob")
+            thread = worker.thread("t")
+            await thread.save({"n": 1}, world=_SMALL, question="pay?")
+            judged = await thread.judge(world=_WIDE, answer="yes")
+            with pytest.raises(errors.NeedsApproval) as needed:
+                await thread.resume(world=_WIDE, answer="yes", actor="ann", deliberate="asked")
+            (request,) = await thread.requests()
+            await ann.approve(request.short, reason="fine")
+            word = await bob.approve(request.id, reason="fine too")
+            loaded = await thread.resume(world=_WIDE, answer="yes")
+
+            assert judged.outcome == "needs-approval"
+            assert needed.value.request == request
+            assert word.statement == request.id
+            assert (loaded.state, loaded.question) == ({"n": 1}, "pay?")
+            assert (await worker.requests()).requests == ()
+            assert (await thread.save({"n": 2})).seq == 7
+
+    asyncio.run(main())
+
+
+def test_it_denies_and_looks_a_request_up(tmp_path: Path) -> None:
+    """A request is found by its first digits; denied, it is closed."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            worker, ann, bob = await _open(stack, place, "worker", "ann", "bob")
+            thread = worker.thread("t")
+            await thread.save({"n": 1}, world=_SMALL)
+            with pytest.raises(errors.NeedsApproval):
+                await thread.resume(world=_WIDE)
+            (request,) = (await ann.requests()).requests
+            found = await ann.request(request.short)
+            word = await ann.deny(request.id, reason="not that tool")
+
+            assert found == request
+            assert word.verdict == "deny"
+            assert (await bob.request(request.id)).denied_by == ("ann",)
+            with pytest.raises(errors.RequestClosed):
+                await bob.relay(word)
+            with pytest.raises(errors.NotTrusted):
+                await _break_glass_on_another_thread(worker, ann)
+
+    asyncio.run(main())
+
+
+async def _break_glass_on_another_thread(worker: aio.AsyncStore, ann: aio.AsyncStore) -> None:
+    thread = worker.thread("u")
+    await thread.save({"n": 1}, world=_SMALL)
+    with pytest.raises(errors.NeedsApproval):
+        await thread.resume(world=_WIDE)
+    (request,) = await thread.requests()
+    await ann.break_glass(request.id, reason="nobody is there")
+
+
+def test_it_relays_a_word_that_was_given_elsewhere(tmp_path: Path) -> None:
+    """An approval counts by its own proof, whoever records it, and only once for a person."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            worker, ann = await _open(stack, place, "worker", "ann")
+            thread = worker.thread("t")
+            await thread.save({"n": 1}, world=_SMALL)
+            with pytest.raises(errors.NeedsApproval):
+                await thread.resume(world=_WIDE)
+            (request,) = await thread.requests()
+            word = await ann.approve(request.id, reason="fine")
+
+            assert await worker.relay(word) == 5
+            assert (await worker.request(request.id)).approved_by == ("ann",)
+
+    asyncio.run(main())
+
+
+def test_it_pauses_and_hands_off(tmp_path: Path) -> None:
+    """A pause reaches the worker at its next save, and a handoff ends its session."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            worker, second, operator = await _open(stack, place, "worker", "second", "operator")
+            thread, paused = worker.thread("t"), operator.thread("t")
+            await thread.save({"n": 1})
+            assert await paused.pause("looks odd") == 3
+            with pytest.raises(errors.Paused):
+                await thread.save({"n": 2})
+            assert await paused.unpause("it was nothing") == 4
+            await thread.save({"n": 2})
+            assert await thread.handoff(to="second", reason="the night shift") == 6
+            with pytest.raises(errors.SealpointError):
+                await thread.save({"n": 3})
+            loaded = await second.thread("t").resume(world=None)
+
+            assert loaded.state == {"n": 2}
+
+    asyncio.run(main())
+
+
+def test_it_names_the_policy(tmp_path: Path) -> None:
+    """The policy in force is the one that the root signed for."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            (worker,) = await _open(stack, place, "worker")
+            policy = await worker.policy()
+
+            assert policy is not None
+            assert (policy.name, policy.needed) == ("team", 2)
+
+    asyncio.run(main())
+
+
+def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
+    """What happened is told in order, a decision is explained, and a bundle verifies elsewhere."""
+    place = _team(tmp_path)
+
+    async def main() -> bytes:
+        async with AsyncExitStack() as stack:
+            (operator,) = await _open(stack, place, "operator")
+            (worker,) = await _open(stack, place, "worker")
+            for number in range(70):
+                await worker.thread("t").save(number)
+            told = [record.seq async for record in operator.audit(thread="t")]
+            (resume,) = [record async for record in operator.audit(kind="resume")]
+            why = await operator.why(resume.entry)
+            bundle = b"".join([piece async for piece in operator.export(["t"])])
+
+            assert told == list(range(72))
+            assert (why.subject, why.unjustified) == (resume, ())
+            with pytest.raises(errors.UnknownThread):
+                _ = [record async for record in operator.audit(thread="nobody")]
+            return bundle
+
+    report = api.verify_bundle(asyncio.run(main()), api.export_pin(place.url, **place.directories))
+
+    assert report.ok
+    assert [(each.name, each.seq) for each in report.threads] == [("t", 71)]

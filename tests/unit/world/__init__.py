@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds: their forms, their one encoding, their leaves and what differs between two."""

@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The vectors of the gate: pauses, requests, verdicts, break-glass and handoffs, every byte fixed.
+
+One store chain of two rosters, the second with a policy. Four threads: one that was paused, one
+with a request that became a grant, one that was handed off twice, and one that was erased while it
+was paused. A refused case is one entry in the place of the next one of a genuine thread, validly
+signed unless its name says otherwise.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from sealpoint.ledger import (
+    Body,
+    CheckpointBody,
+    HandoffBody,
+    Kind,
+    RequestBody,
+    ResumeBody,
+    VerdictBody,
+    encode_body,
+)
+from sealpoint.signing import Action, Pool, Statement, TrustPin
+from sealpoint.storage import Record
+from tests.ledgers import SALT, StoreLedger, ThreadLedger, pin, roster
+from tests.unit.ledger.gating import (
+    add,
+    approve,
+    deny,
+    handoff,
+    people,
+    record,
+    stated,
+)
+from tests.vectors.gate_refused import handoff_cases
+from tests.vectors.ledger import vector_entry, vector_row
+
+__all__ = ["gate_vectors"]
+
+_POLICY = hashlib.sha256(b'version = 1\nname = "vectors"\n').hexdigest()
+_POOLS = (
+    Pool("pods", ("worker", "second")),
+    Pool("mixed", ("worker", "operator")),
+    Pool("empty", ()),
+)
+_WORLD = {"tools": [{"name": "pay"}, {"name": "read_file"}]}
+
+
+def _pin() -> TrustPin:
+    return pin()
+
+
+def _store() -> StoreLedger:
+    """A roster, and the same with a policy for all namespaces."""
+    ledger, first = StoreLedger(_pin()), roster(*people(), pools=_POOLS)
+    for document in (first, replace(first, policies={"*": _POLICY})):
+        ledger.add(ledger.roster_record(document))
+    return ledger
+
+
+def _thread(number: int) -> ThreadLedger:
+    """A new thread, whose id is made of this digit."""
+    return ThreadLedger(_store().chain, thread=bytes([0x11 * number]) * 16)
+
+
+def _checkpoint(ledger: ThreadLedger, **changes: Any) -> CheckpointBody:
+    root = hashlib.sha256(b"state %d" % ledger.seq).hexdigest()
+    return replace(CheckpointBody(salt=SALT, id=f"c{ledger.seq}", root=root), **changes)
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()
+
+
+@cache
+def _paused() -> ThreadLedger:
+    """A checkpoint, a pause, a request, a prune, a second pause, an unpause, a checkpoint."""
+    ledger = add(_thread(1), Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT, Kind.PAUSE, Kind.REQUEST)
+    return add(ledger, Kind.PRUNE, Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT)
+
+
+@cache
+def _decided() -> ThreadLedger:
+    """A question, a request with an answer, two approvals, a denial, break-glass, the resume."""
+    ledger = add(_thread(2), Kind.GENESIS, Kind.RESUME)
+    question = {"pay": 12.5, "to": "Zoë"}
+    ledger.add(Kind.CHECKPOINT, _checkpoint(ledger, question=question))
+    answer, world = {"yes": True}, _digest(_WORLD)
+    assert ledger.tip is not None
+    about = stated(
+        ledger,
+        action=Action.RESUME,
+        checkpoint=ledger.tip.entry.hash.hex(),
+        to=None,
+        world_to=world,
+        answer=_digest(answer),
+        requester="worker",
+        policy=_POLICY,
+    )
+    reasons = ("the world is wider than that of the checkpoint", "a question is pending")
+    request = RequestBody(salt=SALT, statement=about, reasons=reasons, answer=answer, world=_WORLD)
+    ledger.add(Kind.REQUEST, request)
+    for name in ("ann", "bob"):
+        verdict = VerdictBody(salt=SALT, attestation=approve(about, name)[0])
+        ledger.add(Kind.APPROVAL, verdict, signer="auditor")
+    # Relayed by anybody; it counts for nothing, because an auditor decides nothing.
+    verdict = VerdictBody(salt=SALT, attestation=deny(about, "auditor")[0])
+    ledger.add(Kind.DENIAL, verdict, signer="officer")
+    add(ledger, Kind.BREAK_GLASS, Kind.EXPIRY)
+    ledger.add(
+        Kind.RESUME,
+        ResumeBody(
+            salt=SALT,
+            owner="worker",
+            basis=2,
+            reason="as was approved",
+            checkpoint=about.checkpoint,
+            world=world,
+            policy=_POLICY,
+            rules=("wider-world", "answer"),
+            request=about.digest,
+            answer=about.answer,
+            actor="Ann, by telephone",
+        ),
+    )
+    return add(ledger, Kind.CHECKPOINT)
+
+
+@cache
+def _handed_off() -> ThreadLedger:
+    """By its owner to a pool, by a member to the other one, by an operator to a pool again."""
+    ledger = add(_thread(3), Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT)
+    ledger.add(Kind.HANDOFF, handoff("pods"))
+    ledger.writer, ledger.owner = "second", "pods"
+    add(ledger, Kind.RESUME, Kind.CHECKPOINT)
+    ledger.add(Kind.HANDOFF, handoff("worker"))
+    ledger.writer = ledger.owner = "worker"
+    add(ledger, Kind.RESUME, Kind.PAUSE)
+    about = stated(ledger, to="pods")
+    ledger.add(Kind.REQUEST, RequestBody(salt=SALT, statement=about), signer="operator")
+    body = HandoffBody(
+        salt=SALT,
+        owner="pods",
+        reason="the worker is gone",
+        statement=about,
+        attestations=(*approve(about, "ann", "late", "mallory"), *deny(about, "auditor")),
+    )
+    ledger.add(Kind.HANDOFF, body, signer="operator")
+    ledger.writer, ledger.owner = "second", "pods"
+    return add(ledger, Kind.UNPAUSE, Kind.RESUME)
+
+
+@cache
+def _erased() -> ThreadLedger:
+    """Handed off, paused and erased; the next generation has another owner."""
+    ledger = add(_thread(4), Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT, Kind.HANDOFF)
+    ledger.writer = ledger.owner = "second"
+    add(ledger, Kind.RESUME, Kind.PAUSE, Kind.REQUEST, Kind.ERASE)
+    return add(ledger, Kind.GENESIS, Kind.RESUME, Kind.CHECKPOINT)
+
+
+_THREADS = {
+    "paused": _paused,
+    "decided": _decided,
+    "handed off": _handed_off,
+    "erased": _erased,
+}
+_ERASED_BELOW = {"erased": 7}
+
+
+def cut(name: str, length: int) -> ThreadLedger:
+    """The first entries of a thread, to go on from in another way."""
+    whole = _THREADS[name]()
+    again = ThreadLedger(whole.chain, thread=bytes.fromhex(whole.place.thread))
+    for made in whole.records[:length]:
+        again.tip = again.follow(made)
+        again.records.append(made)
+    return again
+
+
+def _case(where: str, after: int, name: str, error: str, made: Record) -> dict[str, Any]:
+    return {"name": name, "error": error, "thread": where, "after": after, **vector_row(made)}
+
+
+def _pauses() -> Iterator[dict[str, Any]]:
+    """What is written while entry 3, or 6, pauses the thread, and who pauses it."""
+    for after in (4, 6, 7):
+        ledger = cut("paused", after)
+        for kind in (Kind.CHECKPOINT, Kind.RESUME):
+            name = f"a {kind} at {after} while paused"
+            yield _case("paused", after, name, "not-trusted", record(ledger, kind))
+        genesis = ledger.record(Kind.GENESIS, gen=1)
+        yield _case("paused", after, f"a genesis at {after} while paused", "not-trusted", genesis)
+    running, halted = cut("paused", 3), cut("paused", 4)
+    for kind, ledger in ((Kind.PAUSE, running), (Kind.UNPAUSE, halted)):
+        for who in ("worker", "ann", "auditor", "officer", "elsewhere", "mallory"):
+            made = record(ledger, kind, signer=who)
+            yield _case("paused", ledger.seq, f"a {kind} by {who}", "not-trusted", made)
+        fence = record(ledger, kind, fence=ledger.seq)
+        yield _case("paused", ledger.seq, f"a {kind} that sets the fence", "not-trusted", fence)
+        other = record(ledger, kind, gen=1)
+        yield _case("paused", ledger.seq, f"a {kind} of another generation", "misplaced", other)
+        empty = ledger.record(kind, Body(salt=SALT), signer="operator")
+        yield _case("paused", ledger.seq, f"a {kind} without a reason", "edited", empty)
+        gone = replace(record(ledger, kind), body=None)
+        yield _case("paused", ledger.seq, f"a {kind} without its body", "missing", gone)
+    made = record(cut("erased", 8), Kind.PAUSE)
+    yield _case("erased", 8, "a pause after an erasure", "misplaced", made)
+    late = cut("erased", 6)
+    late.writer = late.owner = "second"
+    yield _case(
+        "erased", 6, "a checkpoint while paused", "not-trusted", late.record(Kind.CHECKPOINT)
+    )
+
+
+def _verdicts() -> Iterator[dict[str, Any]]:
+    ledger = cut("decided", 4)
+    about = stated(ledger)
+
+    def case(name: str, error: str, kind: Kind, body: Any = None, who: str = "") -> dict[str, Any]:
+        made = record(ledger, kind, who) if body is None else ledger.record(kind, body, signer=who)
+        return _case("decided", 4, name, error, made)
+
+    yes, no = (VerdictBody(salt=SALT, attestation=each[0]) for each in _words(about))
+    yield case("an approval that denies", "edited", Kind.APPROVAL, no, "ann")
+    yield case("a denial that approves", "edited", Kind.DENIAL, yes, "ann")
+    yield case("a relay from elsewhere", "not-trusted", Kind.APPROVAL, None, "elsewhere")
+    yield case("a relay by a stranger", "not-trusted", Kind.APPROVAL, None, "mallory")
+    for who in ("ann", "auditor", "officer"):
+        yield case(f"a request by {who}", "not-trusted", Kind.REQUEST, None, who)
+    yield case("break-glass without the mark", "not-trusted", Kind.BREAK_GLASS, None, "operator")
+    writer = "marked-writer"
+    yield case("break-glass without the role", "not-trusted", Kind.BREAK_GLASS, None, writer)
+    for name, data in _edited(about, yes).items():
+        kind = {"a": Kind.APPROVAL, "r": Kind.REQUEST, "e": Kind.EXPIRY, "c": Kind.CHECKPOINT}
+        yield case(name[2:], "edited", kind[name[0]], data, "worker")
+    gated = ResumeBody(salt=SALT, owner="worker", basis=2, checkpoint="22" * 32)
+    for field in ("checkpoint", "world", "policy", "request", "answer"):
+        made = replace(gated, **{field: "AB" * 32})
+        yield case(f"a resume whose {field} is no digest", "edited", Kind.RESUME, made, "worker")
+    unruly = encode_body(gated)[:-1] + b',"rules":[]}'
+    yield case("a resume with an empty list of rules", "edited", Kind.RESUME, unruly, "worker")
+
+
+def _words(about: Statement) -> tuple[Any, Any]:
+    return approve(about, "ann"), deny(about, "ann")
+
+
+def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
+    """Bodies that no writer writes, by the kind's first letter and a name."""
+    request = encode_body(RequestBody(salt=SALT, statement=about))
+    approval = encode_body(yes)
+    return {
+        "a an attestation with one more field": approval[:-2] + b',"x":1}}',
+        "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
+        "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
+        "r a statement of version 2": request.replace(b'"v":1', b'"v":2'),
+        "r a statement with another order": request.replace(
+            b'"epoch":0,"gen":0', b'"gen":0,"epoch":0'
+        ),
+        "r a statement with a basis in capitals": request.replace(
+            about.basis.encode(), about.basis.upper().encode()
+        ),
+        "r a statement without a reason": request.replace(about.reason.encode(), b""),
+        "r a handoff without a new owner": request.replace(b'"to":"second"', b'"to":null'),
+        "r a handoff with an answer": request.replace(
+            b'"answer":null', b'"answer":"%b"' % (b"ab" * 32)
+        ),
+        "r a statement without a zone": request.replace(b'Z","reason"', b'","reason"'),
+        "r a request whose answer is null": request[:-1] + b',"answer":null}',
+        "e an expiry of no digest": b'{"salt":"%b","request":"ab"}' % SALT.encode(),
+        "e an expiry without a request": b'{"salt":"%b"}' % SALT.encode(),
+        "c a question that is null": encode_body(
+            CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
+        )[:-1]
+        + b',"question":null}',
+    }
+
+
+def _lines(vectors: list[dict[str, Any]]) -> str:
+    return "[\n" + ",\n".join(map(json.dumps, vectors)) + "\n]"
+
+
+def _entries(name: str) -> list[dict[str, Any]]:
+    below = _ERASED_BELOW.get(name, 0)
+    return [
+        vector_entry(replace(made, body=None) if seq < below else made)
+        for seq, made in enumerate(_THREADS[name]().records)
+    ]
+
+
+def gate_vectors() -> str:
+    """The text of the frozen file: an entry or a case to a line."""
+    threads = {}
+    for name, made in _THREADS.items():
+        place = json.dumps({"namespace": "default", "thread": made().place.thread})
+        threads[name] = f'{{"place": {place}, "entries": {_lines(_entries(name))}}}'
+    handoffs = [_case(*each) for each in handoff_cases(cut)]
+    parts = {
+        "pin": json.dumps(json.loads(_pin().encode())),
+        "store_chain": _lines([vector_entry(each) for each in _store().records]),
+        "threads": "{\n" + ",\n".join(f"{json.dumps(k)}: {v}" for k, v in threads.items()) + "\n}",
+        "refused": _lines([*_pauses(), *_verdicts(), *handoffs]),
+    }
+    body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
+    return "{\n" + body + "\n}\n"

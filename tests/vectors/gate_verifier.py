@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of the second verifier that judges pauses, handoffs and what approvers sign.
+
+Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpoint.
+"""
+
+import re
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from cryptography.exceptions import InvalidSignature
+
+from tests.vectors.reading import DIGEST, as_time, check_signature, require, sha256, spelled
+
+__all__ = [
+    "BODIES",
+    "FREE",
+    "RESUME_FIELDS",
+    "ROLES",
+    "TYPES",
+    "Spending",
+    "Standing",
+    "check_handoff",
+    "judge",
+]
+
+_TYPE = b"application/vnd.sealpoint.statement.v1+json"
+_ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
+ROLES: dict[str, set[str]] = {
+    **{key: {"writer", "operator"} for key in ("handoff", "request")},
+    **{key: {"operator"} for key in ("pause", "unpause", "break-glass")},
+    **dict.fromkeys(("approval", "denial", "expiry"), _ANYBODY),
+}
+_GATED = ["checkpoint", "world", "leaves", "policy", "rules", "request", "answer", "actor"]
+RESUME_FIELDS = ["reason", *_GATED]
+BODIES: dict[str, tuple[list[str], list[str]]] = {
+    "handoff": (["salt", "owner", "reason"], ["statement", "attestations"]),
+    "pause": (["salt", "reason"], []),
+    "unpause": (["salt", "reason"], []),
+    "request": (["salt", "statement"], ["reasons", "answer", "world"]),
+    "approval": (["salt", "attestation"], []),
+    "denial": (["salt", "attestation"], []),
+    "expiry": (["salt", "request"], []),
+    "break-glass": (["salt", "request", "reason"], []),
+}
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("statement", "attestation", "leaves"), dict),
+    **dict.fromkeys(("attestations", "reasons", "rules"), list),
+}
+FREE = {"request": {"answer", "world"}, "checkpoint": {"question"}}
+"""Fields of which the kind alone says what they may be."""
+
+_STATEMENT = [
+    *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
+    *("world_from", "world_to", "answer", "to", "requester", "policy", "nonce", "expires"),
+    "reason",
+]
+_DIGITS = {
+    **dict.fromkeys(("store", "thread", "nonce"), 32),
+    **dict.fromkeys(("basis", "checkpoint", "world_from", "world_to", "answer", "policy"), 64),
+}
+_MAY_BE_NULL = {"checkpoint", "world_from", "world_to", "answer", "policy", "to"}
+_BYTES = {"ns": 512, "requester": 512, "to": 512, "reason": 4096}
+_ATTESTATION = ["scheme", "credential", "statement", "verdict", "reason", "proof"]
+_DIGESTS = {
+    "resume": ("checkpoint", "world", "policy", "request", "answer"),
+    "expiry": ("request",),
+    "break-glass": ("request",),
+}
+
+
+def judge(kind: str, body: dict[str, Any]) -> None:
+    """What a body of the gate may not say, whoever signed it."""
+    named = [body[name] for name in _DIGESTS.get(kind, ()) if name in body]
+    require(all(map(DIGEST.fullmatch, named)), "digests")
+    texts = [*body.get("rules", []), *body.get("reasons", [])]
+    require(all(type(text) is str for text in texts), "texts")
+    require(kind != "request" or type(body.get("world", {})) is dict, "world")
+    if "statement" in body:
+        _judge_statement(body["statement"])
+    for each in body.get("attestations", []):
+        _judge_attestation(each)
+    if kind in {"approval", "denial"}:
+        _judge_attestation(body["attestation"])
+        says = {"approval": "approve", "denial": "deny"}[kind]
+        require(body["attestation"]["verdict"] == says, "another verdict")
+
+
+def _judge_statement(fields: dict[str, Any]) -> None:
+    require(list(fields) == _STATEMENT and fields["v"] == 1, "statement")
+    for name in ("epoch", "gen"):
+        require(type(fields[name]) is int and 0 <= fields[name] < 2**53, name)
+    for name in _DIGITS.keys() | _BYTES.keys():
+        text = fields[name]
+        if text is None:
+            require(name in _MAY_BE_NULL, name)
+        elif name in _DIGITS:
+            require(re.fullmatch("[0-9a-f]*", text) and len(text) == _DIGITS[name], name)
+        else:
+            require(1 <= len(text.encode()) <= _BYTES[name], name)
+    as_time(fields["expires"])
+    if fields["action"] == "resume":
+        require(fields["checkpoint"] is not None and fields["to"] is None, "resume")
+        return
+    require(fields["action"] == "handoff" and fields["to"] is not None, "handoff")
+    require([fields[each] for each in ("world_from", "world_to", "answer")] == [None] * 3, "worlds")
+
+
+def _judge_attestation(fields: dict[str, Any]) -> None:
+    require(list(fields) == _ATTESTATION, "attestation")
+    require(all(type(text) is str for text in fields.values()), "texts")
+    require(fields["verdict"] in {"approve", "deny"}, "verdict")
+
+
+class Standing:
+    """Whether a thread is paused, and its basis."""
+
+    def __init__(self) -> None:
+        self.before: str | None = None
+        """The basis that the newest entry found."""
+        self._basis: str | None = None
+        self._paused = False
+
+    def follow(self, kind: str, seq: int, entry: str) -> bool:
+        """Go on to an entry; whether it may be there."""
+        if self._paused and kind in {"genesis", "resume", "checkpoint"}:
+            return False
+        self.before = self._basis
+        if not seq or kind in {"resume", "checkpoint", "prune", "handoff", "erase"}:
+            self._basis = entry
+        if kind in {"pause", "unpause", "erase"}:
+            self._paused = kind == "pause"
+        return True
+
+
+class Spending(NamedTuple):
+    """Who gives a thread away, and when."""
+
+    header: dict[str, Any]
+    person: dict[str, Any]
+    owner: str
+    basis: str | None
+    now: datetime
+
+
+def check_handoff(body: dict[str, Any], by: Spending, roster: dict[str, Any]) -> str:
+    """The next owner, unless the wrong people gave the thread away."""
+    namespace, people, pools = by.header["ns"], roster["people"], roster["pools"]
+    takers = pools.get(body["owner"], {body["owner"]})
+    require(takers, "an empty pool")
+    require(all(_may(people[name], "writer", namespace) for name in takers), "who takes it")
+    name = by.person["name"]
+    owns = name == by.owner or name in pools.get(by.owner, set())
+    if owns and _may(by.person, "writer", namespace):
+        return str(body["owner"])
+    require(_may(by.person, "operator", namespace), "an operator")
+    statement = body["statement"]
+    for what, bound in {
+        **{each: by.header[each] for each in ("store", "ns", "thread", "epoch", "gen")},
+        "action": "handoff",
+        "to": body["owner"],
+        "requester": name,
+        "basis": by.basis,
+    }.items():
+        require(statement[what] == bound, what)
+    require(by.now < as_time(statement["expires"]), "expired")
+    require(_is_approved(body.get("attestations", []), statement, roster, by.now), "approval")
+    return str(body["owner"])
+
+
+def _may(person: dict[str, Any], role: str, namespace: str) -> bool:
+    return role in person["roles"] and _covers(person, namespace)
+
+
+def _covers(person: dict[str, Any], namespace: str) -> bool:
+    return bool({namespace, "*"} & set(person["namespaces"]))
+
+
+def _is_approved(
+    attestations: list[dict[str, Any]],
+    statement: dict[str, Any],
+    roster: dict[str, Any],
+    now: datetime,
+) -> bool:
+    """Whether another person has approved, and nobody denied who may."""
+    asks = roster["people"].get(statement["requester"], {}).get("person")
+    said: dict[str, set[str]] = {"approve": set(), "deny": set()}
+    for each in attestations:
+        person, expires = _signer(each, statement, roster)
+        if person is None or (expires is not None and now >= as_time(expires)):
+            continue
+        own = person["person"] == asks
+        approver = _may(person, "approver", statement["ns"])
+        if each["verdict"] == "deny":
+            counts = approver or (own and _covers(person, statement["ns"]))
+        else:
+            counts = approver and asks is not None and not own
+        if counts:
+            said[each["verdict"]].add(person["person"])
+    return bool(said["approve"]) and not said["deny"]
+
+
+def _signer(
+    attestation: dict[str, Any], statement: dict[str, Any], roster: dict[str, Any]
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Whoever said this to the statement, and until when the key is good; None: nobody."""
+    named = attestation["credential"]
+    held = roster["keys"].get(named)
+    about = sha256(spelled(statement))
+    if held is None or attestation["scheme"] != "ed25519" or attestation["statement"] != about:
+        return None, None
+    require(1 <= len(attestation["reason"].encode()) <= 4096, "reason")
+    signed = {name: attestation[name] for name in ("statement", "verdict", "reason")}
+    person, key = held
+    try:
+        proof = bytes.fromhex(attestation["proof"])
+        check_signature(key, proof, _TYPE, spelled(signed))
+    except (InvalidSignature, ValueError):
+        return None, None
+    if proof.hex() != attestation["proof"]:
+        return None, None
+    return person, roster["expires"][named]
