@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -244,6 +245,9 @@ class GateModel(RuleBasedStateMachine):
             self.count(f"resume refused: {error.code}")
             assert not self.own(self.learn(name), meant), "recorded, and not released"
             return error
+        if "ref" not in options:
+            # Who asks for the newest is given the newest, also if it came in between.
+            meant = replace(meant, checkpoint=loaded.ref.entry)
         found = self.own(self.learn(name), meant)
         assert len(found) == 1, "released without a recorded allowance"
         (body,) = found
