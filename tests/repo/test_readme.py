@@ -39,6 +39,7 @@ import pytest
 
 from tests.repo._markdown import Block, blocks
 from tests.repo._tree import ROOT
+from tests.repo._warm import run_command
 
 _PAGES = (
     "README.md",
@@ -151,6 +152,8 @@ def _run(
     """Run a program of this environment in a directory."""
     if words[0] == "sqlite3":
         words = [sys.executable, "-c", _SQLITE3, *words[1:]]
+    if words[0] == "sealpoint" and ">" not in words and not apart:
+        return run_command(words, directory, environment, _SECONDS_MAX)
     *words, mark, target = words if words[-2:-1] == [">"] else (*words, "", "")
     with (directory / target).open("w") if mark else nullcontext() as output:
         return subprocess.run(
