@@ -14,7 +14,7 @@ from sealpoint.world import World
 __all__ = ["SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
-_REPEATS_MAX = 5
+_REPEATS_MAX = 64
 
 
 class SaveDraft:

@@ -412,7 +412,11 @@ def test_without_the_list_nothing_of_the_old_epoch_counts(restored: _Heist, dama
     def edit() -> None:
         blobs = restored.burglar.blobs(STORE_CHAIN)
         data = blobs.pop(kept)
-        changed = {"edited": data[:-1] + b"\x00", "emptied": b"", "longer": data + data[-56:]}
+        changed = {
+            "edited": data[:-1] + bytes([data[-1] ^ 1]),
+            "emptied": b"",
+            "longer": data + data[-56:],
+        }
         if damage != "missing":
             blobs[kept] = changed[damage]
         restored.burglar.put_blobs(STORE_CHAIN, blobs)
@@ -432,7 +436,7 @@ def test_a_damaged_list_of_losses_is_found(restored: _Heist, damage: str) -> Non
     data = blobs.pop(lost)
     assert restored.findings() == []
     if damage == "edited":
-        blobs[lost] = data[:-1] + b"\x00"
+        blobs[lost] = data[:-1] + bytes([data[-1] ^ 1])
     restored.burglar.put_blobs(STORE_CHAIN, blobs)
 
     assert restored.findings() == [damage]
