@@ -99,7 +99,6 @@ _HAPPENS = {
     "released",
     "released by a grant",
     "resume refused: edited",
-    "resume refused: forked",
     "resume refused: missing",
     "resume refused: not-owner",
     "resume refused: resume-refused",
