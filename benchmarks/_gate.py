@@ -39,25 +39,25 @@ class _Site:
 
 
 def _resume_over_load() -> Result:
-    """Ordinary continuations: a cold handle loads, or resumes, a thread of some length."""
+    """Ordinary continuations: fresh handles of open stores load, or resume, a thread each."""
     with tempfile.TemporaryDirectory() as name:
         site = _Site(Path(name), "solo")
-        with site.open() as store:
-            thread = store.thread("run")
-            for number in range(50):
-                thread.save({"number": number, "text": "x" * 2000}, world=_WORLD)
-        loads, resumes = [], []
+        names = [f"run-{number}" for number in range(_ROUNDS)]
         world = sealpoint.World.of(_WORLD)
-        for _ in range(_ROUNDS):
-            with site.open() as store:
-                thread = store.thread("run")
+        with site.open() as store:
+            for thread in names:
+                for number in range(5):
+                    store.thread(thread).save({"number": number, "text": "x" * 2000}, world=world)
+        loads, resumes = [], []
+        with site.open() as reading, site.open() as going_on:
+            if going_on.policy is None:
+                raise AssertionError("a policy was to be in force")
+            for thread in names:
                 start = time.perf_counter()
-                thread.load()
+                reading.thread(thread).load()
                 loads.append(time.perf_counter() - start)
-            with site.open() as store:
-                thread = store.thread("run")
                 start = time.perf_counter()
-                thread.resume(world=world)
+                going_on.thread(thread).resume(world=world)
                 resumes.append(time.perf_counter() - start)
     load, resume = statistics.median(loads), statistics.median(resumes)
     return Result(
