@@ -27,6 +27,7 @@ from tests.faults.places import Place
 __all__ = ["SMALL", "Call", "Plan", "calls", "race", "start", "state_of"]
 
 _WAIT_S = 200
+_PATIENCE_S = 30
 SMALL = 1000
 """Writers from this number on save states that need no blob: an append of one statement."""
 # Large enough for blobs of its own, and the same in every save: sharing them must survive a race.
@@ -43,6 +44,10 @@ class Plan:
     os_threads: int = 4
     seconds: float = 0
     """How long to save under names drawn at random; 0: once under each name, in step."""
+    saves_least: int = 0
+    turns_least: int = 0
+    """So often it saves, and loses the thread, before it ends, for as long as patience lasts: a
+    busy machine gives few turns a second."""
     kind: str = "sqlite"
     own_stores: bool = False
     """Every OS thread opens the store itself, so that they are rivals too."""
@@ -79,7 +84,17 @@ class _Process:
         self._tickets = itertools.count()
         self._lock = threading.Lock()
         self._sessions = dict.fromkeys(plan.names, 0)
+        self._saves = 0
         self.failures: list[str] = []
+
+    def saved(self) -> None:
+        with self._lock:
+            self._saves += 1
+
+    def is_content(self) -> bool:
+        with self._lock:
+            turns = sum(self._sessions.values())
+            return self._saves >= self.plan.saves_least and turns >= self.plan.turns_least
 
     def ticket(self) -> int:
         with self._lock:
@@ -109,7 +124,7 @@ def _run(shared: _Process, store: Store, os_thread: int, started: float) -> None
     plan = shared.plan
     path = _log_path(plan.directory, plan.process, os_thread)
     with path.open("a", buffering=1) as log:
-        for counter, name in enumerate(_names(plan, os_thread, started)):
+        for counter, name in enumerate(_names(shared, os_thread, started)):
             thread = store.thread(name)
             session = shared.session(name)
             mark = [plan.process, os_thread, counter, session]
@@ -122,12 +137,15 @@ def _run(shared: _Process, store: Store, os_thread: int, started: float) -> None
             ended = shared.ticket()
             call = Call(name, plan.process, os_thread, counter, session, began, ended, seq, outcome)
             log.write(json.dumps(asdict(call)) + "\n")
-            if outcome != "saved":
+            if outcome == "saved":
+                shared.saved()
+            else:
                 thread.load()
                 shared.lost(name)
 
 
-def _names(plan: Plan, os_thread: int, started: float) -> Iterator[str]:
+def _names(shared: _Process, os_thread: int, started: float) -> Iterator[str]:
+    plan = shared.plan
     if not plan.seconds:
         for step, name in enumerate(plan.names[os_thread :: plan.os_threads]):
             # The processes share this clock, so they come to a name at the same moment.
@@ -135,7 +153,9 @@ def _names(plan: Plan, os_thread: int, started: float) -> Iterator[str]:
             yield name
         return
     draw = random.Random(f"{plan.process} {os_thread}")  # noqa: S311 # which thread is next
-    while time.monotonic() < started + plan.seconds:
+    while time.monotonic() < started + plan.seconds or (
+        not shared.is_content() and time.monotonic() < started + plan.seconds + _PATIENCE_S
+    ):
         yield draw.choice(plan.names)
 
 
