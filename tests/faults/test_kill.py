@@ -198,7 +198,9 @@ def test_kill_at_any_line_of_a_save(
     tmp_path: Path, children: Nursery, kind: str, situation: str, kills_max: int
 ) -> None:
     """A kill at any line of store, storage or anchor that a save executes loses nothing."""
-    lines = _prepared(Place(tmp_path / "counted", kind), children, situation)[1].executed_lines()
+    # The fewest of a few: names whose slots of the anchor collide take some lines more.
+    counted = (Place(tmp_path / f"counted-{turn}", kind) for turn in range(3))
+    lines = min(_prepared(place, children, situation)[1].executed_lines() for place in counted)
     draw = random.Random(situation)  # noqa: S311 # which lines
     chosen = draw.sample(range(1, lines + 1), min(lines, kills_max))
     hits = 0
