@@ -14,7 +14,10 @@ from sealpoint.world import World
 __all__ = ["SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
+
 _REPEATS_MAX = 64
+"""How often a save begins anew. Every time somebody else got on, but one who writes without end
+must not keep it for ever."""
 
 
 class SaveDraft:
@@ -43,10 +46,10 @@ class SaveDraft:
         self.world = _encoded(world)
         self.question = None if question is None else plain_value(question, "question")
 
-    def may_repeat(self, spilled: set[bytes]) -> bool:
-        """Whether it is worth while to put everything once more."""
+    def may_repeat(self) -> bool:
+        """Whether it is worth while to begin once more."""
         self._repeats -= 1
-        return bool(spilled) and self._repeats >= 0
+        return self._repeats >= 0
 
 
 def _encoded(world: World | Mapping[str, Any] | None) -> bytes | None:

@@ -179,14 +179,14 @@ class Thread(RetainedThread):
         except HeadMoved:
             pass  # what became of it is said below, without this as its context
         except Missing:
-            if not draft.may_repeat(blobs.spilled):
+            if not (blobs.spilled and draft.may_repeat()):
                 raise
             return None  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
             self._after_failure(exc, drafts, body, blobs)
             raise
         if entry is None:
-            self._lost_swap()
+            self._lost_swap(draft)
             return None
         return self._saved(entry, body, blobs)
 
@@ -308,12 +308,19 @@ class Thread(RetainedThread):
             if hasattr(exc, "ref"):
                 exc.ref = ref
 
-    def _lost_swap(self) -> None:
-        """Somebody else wrote first. Entries that move no basis are let pass."""
+    def _lost_swap(self, draft: SaveDraft) -> None:
+        """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
         before = self._chain.head
         self._chain.refresh()
         self._check_session()
         self._require_moved(before)
+        if not draft.may_repeat():
+            newest = self._chain.verified_head()
+            raise HeadMoved(
+                f"thread {self._name!r}: expected a position for the checkpoint, found others to "
+                f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
+                hint="Nothing was saved, and the session goes on: save again once they are quiet.",
+            )
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error
