@@ -88,7 +88,7 @@ class Follower:
         entry = verify_entry(
             record.header, record.seals, place=self.place, seq=seq, chain=self.chain
         )
-        self._cuts.follow(entry, self.chain)
+        self._cuts.follow(entry, record.body, self.chain)
         # (2) the body that the header binds
         header = entry.header
         body = None if record.body is None else readable_body(header, record.body)
@@ -202,7 +202,7 @@ class ThreadWalk:
             return
         if step.entry.seq > anchored.seq:
             before = None if step.before is None else step.before.entry.header
-            check_expiry(self._core, step.chain, step.entry, before)
+            check_expiry(self._core, step.chain, step.entry, step.record.body, before)
         elif step.entry.seq == anchored.seq and step.entry.hash != anchored.entry:
             raise Forked(
                 f"thread {self.name!r}: expected entry {anchored.seq} as the anchor has it, found "

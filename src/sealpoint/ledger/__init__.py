@@ -52,6 +52,7 @@ from sealpoint.ledger._thread_chain import (
     verify_entry,
 )
 from sealpoint.ledger._watch import CutWatch
+from sealpoint.ledger._words import believed_words, carried_words
 
 __all__ = [
     "FORMAT_VERSION",
@@ -91,6 +92,8 @@ __all__ = [
     "Unreadable",
     "VerdictBody",
     "begin",
+    "believed_words",
+    "carried_words",
     "encode_body",
     "encode_header",
     "extend",

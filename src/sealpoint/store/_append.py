@@ -31,6 +31,7 @@ from sealpoint.ledger import (
     StoreChain,
     Tip,
     begin,
+    carried_words,
     encode_body,
     encode_header,
     extend,
@@ -156,7 +157,7 @@ def append(
     chain.set_tip(tip, records[-1])
     if follow:
         chain.advance_anchor()
-        _require_standing(chain, trust, tip.entry)
+        _require_standing(chain, trust, tip.entry, records[-1].body)
     return tip.entry
 
 
@@ -171,7 +172,7 @@ def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
     )
 
 
-def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
+def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes | None) -> None:
     """Look once more at the store chain: something may have ended while the entry was written.
 
     Whoever ends a key stops it first and then takes the positions that count, so an entry that
@@ -193,6 +194,13 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
                 "the restore runs sealpoint accept-restore once more, which takes it away.",
             ) from exc
         newest.accepted_until(entry.header, entry.hash)
+        if entry.header.kind is Kind.HANDOFF:
+            words = carried_words(entry.header, body)
+            if words and not any(newest.believes(entry, word.credential) for word in words):
+                raise NotTrusted(
+                    f"entry {entry.seq} of thread {chain.name!r}: expected the keys of those who "
+                    "approved it in force, found them ended while it was written"
+                )
         where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
         require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 

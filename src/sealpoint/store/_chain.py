@@ -245,9 +245,10 @@ class Chain:
             raise self._differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
-        self._cuts.follow(entry, chain)
+        self._cuts.follow(entry, record.body, chain)
         if seq > anchored.seq:
-            check_expiry(self.core, chain, entry, None if self.head is None else self.head.header)
+            before = None if self.head is None else self.head.header
+            check_expiry(self.core, chain, entry, record.body, before)
         if self.head is not None:
             tip: Tip | None = extend(self._known_tip(), entry, record.body, chain)
         elif seq == 0:
