@@ -11,16 +11,14 @@ from typing import NamedTuple
 from sealpoint.api._why_report import Why
 from sealpoint.api._why_thread import Explaining
 from sealpoint.audit import Source, sources, store_chain_record
-from sealpoint.errors import Tampered, UnknownRequest, UsageError
+from sealpoint.errors import Tampered, UnknownEntry, UsageError
 from sealpoint.gate import Policies
 from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
+from sealpoint.signing import DIGITS_LEAST, begins_digest
 from sealpoint.storage import Record
 from sealpoint.store import Core
 
 __all__ = ["explain_decision"]
-
-_SHORT_DIGITS = 8
-_DIGITS_MAX = 64
 
 
 class _Found(NamedTuple):
@@ -40,17 +38,17 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
 
     Raises:
         UsageError: There are too few digits, or other characters.
-        UnknownRequest: There is none of these digits, or more than one.
+        UnknownEntry: There is none of these digits, or more than one.
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
     """
-    if not _SHORT_DIGITS <= len(ref) <= _DIGITS_MAX or not set(ref) <= set("0123456789abcdef"):
+    if not begins_digest(ref):
         raise UsageError(
-            f"why: expected {_SHORT_DIGITS} or more digits of a request's id or an entry's hash, "
+            f"why: expected {DIGITS_LEAST} or more digits of a request's id or an entry's hash, "
             f"found {ref[:64]!r}"
         )
     found = list(_find(core, ref))
     if len(found) != 1:
-        raise UnknownRequest(
+        raise UnknownEntry(
             f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} with "
             f"these digits, found {len(found)}"
         )
@@ -87,7 +85,7 @@ def _of_store_chain(core: Core, seq: int) -> Why:
     record = core.storage.read(STORE_CHAIN, seq)
     chain = core.renewed_trust()
     if record is None or link_hash(record.header) != chain.hashes[seq]:
-        raise UnknownRequest(f"store chain entry {seq}: expected it as it was verified, found none")
+        raise UnknownEntry(f"store chain entry {seq}: expected it as it was verified, found none")
     told = store_chain_record(record, chain, seq)
     return Why(
         subject=told,

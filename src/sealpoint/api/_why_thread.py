@@ -11,7 +11,7 @@ from typing import Any
 from sealpoint.api._review import read_world, reviewer
 from sealpoint.api._why_report import Why, WhyApproval
 from sealpoint.audit import NOT_RELEASED, Source, Step, ThreadWalk, record_of
-from sealpoint.errors import PolicyInvalid, Tampered, UnknownRequest, WorldInvalid
+from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
 from sealpoint.gate import Measure, Policies, Policy, Reason, Rule, policy_digest
 from sealpoint.ledger import (
     KINDS,
@@ -114,7 +114,7 @@ class Explaining:
                 self._saved = step
         self._name = walk.name
         if subject is None:
-            raise UnknownRequest(f"entry {self._seq}: expected it in its thread, found none")
+            raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
         if spending is not None and not self._spends(spending, self._request_of(subject)):
             spending, released, self._unjustified = None, True, ()
         return subject, spending, released

@@ -58,7 +58,8 @@ SealpointError                  error                  1
 ├── UnknownRequest              unknown-request       74
 ├── RequestClosed               request-closed        75
 ├── PolicyInvalid               policy-invalid        76
-└── BundleInvalid               bundle-invalid        77
+├── BundleInvalid               bundle-invalid        77
+└── UnknownEntry                unknown-entry         78
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
@@ -99,6 +100,7 @@ from sealpoint.errors._gate import (
     PolicyInvalid,
     RequestClosed,
     ResumeRefused,
+    UnknownEntry,
     UnknownRequest,
     WorldInvalid,
 )
@@ -186,6 +188,7 @@ __all__ = [
     "TypeNotAllowed",
     "Unanchored",
     "UnknownCheckpoint",
+    "UnknownEntry",
     "UnknownRequest",
     "UnknownThread",
     "UnknownType",

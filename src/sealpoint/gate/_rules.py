@@ -17,6 +17,8 @@ from sealpoint.world import WorldDiff
 
 __all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
 
+_BUSY = "busy"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFacts:
@@ -73,6 +75,10 @@ class Reason:
     measure: Measure
     words: str
 
+    def as_dict(self) -> dict[str, str]:
+        """The JSON form."""
+        return {"rule": str(self.rule), "measure": str(self.measure), "words": self.words}
+
 
 @unique
 class Outcome(StrEnum):
@@ -91,6 +97,12 @@ class Decision:
     reasons: tuple[Reason, ...]
     ordinary: bool
     """Whether nothing applies: the ordinary continuation of a run."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is refused for nothing but a session that is too young to be taken over."""
+        refused = {each.rule for each in self.reasons if each.measure is Measure.REFUSE}
+        return self.outcome is Outcome.REFUSE and refused == {_BUSY}
 
 
 def decide(facts: Facts, policy: Policy | None) -> Decision:
@@ -133,7 +145,7 @@ def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
         age = max(facts.living_session, timedelta())
         if age < policy.takeover_after:
             yield _refusal(
-                "busy",
+                _BUSY,
                 f"another session of thread {thread} is {age} old and may be taken over at "
                 f"{policy.takeover_after}",
             )

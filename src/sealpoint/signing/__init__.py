@@ -34,11 +34,18 @@ from sealpoint.signing._roster import (
 )
 from sealpoint.signing._sealed_secret import Passphrase, Unlock
 from sealpoint.signing._seals import Seal, encode_seals, parse_seals
-from sealpoint.signing._statement import Action, Statement, check_reason
+from sealpoint.signing._statement import (
+    DIGITS_LEAST,
+    Action,
+    Statement,
+    begins_digest,
+    check_reason,
+)
 from sealpoint.signing._trust import Root, RootDocument, TrustPin
 
 __all__ = [
     "ANY_NAMESPACE",
+    "DIGITS_LEAST",
     "ENTRY_TYPE",
     "STATEMENT_TYPE",
     "STOPPED",
@@ -64,6 +71,7 @@ __all__ = [
     "Unlock",
     "Verdict",
     "attest",
+    "begins_digest",
     "check_reason",
     "count",
     "decode_key_file",

@@ -18,7 +18,18 @@ import msgspec
 from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_MAX
 
-__all__ = ["Action", "Statement", "check_reason", "fits", "is_digest"]
+__all__ = [
+    "DIGITS_LEAST",
+    "Action",
+    "Statement",
+    "begins_digest",
+    "check_reason",
+    "fits",
+    "is_digest",
+]
+
+DIGITS_LEAST = 8
+"""So many digits of a digest may stand for it where people name one."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -144,6 +155,11 @@ def _is_hexadecimal(text: str, digits: int) -> bool:
 def is_digest(text: str) -> bool:
     """Whether a text is 64 lower-case hexadecimal digits."""
     return _is_hexadecimal(text, _DIGEST_DIGITS)
+
+
+def begins_digest(text: str) -> bool:
+    """Whether a text is enough of the first digits of a digest to name it, or all of them."""
+    return DIGITS_LEAST <= len(text) <= _DIGEST_DIGITS and _HEXADECIMAL.fullmatch(text) is not None
 
 
 def fits(text: str, bytes_max: int) -> bool:

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from sealpoint import api
-from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownRequest, UsageError
+from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownEntry, UsageError
 from sealpoint.gate import Measure
 from tests.unit.api.place import Place
 from tests.unit.gate.team import READ, SHELL, Team
@@ -153,5 +153,5 @@ def test_what_cannot_be_found_is_refused(made: Place) -> None:
         for ref in ("1234567", "not-digits", "A" * 64, "0" * 65):
             with pytest.raises(UsageError):
                 store.why(ref)
-        with pytest.raises(UnknownRequest):
+        with pytest.raises(UnknownEntry):
             store.why("0" * 64)
