@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sealpoint.api._why_report import Why
 from sealpoint.api._why_thread import Explaining
-from sealpoint.audit import Source, sources, store_chain_record
+from sealpoint.audit import ThreadWalk, store_chain_record
 from sealpoint.errors import Tampered, UnknownEntry, UsageError
 from sealpoint.gate import Policies
 from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
@@ -24,7 +24,8 @@ __all__ = ["explain_decision"]
 class _Found(NamedTuple):
     """Where something lies."""
 
-    source: Source
+    walk: ThreadWalk | None
+    """Through its thread; None: it is of the store chain."""
     seq: int
 
 
@@ -52,9 +53,10 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
             f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} with "
             f"these digits, found {len(found)}"
         )
-    if found[0].source.thread == STORE_CHAIN:
-        return _of_store_chain(core, found[0].seq)
-    return Explaining(core, policies, *found[0]).explain()
+    walk, seq = found[0]
+    if walk is None:
+        return _of_store_chain(core, seq)
+    return Explaining(core, policies, walk, seq).explain()
 
 
 def _find(core: Core, ref: str) -> Iterator[_Found]:
@@ -62,11 +64,11 @@ def _find(core: Core, ref: str) -> Iterator[_Found]:
     chain = core.renewed_trust()
     for seq, digest in enumerate(chain.hashes):
         if digest.hex().startswith(ref):
-            yield _Found(Source(STORE_CHAIN, None), seq)
-    for source in sources(core):
-        for seq, record in core.storage.scan(source.thread, 0):
+            yield _Found(None, seq)
+    for walk in ThreadWalk.each(core):
+        for seq, record in core.storage.scan(walk.thread, 0):
             if link_hash(record.header).hex().startswith(ref) or _is_request(record, ref):
-                yield _Found(source, seq)
+                yield _Found(walk, seq)
 
 
 def _is_request(record: Record, ref: str) -> bool:

@@ -7,7 +7,7 @@ from a store and compares with the anchor. Blobs are not looked at; `verify_stor
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sealpoint.anchor import Position
 from sealpoint.audit._payloads import Retention, readable_body
@@ -145,6 +145,12 @@ class ThreadWalk:
         self._anchored = anchored
         self.thread = thread
         self.name = name
+
+    @classmethod
+    def each(cls, core: Core) -> Iterator[Self]:
+        """A walk for every thread of the store's namespace, as `sources` finds them."""
+        for source in sources(core):
+            yield cls(core, source.thread, source.anchored)
 
     def steps(self) -> Iterator[Step]:
         """Every entry; at the end, and only there, it is certain that none is missing.

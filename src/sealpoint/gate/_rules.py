@@ -18,6 +18,7 @@ from sealpoint.world import WorldDiff
 __all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
 
 _BUSY = "busy"
+_TOLD_CHARS_MAX = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
     diff = facts.diff
     if diff is not None:
-        told = "; ".join(diff.lines())
+        told = _told(diff)
         if diff.code_changed:
             yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"
         if diff.widening or not (diff.same or diff.code_changed or diff.narrowing):
@@ -195,6 +196,16 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
         yield Rule.FIRST_WORLD, "a world is declared, and none was when the checkpoint was saved"
     elif facts.world_before:
         yield Rule.MISSING_WORLD, "no world is declared, and one was when the checkpoint was saved"
+
+
+def _told(diff: WorldDiff) -> str:
+    """What differs, as far as it fits a sentence: whoever decides is shown all of it elsewhere."""
+    lines, chars = diff.lines(), 0
+    for place, line in enumerate(lines):
+        chars += len(line)
+        if chars > _TOLD_CHARS_MAX:
+            return "; ".join([*lines[:place], f"and {len(lines) - place} more"])
+    return "; ".join(lines)
 
 
 def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[Outcome, str]:

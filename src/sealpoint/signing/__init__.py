@@ -40,6 +40,7 @@ from sealpoint.signing._statement import (
     Statement,
     begins_digest,
     check_reason,
+    check_reason_size,
 )
 from sealpoint.signing._trust import Root, RootDocument, TrustPin
 
@@ -73,6 +74,7 @@ __all__ = [
     "attest",
     "begins_digest",
     "check_reason",
+    "check_reason_size",
     "count",
     "decode_key_file",
     "describe_key_file",

@@ -24,6 +24,7 @@ __all__ = [
     "Statement",
     "begins_digest",
     "check_reason",
+    "check_reason_size",
     "fits",
     "is_digest",
 ]
@@ -188,5 +189,21 @@ def check_reason(reason: object, where: str) -> None:
         raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
     if not any(each.isprintable() and not each.isspace() for each in reason):
         raise UsageError(f"{where}: expected a reason, found none")
-    if not fits(reason, REASON_BYTES_MAX):
-        raise UsageError(f"{where}: expected a reason of 1 to {REASON_BYTES_MAX} bytes of UTF-8")
+    check_reason_size(reason, where)
+
+
+def check_reason_size(reason: str, where: str) -> None:
+    """For writers: a reason fits its entry.
+
+    Raises:
+        UsageError: It is too long, or has no form in UTF-8.
+    """
+    try:
+        size_bytes = len(reason.encode())
+    except UnicodeEncodeError as exc:
+        raise UsageError(f"{where}: expected a reason without lone surrogates, found one") from exc
+    if size_bytes > REASON_BYTES_MAX:
+        raise UsageError(
+            f"{where}: expected a reason of at most {REASON_BYTES_MAX} bytes, found {size_bytes}",
+            hint="Say the most important in it, and where the rest can be read.",
+        )
