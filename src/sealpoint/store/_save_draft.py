@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.errors import HeadMoved
+from sealpoint.ledger import Entry
 from sealpoint.store._json import plain_object, plain_value
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
@@ -50,6 +52,19 @@ class SaveDraft:
         """Whether it is worth while to begin once more."""
         self._repeats -= 1
         return self._repeats >= 0
+
+    def repeat_after(self, newest: Entry, thread: str) -> None:
+        """Begin once more because somebody else wrote first, but not for ever.
+
+        Raises:
+            HeadMoved: It has been so too often.
+        """
+        if not self.may_repeat():
+            raise HeadMoved(
+                f"thread {thread!r}: expected a position for the checkpoint, found others to "
+                f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
+                hint="Nothing was saved, and the session goes on: save again once they are quiet.",
+            )
 
 
 def _encoded(world: World | Mapping[str, Any] | None) -> bytes | None:

@@ -314,13 +314,7 @@ class Thread(RetainedThread):
         self._chain.refresh()
         self._check_session()
         self._require_moved(before)
-        if not draft.may_repeat():
-            newest = self._chain.verified_head()
-            raise HeadMoved(
-                f"thread {self._name!r}: expected a position for the checkpoint, found others to "
-                f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
-                hint="Nothing was saved, and the session goes on: save again once they are quiet.",
-            )
+        draft.repeat_after(self._chain.verified_head(), self._name)
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error
