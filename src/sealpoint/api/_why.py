@@ -14,7 +14,7 @@ from sealpoint.audit import ThreadWalk, store_chain_record
 from sealpoint.errors import Tampered, UnknownEntry, UsageError
 from sealpoint.gate import Policies
 from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
-from sealpoint.signing import DIGITS_LEAST, begins_digest
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
 from sealpoint.storage import Record
 from sealpoint.store import Core
 
@@ -44,8 +44,8 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
     """
     if not begins_digest(ref):
         raise UsageError(
-            f"why: expected {DIGITS_LEAST} or more digits of a request's id or an entry's hash, "
-            f"found {ref[:64]!r}"
+            f"why: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of a request's id or an entry's "
+            f"hash, found {ref[:64]!r}"
         )
     found = list(_find(core, ref))
     if len(found) != 1:

@@ -15,7 +15,7 @@ from sealpoint.gate._pending import Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._requests import Request, make_request
 from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
-from sealpoint.signing import DIGITS_LEAST, begins_digest
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
 from sealpoint.store import Chain, Core
 
 __all__ = ["Desk", "Requests"]
@@ -91,7 +91,7 @@ class Desk:
         """
         if not begins_digest(request_id):
             raise UsageError(
-                f"request: expected {DIGITS_LEAST} or more digits of its id, "
+                f"request: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of its id, "
                 f"found {request_id[:64]!r}"
             )
         found = [each for each in self.list().requests if each.id.startswith(request_id)]

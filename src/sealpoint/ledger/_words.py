@@ -7,6 +7,7 @@ who was revoked could go on approving under an older roster, which an entry is f
 
 from typing import Any
 
+from sealpoint.errors import NotTrusted
 from sealpoint.ledger._bodies import HandoffBody, Unreadable, VerdictBody, read_body
 from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._header import Header
@@ -14,7 +15,7 @@ from sealpoint.ledger._kinds import Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import Attestation
 
-__all__ = ["believed_words", "carried_words"]
+__all__ = ["believed_words", "carried_words", "require_words"]
 
 _CARRIERS = frozenset({Kind.APPROVAL, Kind.DENIAL, Kind.HANDOFF})
 
@@ -40,6 +41,25 @@ def believed_words(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestat
         Missing, Edited: The list of a cut is not there, or is another.
     """
     return tuple(word for word in _words_of(body) if chain.believes(entry, word.credential))
+
+
+def require_words(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
+    """Judge a handoff where the one before it is not known: somebody's key may have ended since.
+
+    Returns:
+        The entry; one of any other kind as it is.
+
+    Raises:
+        NotTrusted: It carries words, and the keys of all of them had ended when it was written.
+        Edited: The body is not the one that was sealed.
+    """
+    words = carried_words(entry.header, data) if entry.header.kind is Kind.HANDOFF else ()
+    if words and not any(chain.believes(entry, word.credential) for word in words):
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the keys of those "
+            "who approved it in force, found them ended before it was written"
+        )
+    return entry
 
 
 def _words_of(body: Any) -> tuple[Attestation, ...]:

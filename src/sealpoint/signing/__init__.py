@@ -36,6 +36,7 @@ from sealpoint.signing._sealed_secret import Passphrase, Unlock
 from sealpoint.signing._seals import Seal, encode_seals, parse_seals
 from sealpoint.signing._statement import (
     DIGITS_LEAST,
+    DIGITS_MAX,
     Action,
     Statement,
     begins_digest,
@@ -47,6 +48,7 @@ from sealpoint.signing._trust import Root, RootDocument, TrustPin
 __all__ = [
     "ANY_NAMESPACE",
     "DIGITS_LEAST",
+    "DIGITS_MAX",
     "ENTRY_TYPE",
     "STATEMENT_TYPE",
     "STOPPED",

@@ -20,6 +20,7 @@ from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_M
 
 __all__ = [
     "DIGITS_LEAST",
+    "DIGITS_MAX",
     "Action",
     "Statement",
     "begins_digest",
@@ -32,9 +33,11 @@ __all__ = [
 DIGITS_LEAST = 8
 """So many digits of a digest may stand for it where people name one."""
 
+DIGITS_MAX = 64
+"""So many it has."""
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
-_DIGEST_DIGITS = 64
 _ID_DIGITS = 32
 _HEXADECIMAL = re.compile("[0-9a-f]*")
 
@@ -126,7 +129,7 @@ _encode = msgspec.json.Encoder().encode
 def _fault(statement: Statement) -> str | None:
     """What is wrong with the fields, in words; None if nothing is."""
     digests = ("basis", "checkpoint", "world_from", "world_to", "answer", "policy")
-    lengths = dict.fromkeys(digests, _DIGEST_DIGITS)
+    lengths = dict.fromkeys(digests, DIGITS_MAX)
     lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
     for name, digits in lengths.items():
         text = getattr(statement, name)
@@ -155,12 +158,12 @@ def _is_hexadecimal(text: str, digits: int) -> bool:
 
 def is_digest(text: str) -> bool:
     """Whether a text is 64 lower-case hexadecimal digits."""
-    return _is_hexadecimal(text, _DIGEST_DIGITS)
+    return _is_hexadecimal(text, DIGITS_MAX)
 
 
 def begins_digest(text: str) -> bool:
     """Whether a text is enough of the first digits of a digest to name it, or all of them."""
-    return DIGITS_LEAST <= len(text) <= _DIGEST_DIGITS and _HEXADECIMAL.fullmatch(text) is not None
+    return DIGITS_LEAST <= len(text) <= DIGITS_MAX and _HEXADECIMAL.fullmatch(text) is not None
 
 
 def fits(text: str, bytes_max: int) -> bool:

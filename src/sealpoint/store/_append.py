@@ -31,10 +31,10 @@ from sealpoint.ledger import (
     StoreChain,
     Tip,
     begin,
-    carried_words,
     encode_body,
     encode_header,
     extend,
+    require_words,
     skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
@@ -194,13 +194,7 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes
                 "the restore runs sealpoint accept-restore once more, which takes it away.",
             ) from exc
         newest.accepted_until(entry.header, entry.hash)
-        if entry.header.kind is Kind.HANDOFF:
-            words = carried_words(entry.header, body)
-            if words and not any(newest.believes(entry, word.credential) for word in words):
-                raise NotTrusted(
-                    f"entry {entry.seq} of thread {chain.name!r}: expected the keys of those who "
-                    "approved it in force, found them ended while it was written"
-                )
+        require_words(entry, body, newest)
         where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
         require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 

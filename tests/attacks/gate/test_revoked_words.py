@@ -84,6 +84,34 @@ def test_a_revoked_approvers_word_hands_nothing_off(raid: Raid, how: str) -> Non
     assert "not-trusted" in [each.code for each in report.findings]
 
 
+@pytest.mark.parametrize("how", ["ended", "stopped"])
+def test_a_word_of_a_key_in_force_beside_it_counts(raid: Raid, how: str) -> None:
+    """The other control: one word that counts is what every reader asks for."""
+    roster = _approved_once(raid)
+    if how == "ended":
+        end(raid.world, "ann")
+    else:
+        expire(raid.world, "ann", STOPPED)
+    raid.append(_stolen_handoff(raid, "ann", "bob", roster=roster))
+
+    assert raid.fresh("spare").load().state == {"n": 2}
+
+
+def test_a_handoff_whose_approvers_end_meanwhile_is_no_success(raid: Raid) -> None:
+    """Its writer is told, since nobody will believe the entry that is in the store."""
+    raid.thread().save({"n": 1}, world=READ)
+    with pytest.raises(NeedsApproval) as needs:
+        raid.thread("operator").handoff(to="spare", reason="gone")
+    assert isinstance(needs.value.request, Request)
+    raid.approve(needs.value.request)
+    operator = raid.store("operator")
+    operator.storage.appending.before = lambda: end(raid.world, "ann", "bob")
+    with pytest.raises(NotTrusted, match="found them ended before it was written"):
+        operator.thread("t").handoff(to="spare", reason="gone")
+
+    assert raid.ending(lambda: raid.fresh("spare").load()) is NotTrusted
+
+
 def test_the_same_word_counted_before_the_key_ended(raid: Raid) -> None:
     """The control: with a key in force every reader believes such a handoff."""
     roster = _approved_once(raid)
