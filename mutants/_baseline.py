@@ -119,7 +119,11 @@ def _test_files() -> dict[str, str]:
 
 
 def _everything_else() -> str:
-    others = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    others = [
+        path
+        for path in (ROOT / "tests").rglob("*.py")
+        if not path.name.startswith("test_") and path.parent.name != "mutants"
+    ]
     return _digest([*SOURCE.rglob("*.py"), *SOURCE.rglob("*.toml"), *others])
 
 

@@ -7,7 +7,7 @@ import resource
 import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 
@@ -94,10 +94,11 @@ class Warm(Judge):
         self._work(self)
         return True
 
-    def first_failure(self, tests: Sequence[str]) -> str | None:
-        """Run some tests in their order, up to the first that fails."""
+    def first_failure(self, tests: Mapping[str, float]) -> str | None:
+        """Run some tests, each with its limit in seconds, up to the first that fails."""
         items = [self._items[test] for test in tests if test in self._items]
         for item, following in zip(items, [*items[1:], None], strict=True):
+            item.add_marker(pytest.mark.timeout(tests[item.nodeid]), append=False)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed is not None:
                 return self.failed
@@ -108,7 +109,8 @@ def live_functions(folder: Path) -> Functions:
     """Every function that was compiled from a file below a folder."""
     found: Functions = {}
     for each in gc.get_objects():
-        if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(folder)):
+        # Not isinstance, which asks objects that answer with a warning.
+        if type(each) is FunctionType and each.__code__.co_filename.startswith(str(folder)):
             code = each.__code__
             key = code.co_filename, code.co_qualname, code.co_firstlineno
             found.setdefault(key, []).append(each)

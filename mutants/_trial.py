@@ -6,10 +6,13 @@ function other code. A fault in what importing runs goes into a child that has n
 package yet. Tests that noticed a fault of the same function come first, then the quickest.
 """
 
+import gc
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,22 +24,35 @@ import pytest
 
 from mutants._baseline import Baseline
 from mutants._planting import Module, Mutant
-from mutants._session import Ended, Functions, Judge, Warm, forked, live_functions, pytest_arguments
+from mutants._session import (
+    Ended,
+    Functions,
+    Judge,
+    Warm,
+    forked,
+    live_functions,
+    pytest_arguments,
+    started,
+)
 from mutants._targets import SOURCE, module_name
 
 __all__ = ["Budget", "Trial"]
+
+_STORAGES = re.compile(r"\b(?:sqlite|file)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """How much is asked for one mutant."""
 
-    tests_s: float = 12.0
+    tests_s: float = 5.0
     """How long the tests take together, without a fault; the quickest are asked."""
-    one_test_s: float = 2.0
+    one_test_s: float = 1.0
     """A test that takes longer is not asked."""
-    limit_s: float = 8.0
-    """A test that takes longer with a fault has noticed it."""
+    named_s: float = 15.0
+    """The same for tests that take longer, in the file that is named like the module."""
+    limit_s: float = 5.0
+    """A test that takes longer with a fault has noticed it, or five times as long as without."""
 
 
 @dataclass(slots=True)
@@ -53,25 +69,25 @@ class Trial:
 
     def run(self, mutants: Sequence[Mutant]) -> None:
         """Try every mutant and tell what became of it."""
-        again: list[Mutant] = []
-        inside = [mutant for mutant in mutants if not self._is_by_import(mutant)]
-        outside = [mutant for mutant in mutants if self._is_by_import(mutant)]
+        inside = [mutant for mutant in mutants if mutant.top == mutant.function]
+        outside = [mutant for mutant in mutants if mutant.top != mutant.function]
         told = self.folder / "warm.jsonl"
         told.write_text("", encoding="utf-8")
         if inside:
-            forked(lambda: self._run_warm(inside, told), limit_s=float(24 * 3600))
+            os.waitpid(started(lambda: self._run_warm(inside, told)), 0)
         found = [json.loads(line) for line in told.read_text(encoding="utf-8").splitlines()]
         for place, state, test in found:
-            self._tell(inside[place], (state, test), again)
-        for mutant in (*outside, *again, *inside[len(found) :]):
-            self._tell(mutant, self._cold(mutant), [])
-
-    def _tell(self, mutant: Mutant, ended: Ended, again: list[Mutant]) -> None:
-        if ended[0] == "cannot":
-            again.append(mutant)
-            return
-        self._remember(mutant, ended)
-        self.tell(mutant, ended)
+            mutant = inside[place]
+            self._remember(mutant, (state, test))
+            # What importing runs as well may be noticed by what it made.
+            if state == "cannot" or (state == "survived" and self._is_by_import(mutant)):
+                outside.append(mutant)
+            else:
+                self.tell(mutant, (state, test))
+        for mutant in (*outside, *inside[len(found) :]):
+            ended = self._cold(mutant)
+            self._remember(mutant, ended)
+            self.tell(mutant, ended)
 
     def _remember(self, mutant: Mutant, ended: Ended) -> None:
         if ended[0] == "killed" and ended[1]:
@@ -79,8 +95,6 @@ class Trial:
             self._killers.setdefault(near, Counter())[ended[1]] += 1
 
     def _is_by_import(self, mutant: Mutant) -> bool:
-        if mutant.top is None or mutant.function != mutant.top:
-            return True
         first, last = mutant.lines
         return not self.baseline.by_import(mutant.file).isdisjoint(range(first, last + 1))
 
@@ -93,7 +107,7 @@ class Trial:
         seconds = self.baseline.seconds
         killers = self._killers.get((mutant.file, mutant.top or ""), Counter[str]())
         home = f"tests/unit/{mutant.file.split('/', maxsplit=1)[0]}/"
-        by_import = self._is_by_import(mutant)
+        by_import = mutant.top is None
         found.sort(
             key=lambda test: (
                 -killers[test],
@@ -102,15 +116,32 @@ class Trial:
                 test,
             )
         )
-        return list(self._affordable(found))
+        chosen = list(self._affordable(found))
+        # Those of the file that is named like the module may take longer.
+        left = self.budget.named_s
+        for test in found:
+            if (
+                test not in chosen
+                and _is_named(test, mutant)
+                and self.baseline.seconds[test] < left
+            ):
+                left -= self.baseline.seconds[test]
+                chosen.append(test)
+        return chosen
 
     def _affordable(self, tests: Sequence[str]) -> Iterator[str]:
         left = self.budget.tests_s
         for test in tests:
             cost = self.baseline.seconds[test]
-            if cost <= self.budget.one_test_s and cost <= left:
+            if cost <= self.budget.one_test_s and cost <= left and not self._is_repeated(test):
                 left -= cost
                 yield test
+
+    def _is_repeated(self, test: str) -> bool:
+        """Whether it is the same test on another storage: what decides is above them all."""
+        name, _, given = test.partition("[")
+        in_memory = _STORAGES.sub("memory", given)
+        return in_memory != given and f"{name}[{in_memory}" in self.baseline.seconds
 
     def _limit(self, tests: Sequence[str]) -> float:
         cost = sum(self.baseline.seconds[test] for test in tests)
@@ -118,12 +149,13 @@ class Trial:
 
     # ------------------------------------------------------------------ faults in functions
 
-    def _run_warm(self, mutants: Sequence[Mutant], told: Path) -> str | None:
+    def _run_warm(self, mutants: Sequence[Mutant], told: Path) -> None:
         """Collect every test that may be asked, then fork for each mutant."""
         files = sorted({test.split("::")[0] for mutant in mutants for test in self.tests(mutant)})
 
         def work(session: Warm) -> None:
             functions = live_functions(SOURCE / "sealpoint")
+            gc.freeze()  # else every child copies what its collector looks at
             for place, mutant in enumerate(mutants):
                 tests = self.tests(mutant)
                 ended = forked(
@@ -137,7 +169,6 @@ class Trial:
                     stream.write(json.dumps([place, *ended]) + "\n")
 
         pytest.main(self._arguments(files), plugins=[Warm(work)])
-        return None
 
     def _in_place(
         self, session: Warm, mutant: Mutant, tests: Sequence[str], functions: Functions
@@ -156,20 +187,25 @@ class Trial:
                 swapped += 1
         if not swapped:
             raise NotImplementedError
-        return session.first_failure(tests)
+        return session.first_failure({test: self._test_limit(test) for test in tests})
+
+    def _test_limit(self, test: str) -> float:
+        return max(self.budget.limit_s, 5 * self.baseline.seconds.get(test, 0.0))
 
     def _arguments(self, tests: Sequence[str]) -> list[str]:
-        made = pytest_arguments(self.folder / "tests", limit_s=self.budget.limit_s)
+        limit_s = max(map(self._test_limit, tests))
+        made = pytest_arguments(self.folder / "tests", limit_s=limit_s)
         return [*made, *tests]
 
     # ---------------- what importing runs
 
     def _cold(self, mutant: Mutant) -> Ended:
         tests = self.tests(mutant)
-        home = [test for test in tests if test.startswith("tests/unit/")][:400]
-        others = [test for test in tests if test not in frozenset(home)]
+        named = [test for test in tests if _is_named(test, mutant)]
+        home = [test for test in tests if test.startswith("tests/unit/") and test not in named]
+        others = [test for test in tests if test not in frozenset((*named, *home))]
         ended: Ended = "survived", ""
-        for some in (home, others):
+        for some in (named, home, others):
             if some:
                 ended = forked(
                     lambda some=some: self._imported(mutant, some),  # type: ignore[misc]
@@ -188,6 +224,12 @@ class Trial:
         if judge.failed is None and status != pytest.ExitCode.OK:
             return f"pytest ended with {status}"
         return judge.failed
+
+
+def _is_named(test: str, mutant: Mutant) -> bool:
+    """Whether a test lies in a file that is named like the module."""
+    stem = mutant.file.split("/_")[1].removesuffix(".py")
+    return stem in test.split("::", maxsplit=1)[0].rsplit("/", maxsplit=1)[-1]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
