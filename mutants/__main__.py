@@ -31,7 +31,9 @@ _OUTPUT = ROOT / "build" / "mutants"
 def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
     parser.add_argument("--only", action="append", metavar="FILE", help="such as gate/_rules.py")
-    parser.add_argument("--again", action="store_true", help="only what survived the last run")
+    parser.add_argument(
+        "--again", action="store_true", help="only what has not been noticed before"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes at once")
     parser.add_argument("--list", action="store_true", help="list the mutants and try none")
     parser.add_argument("--output", type=Path, metavar="DIR", default=_OUTPUT)
@@ -54,8 +56,8 @@ def main(given: list[str] | None = None) -> int:
     chosen = [mutant for mutant in made if not options.only or mutant.file in options.only]
     last = output / "results.json"
     if options.again:
-        survived = {tuple(key) for key, (state, _) in _read(last) if state == "survived"}
-        chosen = [mutant for mutant in chosen if mutant.key in survived]
+        noticed = {tuple(key) for key, (state, _) in _read(last) if state != "survived"}
+        chosen = [mutant for mutant in chosen if mutant.key not in noticed]
     if options.list:
         for mutant in chosen:
             print(f"{mutant.file} {mutant.function}: {mutant.before}  ->  {mutant.after}")
@@ -64,7 +66,8 @@ def main(given: list[str] | None = None) -> int:
     load_everything_else()
     baseline = read_baseline(output)
     ended = _tried(chosen, modules, baseline, jobs=options.jobs, output=output)
-    last.write_text(json.dumps(list(ended.items())), encoding="utf-8")
+    known = {tuple(key): state for key, state in _read(last)} | ended
+    last.write_text(json.dumps(list(known.items())), encoding="utf-8")
     spent = os.times()
     run = Run(
         made=made,
@@ -80,7 +83,8 @@ def main(given: list[str] | None = None) -> int:
 
 
 def _read(path: Path) -> list[tuple[list[object], Ended]]:
-    found: list[tuple[list[object], Ended]] = json.loads(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8") if path.exists() else "[]"
+    found: list[tuple[list[object], Ended]] = json.loads(text)
     return found
 
 

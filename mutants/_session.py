@@ -97,7 +97,7 @@ class Warm(Judge):
     def first_failure(self, tests: Mapping[str, float]) -> str | None:
         """Run some tests, each with its limit in seconds, up to the first that fails."""
         items = [self._items[test] for test in tests if test in self._items]
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items, None][1:], strict=True):
             item.add_marker(pytest.mark.timeout(tests[item.nodeid]), append=False)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed is not None:
@@ -136,7 +136,7 @@ def forked(work: Callable[[], str | None], *, limit_s: float) -> Ended:
     """Do something in a child of this process.
 
     Args:
-        work: Says which test has failed, or None; or raises `NotImplementedError`.
+        work: Says which test has failed, or None; what it raises itself is no answer.
         limit_s: How long it may take.
     """
     reading, writing = os.pipe()
@@ -171,9 +171,9 @@ def _work_and_exit(work: Callable[[], str | None], writing: int) -> None:
         failed = work()
         os.write(writing, (failed or "").encode())
         status = SURVIVED if failed is None else KILLED
-    except NotImplementedError:
-        status = CANNOT
     except BaseException as error:  # noqa: BLE001
+        # Not noticed by a test: nothing is known about the fault.
         os.write(writing, f"{type(error).__name__} outside a test".encode())
+        status = CANNOT
     finally:
         os._exit(status)

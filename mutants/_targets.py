@@ -19,13 +19,6 @@ SOURCE = ROOT / "src"
 REASONS = Path(__file__).with_name("reasons.toml")
 
 TARGETS = (
-    "gate/_facts.py",
-    "gate/_pending.py",
-    "gate/_policy.py",
-    "gate/_requests.py",
-    "gate/_review.py",
-    "gate/_rules.py",
-    "gate/_wish.py",
     "ledger/_bodies.py",
     "ledger/_cuts.py",
     "ledger/_entry.py",
@@ -40,6 +33,13 @@ TARGETS = (
     "ledger/_watch.py",
     "signing/_attestation.py",
     "signing/_statement.py",
+    "gate/_facts.py",
+    "gate/_pending.py",
+    "gate/_policy.py",
+    "gate/_requests.py",
+    "gate/_review.py",
+    "gate/_rules.py",
+    "gate/_wish.py",
 )
 """The rules of the gate, the verification of the ledger, and the counting of approvals."""
 

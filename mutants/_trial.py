@@ -17,6 +17,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -45,12 +46,12 @@ _STORAGES = re.compile(r"\b(?:sqlite|file)\b")
 class Budget:
     """How much is asked for one mutant."""
 
-    tests_s: float = 5.0
+    tests_s: float = 3.0
     """How long the tests take together, without a fault; the quickest are asked."""
-    one_test_s: float = 1.0
-    """A test that takes longer is not asked."""
-    named_s: float = 15.0
-    """The same for tests that take longer, in the file that is named like the module."""
+    one_test_s: float = 0.5
+    """A test that takes longer is not asked at first."""
+    more_s: float = 30.0
+    """The same for what has survived: now those beside the module come first, however slow."""
     limit_s: float = 5.0
     """A test that takes longer with a fault has noticed it, or five times as long as without."""
 
@@ -100,40 +101,31 @@ class Trial:
 
     # ------------------------------------------------------------------ which tests
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """The tests that are asked about a mutant, in their order."""
+    def tests(self, mutant: Mutant, *, more: bool = False) -> list[str]:
+        """The tests that are asked about a mutant, in their order; `more` if it has survived."""
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
         found = self.baseline.tests_of(mutant.file, lines if mutant.top is not None else None)
         seconds = self.baseline.seconds
         killers = self._killers.get((mutant.file, mutant.top or ""), Counter[str]())
         home = f"tests/unit/{mutant.file.split('/', maxsplit=1)[0]}/"
-        by_import = mutant.top is None
+        far = more or mutant.top is None
         found.sort(
             key=lambda test: (
                 -killers[test],
-                by_import and not test.startswith(home),
+                far and not _is_named(test, mutant),
+                far and not test.startswith(home),
                 seconds[test],
                 test,
             )
         )
-        chosen = list(self._affordable(found))
-        # Those of the file that is named like the module may take longer.
-        left = self.budget.named_s
-        for test in found:
-            if (
-                test not in chosen
-                and _is_named(test, mutant)
-                and self.baseline.seconds[test] < left
-            ):
-                left -= self.baseline.seconds[test]
-                chosen.append(test)
-        return chosen
+        return list(self._affordable(found, more=more))
 
-    def _affordable(self, tests: Sequence[str]) -> Iterator[str]:
-        left = self.budget.tests_s
+    def _affordable(self, tests: Sequence[str], *, more: bool) -> Iterator[str]:
+        left = self.budget.more_s if more else self.budget.tests_s
         for test in tests:
             cost = self.baseline.seconds[test]
-            if cost <= self.budget.one_test_s and cost <= left and not self._is_repeated(test):
+            quick = more or cost <= self.budget.one_test_s
+            if quick and cost <= left and not self._is_repeated(test):
                 left -= cost
                 yield test
 
@@ -145,25 +137,35 @@ class Trial:
 
     def _limit(self, tests: Sequence[str]) -> float:
         cost = sum(self.baseline.seconds[test] for test in tests)
-        return 60.0 + 5 * cost
+        return 4 * self.budget.limit_s + 3 * cost
 
     # ------------------------------------------------------------------ faults in functions
 
     def _run_warm(self, mutants: Sequence[Mutant], told: Path) -> None:
         """Collect every test that may be asked, then fork for each mutant."""
-        files = sorted({test.split("::")[0] for mutant in mutants for test in self.tests(mutant)})
+        files = sorted(
+            {
+                test.split("::")[0]
+                for mutant in mutants
+                for more in (False, True)
+                for test in self.tests(mutant, more=more)
+            }
+        )
 
         def work(session: Warm) -> None:
             functions = live_functions(SOURCE / "sealpoint")
             gc.freeze()  # else every child copies what its collector looks at
             for place, mutant in enumerate(mutants):
-                tests = self.tests(mutant)
-                ended = forked(
-                    lambda mutant=mutant, tests=tests: self._in_place(  # type: ignore[misc]
-                        session, mutant, tests, functions
-                    ),
-                    limit_s=self._limit(tests),
-                )
+                ended: Ended = "survived", ""
+                asked: list[str] = []
+                for more in (False, True):
+                    tests = [t for t in self.tests(mutant, more=more) if t not in asked]
+                    if ended[0] == "survived":
+                        ended = forked(
+                            partial(self._in_place, session, mutant, tests, functions),
+                            limit_s=self._limit(tests),
+                        )
+                    asked += tests
                 self._remember(mutant, ended)
                 with told.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps([place, *ended]) + "\n")
@@ -200,19 +202,19 @@ class Trial:
     # ---------------- what importing runs
 
     def _cold(self, mutant: Mutant) -> Ended:
-        tests = self.tests(mutant)
+        tests = self.tests(mutant, more=True)
         named = [test for test in tests if _is_named(test, mutant)]
         home = [test for test in tests if test.startswith("tests/unit/") and test not in named]
         others = [test for test in tests if test not in frozenset((*named, *home))]
         ended: Ended = "survived", ""
         for some in (named, home, others):
             if some:
-                ended = forked(
-                    lambda some=some: self._imported(mutant, some),  # type: ignore[misc]
-                    limit_s=self._limit(some),
-                )
+                work = partial(self._imported, mutant, some)
+                ended = forked(work, limit_s=self._limit(some))
             if ended[0] != "survived":
                 break
+        if ended[0] == "cannot":
+            raise RuntimeError(f"{mutant.file} in {mutant.function}: {ended[1]}")
         return ended
 
     def _imported(self, mutant: Mutant, tests: Sequence[str]) -> str | None:
@@ -221,8 +223,10 @@ class Trial:
         sys.meta_path.insert(0, _Finder(module_name(module.path), module.path, code))
         judge = Judge()
         status = pytest.main(self._arguments(tests), plugins=[judge])
+        if status == pytest.ExitCode.NO_TESTS_COLLECTED:
+            raise RuntimeError("no test was found")
         if judge.failed is None and status != pytest.ExitCode.OK:
-            return f"pytest ended with {status}"
+            return f"pytest ended with {status}"  # not even the settings could be imported
         return judge.failed
 
 

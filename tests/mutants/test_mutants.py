@@ -66,16 +66,19 @@ def test_faults_are_planted_where_something_is_decided(tmp_path: Path) -> None:
 def test_a_mutant_is_the_module_with_one_fault(tmp_path: Path) -> None:
     """The changed tree does the wrong thing, and the next one is made from the right one."""
     module = _module(tmp_path)
-    found: dict[str, tuple[object, ...]] = {}
+    expected = {
+        "return name not in KINDS": (False, False),
+        'KINDS = {…, "erase"}': (False, True),
+        "if age < 17 and strict:": (True, True),
+    }
+    found: dict[str, tuple[object, object]] = {}
     for mutant in module.mutants:
-        names: dict[str, Any] = {}
-        exec(compile(module.changed(mutant), "tiny.py", "exec"), names)  # noqa: S102
-        decide = names["decide"]
-        found[mutant.after] = tuple(decide(20, kind) for kind in ("pause", "erase"))
+        if mutant.after in expected:
+            names: dict[str, Any] = {}
+            exec(compile(module.changed(mutant), "tiny.py", "exec"), names)  # noqa: S102
+            found[mutant.after] = names["decide"](20, "pause"), names["decide"](20, "erase")
 
-    assert found["return name not in KINDS"] == (False, False)
-    assert found['KINDS = {…, "erase"}'] == (False, True)
-    assert found["if age < 17 and strict:"] == (True, True)
+    assert found == expected
 
 
 def test_a_noticed_fault_is_killed_and_another_survives(tmp_path: Path) -> None:
