@@ -251,6 +251,8 @@ def test_the_time_of_a_thread_is_the_latest_since_what_a_pause_stops() -> None:
         (Kind.CHECKPOINT, 1, 1),
         (Kind.PAUSE, 0, 1),
         (Kind.REQUEST, 7, 1),
+        (Kind.ERASE, 6, 6),
+        (Kind.GENESIS, 2, 2),
     ):
         made = record(ledger, kind, at=NOW + timedelta(hours=hour))
         ledger.tip = ledger.follow(made)
