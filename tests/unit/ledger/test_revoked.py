@@ -328,6 +328,9 @@ def test_a_key_that_goes_on_after_a_restore_is_cut_where_it_ended() -> None:
     replay.chain = store.add(store.roster_record(renewed, epoch=1))
 
     _followed(replay, replay.records).require_settled("thread 't'")
+    hidden = _followed(replay, replay.records[:3])
+    with pytest.raises(RolledBack, match="expected entry 3"):
+        hidden.require_settled("thread 't'")
 
 
 def test_of_two_restores_the_one_after_the_end_of_a_key_counts() -> None:
