@@ -20,7 +20,7 @@ from mutants._reasons import read_reasons
 from mutants._report import Run, report
 from mutants._session import Ended, started
 from mutants._targets import REASONS, ROOT, SOURCE, TARGETS
-from mutants._trial import Budget, Trial
+from mutants._trial import FLAKY, Budget, Trial
 from mutants._warm import load_everything_else
 
 __all__ = ["main"]
@@ -72,7 +72,7 @@ def main(given: list[str] | None = None) -> int:
     run = Run(
         made=made,
         ended=ended,
-        flaky=baseline.failed,
+        flaky=(*baseline.failed, *_flaky(output)),
         seconds=time.monotonic() - began,
         machine_seconds=sum(spent[:4]),
     )
@@ -80,6 +80,11 @@ def main(given: list[str] | None = None) -> int:
     print(text, end="")
     (output / "report.txt").write_text(text, encoding="utf-8")
     return 0 if passed else 1
+
+
+def _flaky(output: Path) -> list[str]:
+    found = sorted(output.glob(f"worker-*/{FLAKY}"))
+    return [path.read_text(encoding="utf-8").strip() for path in found]
 
 
 def _read(path: Path) -> list[tuple[list[object], Ended]]:

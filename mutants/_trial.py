@@ -37,7 +37,10 @@ from mutants._session import (
 )
 from mutants._targets import SOURCE, module_name
 
-__all__ = ["Budget", "Trial"]
+__all__ = ["FLAKY", "Budget", "Trial"]
+
+FLAKY = "flaky.txt"
+"""Where a worker names the test that failed without a fault."""
 
 _STORAGES = re.compile(r"\b(?:sqlite|file)\b")
 
@@ -136,7 +139,7 @@ class Trial:
         return in_memory != given and f"{name}[{in_memory}" in self.baseline.seconds
 
     def _limit(self, tests: Sequence[str]) -> float:
-        cost = sum(self.baseline.seconds[test] for test in tests)
+        cost = sum(self.baseline.seconds.get(test, 0.0) for test in tests)
         return 4 * self.budget.limit_s + 3 * cost
 
     # ------------------------------------------------------------------ faults in functions
@@ -169,8 +172,17 @@ class Trial:
                 self._remember(mutant, ended)
                 with told.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps([place, *ended]) + "\n")
+            self._control(session)
 
         pytest.main(self._arguments(files), plugins=[Warm(work)])
+
+    def _control(self, session: Warm) -> None:
+        """Run those that noticed something once more, without any fault: they must pass."""
+        killers = sorted({test for found in self._killers.values() for test in found})
+        limits = {test: self._test_limit(test) for test in killers}
+        state, test = forked(partial(session.first_failure, limits), limit_s=self._limit(killers))
+        if state != "survived":
+            (self.folder / FLAKY).write_text(f"{test}\n", encoding="utf-8")
 
     def _in_place(
         self, session: Warm, mutant: Mutant, tests: Sequence[str], functions: Functions

@@ -15,7 +15,7 @@ def _candidate(saved: World | None) -> Candidate:
     """A checkpoint that was saved in a world which must not be read."""
     return Candidate(
         ref=CheckpointRef(
-            id="c", seq=2, time=datetime(2026, 1, 1, tzinfo=UTC), writer="worker", metadata=None
+            id="c", seq=2, time=datetime(2026, 1, 1, tzinfo=UTC), writer="worker", metadata={}
         ),
         newest=True,
         world_digest=None if saved is None else saved.digest,
