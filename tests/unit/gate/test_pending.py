@@ -118,6 +118,15 @@ def test_a_request_that_says_anything_else_than_its_place_is_left_out(
     assert _asked(**changes) == {}
 
 
+def test_a_request_that_shows_no_world_is_left_out() -> None:
+    """What cannot be shown to people as a world binds none."""
+    found: dict[str, Asked] = {}
+    body = RequestBody(salt=SALT, statement=_STATEMENT, world={"tools": 5})
+    _fold(found, _entry(Kind.REQUEST, "worker"), body)
+
+    assert found == {}
+
+
 def test_a_request_of_an_ended_epoch_is_left_out() -> None:
     """Also if its statement names the epoch in force, and its entry another."""
     found: dict[str, Asked] = {}
