@@ -207,7 +207,7 @@ class Trial:
         return max(self.budget.limit_s, 5 * self.baseline.seconds.get(test, 0.0))
 
     def _arguments(self, tests: Sequence[str]) -> list[str]:
-        limit_s = max(map(self._test_limit, tests))
+        limit_s = max(map(self._test_limit, tests), default=self.budget.limit_s)
         made = pytest_arguments(self.folder / "tests", limit_s=limit_s)
         return [*made, *tests]
 
