@@ -44,14 +44,16 @@ class Baseline:
         return self.lines.get(_BY_IMPORT, {}).get(file, frozenset())
 
     def tests_of(self, file: str, lines: range | None) -> list[str]:
-        """The tests that run some line of a file."""
-        wanted = None if lines is None else frozenset(lines)
+        """The tests that run some of these lines, or anything at all where no lines are given.
+
+        What importing makes is used without running a line of the file that it stands in.
+        """
+        wanted = frozenset(lines or ())
         return [
             test
             for test, files in self.lines.items()
             if test in self.seconds
-            and (ran := files.get(file))
-            and (wanted is None or not wanted.isdisjoint(ran))
+            and (lines is None or not wanted.isdisjoint(files.get(file, frozenset())))
         ]
 
 
