@@ -44,16 +44,17 @@ class Baseline:
         return self.lines.get(_BY_IMPORT, {}).get(file, frozenset())
 
     def tests_of(self, file: str, lines: range | None) -> list[str]:
-        """The tests that run some of these lines, or anything at all where no lines are given.
+        """The tests that run some of these lines, or all tests where no lines are given.
 
         What importing makes is used without running a line of the file that it stands in.
         """
-        wanted = frozenset(lines or ())
+        if lines is None:
+            return list(self.seconds)
+        wanted = frozenset(lines)
         return [
             test
             for test, files in self.lines.items()
-            if test in self.seconds
-            and (lines is None or not wanted.isdisjoint(files.get(file, frozenset())))
+            if test in self.seconds and not wanted.isdisjoint(files.get(file, frozenset()))
         ]
 
 
