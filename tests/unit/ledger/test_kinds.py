@@ -76,6 +76,13 @@ def test_a_reserved_kind_is_allowed_to_nobody_anywhere(name: str) -> None:
     assert not any(dataclasses.asdict(KINDS[Kind(name)]).values())
 
 
+def test_what_anybody_may_write_tells_no_time() -> None:
+    """Of the kinds that are judged, those about requests alone do not move a thread's time."""
+    silent = {kind for kind, rule in KINDS.items() if rule.judged and not rule.tells_time}
+
+    assert silent == {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
+
+
 def test_roles_are_said_in_words() -> None:
     """A message names one role, all that would do, or that any would."""
     said = {kind: KINDS[kind].said_roles for kind in (Kind.PAUSE, Kind.REQUEST, Kind.APPROVAL)}
