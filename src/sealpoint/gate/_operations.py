@@ -57,6 +57,12 @@ class OperatedThread(GateHandle):
 
     # ------------------------------------------------------------------ pausing
 
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped the thread; looked up anew each time."""
+        with self._lock, self._reporting():
+            return self._find_head() and self._chain.tip().paused is not None
+
     def pause(self, reason: str) -> int:
         """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
 

@@ -6,7 +6,7 @@ The order of a resume, numbered below: (1) look and verify, (2) decode what woul
 wrote in between, everything begins anew. Saving is in `_saving.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from sealpoint.errors import (
     ResumeRefused,
     SealpointError,
     Superseded,
+    UnknownCheckpoint,
     UsageError,
 )
 from sealpoint.gate._facts import Candidate, gather
@@ -24,7 +25,7 @@ from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.gate._saving import SavingThread
+from sealpoint.gate._saving import Admission, SavingThread
 from sealpoint.gate._wish import Wish
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
@@ -84,6 +85,99 @@ class GatedThread(SavingThread):
         wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
         with self._lock, self._reporting():
             return self._resume(wish)
+
+    def begin(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        actor: str | None = None,
+        deliberate: str | None = None,
+    ) -> int | None:
+        """Begin a session as `resume` does, for a caller that reads the state by `snapshot`.
+
+        Args and errors are those of `resume`, except that a thread which holds nothing yet is no
+        error: its first save begins it.
+
+        Returns:
+            The position of the entry that records the decision; None if there was nothing to
+            decide about.
+        """
+        wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        with self._lock, self._reporting():
+            self._core.signer()
+            return self._begun(wish, lambda candidate: self._decided(wish, candidate))
+
+    def admit(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answered: bool = False,
+        deliberate: str | None = None,
+    ) -> None:
+        """Decide about a resume now, and record it with the first entry that is written.
+
+        For a framework that releases state by reading it, where reading must write nothing: what
+        is read next by `snapshot` is released. It is refused unless the policy allows it without
+        anybody's approval. Until something is written there is no record of it, so `begin` or
+        `resume` is to be preferred.
+
+        Args:
+            world: What the run is able to do now.
+            ref: The checkpoint that is about to be read; without it the newest one.
+            answered: Whether something is brought in from outside, beside what was saved.
+            deliberate: Why this is meant, where the policy asks for that.
+
+        Raises:
+            ResumeRefused: The policy does not allow it, or asks for approvals.
+            Busy, NotOwner, NotTrusted, UnknownCheckpoint, Pruned, Tampered, RolledBack, Forked,
+                Unanchored: As for `resume`.
+        """
+        wish = Wish.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
+        with self._lock, self._reporting():
+            self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
+
+    def _begun(self, wish: Wish, decide_on: Callable[[Candidate], bool]) -> int | None:
+        lost, session, self._overtaken = self._lost, self._session, False
+        while True:
+            candidate = self._settled(lambda: self._sought(wish.ref))
+            if candidate is None:
+                return None
+            try:
+                decided = decide_on(candidate)
+            except BaseException:
+                self._show_nothing(lost, session)
+                raise
+            if decided:
+                self._world = wish.world
+                return self._session
+
+    def _sought(self, ref: "str | CheckpointRef | None") -> Candidate | None:
+        """What would be released; None if the thread holds nothing."""
+        if not self._find_head():
+            self._take_up()
+            return None
+        try:
+            candidate = self._candidate(ref)
+        except UnknownCheckpoint:
+            if ref is not None:
+                raise
+            candidate = None
+        self._take_up()
+        return candidate
+
+    def _admitted(self, wish: Wish, candidate: Candidate, *, answered: bool) -> bool:
+        """Judge without writing; what was decided is judged once more by the first write."""
+        if not self._core.parts.read_only:
+            check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
+        decision = self._judged(wish, candidate, answered=answered).decision
+        if decision.outcome is not Outcome.ALLOW:
+            raise self._refusal(decision)
+        self._session = None
+        self._admission = Admission(wish, answered=answered)
+        return True
 
     def judge(
         self,
@@ -149,7 +243,7 @@ class GatedThread(SavingThread):
         if lost is not None:
             self._session, self._lost = None, lost
 
-    def _judged(self, wish: Wish, candidate: Candidate) -> _Judged:
+    def _judged(self, wish: Wish, candidate: Candidate, *, answered: bool = False) -> _Judged:
         trust = self._core.trust()
         policy = self._policies.in_force(trust.roster)
         pending = read_pending(self._chain)
@@ -166,7 +260,10 @@ class GatedThread(SavingThread):
             now=now,
         )
         facts = replace(
-            facts, answered=wish.answer is not None, deliberate=wish.deliberate, grant=grant
+            facts,
+            answered=answered or wish.answer is not None,
+            deliberate=wish.deliberate,
+            grant=grant,
         )
         decision = decide(facts, policy)
         if facts.paused is not None:
