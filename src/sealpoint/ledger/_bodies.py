@@ -182,6 +182,8 @@ class WritesBody(Body, frozen=True, kw_only=True):
     """What the task waits for somebody to answer."""
     answers: bool = False
     """They are an answer that somebody gave, and not yet what the task made of it."""
+    held: bool = False
+    """They are the checkpoint itself, which a pause held back."""
     origin: tuple[str, str] | None = None
 
 

@@ -139,6 +139,7 @@ class BuildingThread(SessionThread):
             fresh_list=fresh_list,
             question=draft.question,
             answers=draft.halts,
+            held=draft.held,
             origin=draft.origin,
         )
         return body, payload

@@ -39,6 +39,10 @@ class Place(NamedTuple):
     """Of the checkpoint."""
     first: int
     """Where the first checkpoint of the same name lies, which gives it its rank in the lane."""
+    held: bool = False
+    """It is a checkpoint that a pause held back."""
+    asks: bool = False
+    """Results that wait for an answer."""
 
 
 class LaneIndex:
@@ -56,6 +60,8 @@ class LaneIndex:
         self._results: dict[Key, list[Place]] = {}
         self._order: dict[str, list[tuple[int, str]]] = {}
         """By lane, in the order of their ranks."""
+        self.any_held = False
+        """Whether a checkpoint that was held back has been met."""
 
     def find(self, key: Key) -> Place | None:
         """The newest checkpoint of a name."""
@@ -90,6 +96,31 @@ class LaneIndex:
         """The results that were added to a checkpoint at `since` or later, oldest first."""
         self._grow(lambda seq: seq <= since)
         return list(self._results.get(key, ()))
+
+    def held(self, lane: str, since: int) -> list[Place]:
+        """Checkpoints of a lane held back after a position and not yet saved, oldest first."""
+        return [place for place in self._unclaimed(lane, since) if place.held]
+
+    def held_lanes(self) -> list[str]:
+        """The lanes in which a checkpoint was held back."""
+        return sorted(
+            {key.lane for key, places in self._results.items() if any(p.held for p in places)}
+        )
+
+    def asking(self, lane: str, since: int) -> list[Place]:
+        """Results for checkpoints that are not there, if they wait for an answer."""
+        return [place for place in self._unclaimed(lane, since) if place.asks]
+
+    def _unclaimed(self, lane: str, since: int) -> list[Place]:
+        self._grow(lambda seq: seq <= since)
+        found = [
+            place
+            for key, places in self._results.items()
+            if key.lane == lane and key not in self._places
+            for place in places
+            if place.seq > since
+        ]
+        return sorted(found)
 
     def earliest(self, key: Key) -> int | None:
         """Where the first results of a checkpoint lie that is about to be written itself.
@@ -154,7 +185,9 @@ class LaneIndex:
     def _result(self, header: Header, entry: bytes, data: bytes | None) -> tuple[Key, Place]:
         body: WritesBody = self._parsed(header, data)
         key = Key(body.lane, body.checkpoint)
-        return key, Place(header.seq, entry, body.checkpoint, header.seq)
+        asks = body.question is not None
+        self.any_held = self.any_held or body.held
+        return key, Place(header.seq, entry, body.checkpoint, header.seq, body.held, asks)
 
     def _parsed(self, header: Header, data: bytes | None) -> Any:
         where = f"entry {header.seq} of thread {self._chain.name!r}"

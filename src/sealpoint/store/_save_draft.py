@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.errors import UsageError
 from sealpoint.ledger import CheckpointBody, Kind
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store._json import plain_object, plain_value
@@ -18,6 +19,7 @@ __all__ = ["ResultsDraft", "SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
 _REPEATS_MAX = 64
+_HELD = "held back"
 
 
 class _EntryDraft:
@@ -102,6 +104,21 @@ class SaveDraft(_EntryDraft):
         """What names it within the thread."""
         return None if self.id is None else Key(self.lane, self.id)
 
+    def held(self) -> "ResultsDraft":
+        """The same as results that are kept while a pause holds the checkpoint back.
+
+        Raises:
+            UsageError: It has no name, under which it could be saved later.
+        """
+        if self.id is None:
+            raise UsageError("checkpoint: expected an id, without which it cannot be held back")
+        value = {"state": self.value, "parent": self.parent, "metadata": self.metadata}
+        found = ResultsDraft(
+            value, checkpoint=self.id, task=_HELD, lane=self.lane, world=self.declared
+        )
+        found.question, found.held = self.question, True
+        return found
+
     def says_what(self, body: CheckpointBody, world: str | None) -> bool:
         """Whether a checkpoint says the same, beside its state."""
         # As JSON: in Python, 1 equals 1.0 and True.
@@ -124,7 +141,7 @@ class ResultsDraft(_EntryDraft):
         origin: The thread and the hash of the entry that it is a copy of.
     """
 
-    __slots__ = ("checkpoint", "path", "task")
+    __slots__ = ("checkpoint", "held", "path", "task")
 
     kind = Kind.WRITES
 
@@ -146,6 +163,8 @@ class ResultsDraft(_EntryDraft):
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_name(path, "task path", LANE_BYTES_MAX)
         self.halts = answers
+        self.held = False
+        """It is the checkpoint itself, which a pause held back."""
 
     @property
     def key(self) -> Key:

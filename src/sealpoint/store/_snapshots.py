@@ -14,6 +14,7 @@ from sealpoint.ledger import CheckpointBody, Header, Kind, WritesBody, link_hash
 from sealpoint.storage import Record
 from sealpoint.store._lanes import Key, Place
 from sealpoint.store._refs import CheckpointRef, Results, ResultsRef, Snapshot
+from sealpoint.store._save_draft import SaveDraft
 from sealpoint.store._view import ThreadView, make_ref
 
 __all__ = ["SnapshotView"]
@@ -65,6 +66,8 @@ class SnapshotView(ThreadView):
             place = index.newest(lane, self._is_given_up)
         else:
             place = index.find(Key(lane, name))
+        if (held := self._held(lane, name, place)) is not None:
+            return self._held_snapshot(lane, held)
         # (6) deleted, given up or superseded
         if place is None or self._is_given_up(place.seq):
             return None
@@ -74,6 +77,66 @@ class SnapshotView(ThreadView):
         state = self._decoded(header, record, body, keep=name is None)
         results = tuple(self._result(found) for found in self._added(place, body))
         return Snapshot(state=state, ref=self._ref(header, record), results=results)
+
+    def held_back(self) -> list[SaveDraft]:
+        """Checkpoints that a pause held back and that are still to be saved, oldest first."""
+        with self._lock, self._reporting():
+            if self._index is None or not self._index.any_held or not self._find_head():
+                return []
+            index = self._indexed()
+            found = [
+                place
+                for lane in index.held_lanes()
+                for place in index.held(lane, self._rank(index.newest(lane, self._is_given_up)))
+                if not self._is_given_up(place.seq)
+            ]
+            return [self._saved_later(place) for place in sorted(found)]
+
+    def _held(self, lane: str, name: str | None, place: Place | None) -> Place | None:
+        """A checkpoint that was held back and is newer than what is there, or has the name."""
+        index = self._indexed()
+        newest = index.newest(lane, self._is_given_up)
+        for held in reversed(index.held(lane, self._rank(newest))):
+            if not self._is_given_up(held.seq) and name in (None, held.id):
+                return held if name is None or place is None else None
+        return None
+
+    def _rank(self, place: Place | None) -> int:
+        return -1 if place is None else place.first
+
+    def _held_snapshot(self, lane: str, held: Place) -> Snapshot:
+        header, record = self._at(held)
+        body = self._results_body(header, record)
+        value = self._decoded(header, record, body, keep=False)
+        ref = CheckpointRef(
+            id=held.id,
+            seq=header.seq,
+            time=header.at,
+            writer=self._core.writer(header),
+            metadata=dict(value["metadata"] or {}),
+            entry=held.entry.hex(),
+            question=body.question,
+            lane=lane,
+            parent=value["parent"],
+        )
+        added = self._indexed().results(Key(lane, held.id), 0)
+        results = tuple(self._result(found) for found in added if not found.held)
+        return Snapshot(state=value["state"], ref=ref, results=results)
+
+    def _saved_later(self, held: Place) -> SaveDraft:
+        header, record = self._at(held)
+        lane = self._results_body(header, record).lane
+        found = self._held_snapshot(lane, held)
+        return SaveDraft(
+            found.state,
+            found.ref.id,
+            found.ref.parent,
+            found.ref.metadata,
+            None,
+            question=found.ref.question,
+            lane=lane,
+            supersedes=True,
+        )
 
     def _find_head(self) -> bool:
         """Look; False if the thread holds nothing."""
@@ -86,7 +149,8 @@ class SnapshotView(ThreadView):
     def _added(self, place: Place, body: CheckpointBody) -> list[Place]:
         """Where the results lie that were added to a checkpoint."""
         since = place.first if body.since is None else body.since
-        return self._looked_up().results(Key(body.lane, body.id), since)
+        found = self._looked_up().results(Key(body.lane, body.id), since)
+        return [place for place in found if not place.held]
 
     def _pending_question(self, header: Header, body: CheckpointBody) -> Any:
         """What a checkpoint, or tasks that go on from it, wait for somebody to answer."""
@@ -96,7 +160,10 @@ class SnapshotView(ThreadView):
             return None  # nothing has been added yet
         waiting: dict[str, Any] = {}
         first = header.seq if body.again is None else body.again
-        for found in self._added(Place(header.seq, b"", body.id, first), body):
+        places = self._added(Place(header.seq, b"", body.id, first), body)
+        # A checkpoint that was held back, or is still on its way, may wait as well.
+        places += self._looked_up().asking(body.lane, first)
+        for found in places:
             record, result_header = self._chain.linked(found.seq, found.entry.hex())
             result = self._results_body(result_header, record)
             if not result.answers:

@@ -20,7 +20,7 @@ from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, Superseded
 from sealpoint.world import World
 
-__all__ = ["DELIBERATE", "PASS", "RUN", "Runs"]
+__all__ = ["DELIBERATE", "NESTED", "PASS", "RUN", "Runs"]
 
 RUN = "__sealpoint_run"
 """Where the number of a run is kept in a configuration."""
@@ -29,7 +29,7 @@ PASS = "__sealpoint_pass"  # noqa: S105 (a name)
 DELIBERATE = "__sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
 
-_TASK = "__pregel_read"
+NESTED = "__pregel_read"
 """What the framework leaves in the configuration of a graph that a task of another one runs."""
 
 _HINT = (
@@ -45,7 +45,7 @@ class Runs:
         self._store = store
         self._lock = threading.Lock()
         self._newest: dict[str, int] = {}
-        self._passes: dict[str, str] = {}
+        self._passes: dict[str, tuple[str, World]] = {}
 
     def enter(
         self, address: Address, config: Mapping[str, Any], world: World | None
@@ -62,7 +62,7 @@ class Runs:
         if purpose is Purpose.SHOW:
             return {}
         configurable = config.get("configurable") or {}
-        if address.lane and _TASK in configurable and address.thread in self._newest:
+        if address.lane and NESTED in configurable and address.thread in self._newest:
             return {RUN: self._newest[address.thread]}  # a subgraph of a run that was let in
         if self._has_pass(address.thread, configurable.get(PASS)):
             return {RUN: self._newest[address.thread]}
@@ -83,17 +83,23 @@ class Runs:
         except ResumeRefused as error:
             raise ResumeRefused(error.message, reasons=error.reasons, hint=_HINT) from error
 
-    def grant(self, thread: str, token: str) -> None:
-        """Let the run that carries a pass in, and no other one of the thread."""
+    def grant(self, thread: str, token: str, world: World) -> None:
+        """Let the run that carries a pass in, with its world, and no other one of the thread."""
         with self._lock:
-            self._passes[thread] = token
+            self._passes[thread] = (token, world)
         self._begin(thread)
 
     def revoke(self, thread: str, token: str) -> None:
         """Make a pass worthless."""
         with self._lock:
-            if self._passes.get(thread) == token:
+            if self._has(thread, token):
                 del self._passes[thread]
+
+    def world(self, thread: str, config: Mapping[str, Any]) -> World | None:
+        """The world of the guarded run that a configuration belongs to."""
+        token = (config.get("configurable") or {}).get(PASS)
+        with self._lock:
+            return self._passes[thread][1] if self._has(thread, token) else None
 
     def require_current(self, thread: str, config: Mapping[str, Any]) -> None:
         """Refuse what a run puts that another one of this saver has overtaken.
@@ -101,8 +107,13 @@ class Runs:
         Raises:
             Superseded: A later run goes on with the thread.
         """
-        found = (config.get("configurable") or {}).get(RUN)
+        configurable = config.get("configurable") or {}
+        token, found = configurable.get(PASS), configurable.get(RUN)
         newest = self._newest.get(thread)
+        if token is not None and not self._has_pass(thread, token):
+            raise Superseded(
+                f"thread {thread!r}: expected a run that goes on, found one that ended"
+            )
         if found is not None and found != newest:
             raise Superseded(
                 f"thread {thread!r}: expected run {newest}, found run {found}, which was overtaken"
@@ -115,4 +126,7 @@ class Runs:
 
     def _has_pass(self, thread: str, token: object) -> bool:
         with self._lock:
-            return token is not None and self._passes.get(thread) == token
+            return self._has(thread, token)
+
+    def _has(self, thread: str, token: object) -> bool:
+        return token is not None and self._passes.get(thread, (None,))[0] == token

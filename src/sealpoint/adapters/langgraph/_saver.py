@@ -24,6 +24,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
+from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
 from sealpoint.adapters.langgraph._gate import RUN, Runs
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
@@ -195,7 +196,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             checkpoint["id"],
             address.id,
             get_checkpoint_metadata(config, metadata),
-            self._world,
+            self._world_of(address, config),
             lane=address.lane or "",
             supersedes=True,
         )
@@ -218,16 +219,29 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             lane=address.lane or "",
             question=shown_question(asked[-1], self._store.registry) if asked else None,
             answers=all(channel == _RESUME for channel, _ in writes),
-            world=self._world,
+            world=self._world_of(address, config),
         )
         return self._enqueued(address, config, draft)
 
+    def _world_of(self, address: Address, config: RunnableConfig) -> World | None:
+        return self._runs.world(address.thread, config) or self._world
+
     def _enqueued(self, address: Address, config: RunnableConfig, draft: EntryDraft) -> Ticket:
         self._runs.require_current(address.thread, config)
-        return self._outbox(address.thread).put(draft)
+        outbox = self._outbox(address.thread)
+        for held in self._thread(address).held_back():
+            outbox.put(held)  # what a pause held back comes first
+        return outbox.put(draft)
 
     def _settle(self, address: Address, ticket: Ticket) -> None:
-        self._outbox(address.thread).settle(ticket)
+        outbox = self._outbox(address.thread)
+        try:
+            outbox.settle(ticket)
+        except Paused:
+            # The work is done: it is kept, and saved when the thread goes on.
+            if isinstance(ticket.draft, SaveDraft):
+                outbox.settle(outbox.put(ticket.draft.held()))
+            raise
 
     def _outbox(self, name: str) -> Outbox:
         with self._lock:
@@ -280,7 +294,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             Paused: An operator paused the source.
         """
         source = self._store.thread(str(source_thread_id))
-        drafts = _copies(source)
+        drafts = copies_of(source)
         outbox = self._outbox(str(target_thread_id))
         for ticket in [outbox.put(draft) for draft in drafts]:
             outbox.settle(ticket)
@@ -363,46 +377,3 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 def _marks(config: Mapping[str, Any]) -> dict[str, Any]:
     found = config.get("configurable") or {}
     return {RUN: found[RUN]} if RUN in found else {}
-
-
-def _copies(source: GatedThread) -> list[EntryDraft]:
-    """Drafts of everything that a thread holds, oldest first, in the world it was saved in."""
-    refs = list(source.snapshots())
-    if not refs:
-        return []
-    if source.paused:
-        raise Paused(f"thread {source.name!r}: expected it to run, found it paused")
-    world = World.of(source.load(refs[0]).world)
-    drafts: list[EntryDraft] = []
-    for ref in reversed(refs):
-        snapshot = source.snapshot(ref.lane, ref.id)
-        if snapshot is None:
-            continue
-        drafts.append(
-            SaveDraft(
-                snapshot.state,
-                ref.id,
-                ref.parent,
-                ref.metadata,
-                world,
-                question=ref.question,
-                lane=ref.lane,
-                supersedes=True,
-                origin=(source.id, ref.entry),
-            )
-        )
-        drafts.extend(
-            ResultsDraft(
-                result.value,
-                checkpoint=ref.id,
-                task=result.task,
-                path=result.path,
-                lane=ref.lane,
-                question=result.question,
-                answers=result.answers,
-                world=world,
-                origin=(source.id, result.ref.entry),
-            )
-            for result in snapshot.results
-        )
-    return drafts
