@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sealpoint.codec import TreeMemo
-from sealpoint.errors import IdReused, SealpointError, UsageError
+from sealpoint.errors import IdReused, Missing, SealpointError, UsageError
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import KINDS, CheckpointBody, Header, Kind, WritesBody, link_hash
 from sealpoint.storage import Record
@@ -58,6 +58,8 @@ class BuildingThread(SessionThread):
                 break  # it has to say where the others of its name lie, which is not yet known
             try:
                 built = self._built_one(draft, trails)
+            except Missing:
+                raise  # somebody may have erased it meanwhile: then all begins anew
             except SealpointError as error:
                 outcomes[at] = error
                 continue

@@ -14,7 +14,7 @@ from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._words import NONSENSE
 from sealpoint.errors import NeedsApproval, RequestClosed
 from sealpoint.gate import GatedThread, Request
-from sealpoint.gate import _review as review_module
+from sealpoint.gate import _past as past_module
 from sealpoint.ledger import (
     KINDS,
     Body,
@@ -625,7 +625,7 @@ def test_an_operators_handoff_under_another_policy_is_found(crew: Team) -> None:
 
 def test_memory_does_not_follow_the_thread(crew: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a checkpoint far back it is still found that it is not the newest."""
-    monkeypatch.setattr(review_module, "_SAVED_KEPT", 2)
+    monkeypatch.setattr(past_module, "_KEPT", 2)
     for number in range(4):
         crew.thread().save(number, world=READ)
     oldest = list(crew.fresh().history())[-1].entry
