@@ -23,6 +23,8 @@ class Saved(NamedTuple):
     at: datetime
     world: str | None
     question: bool
+    since: int
+    """Where the first results lie that count for it."""
 
 
 class Past:
@@ -31,10 +33,13 @@ class Past:
     def __init__(self) -> None:
         self.newest: str | None = None
         """The hash of the entry."""
-        self._certain = True
+        self._rank = -1
+        """Of the newest."""
+        self._forgotten = -1
+        """The highest rank of those that are no longer remembered."""
         self._saved: dict[str, Saved] = {}
-        self._waiting: dict[str, dict[str, bool]] = {}
-        """By the id of a checkpoint: which tasks wait for somebody to answer."""
+        self._waiting: dict[str, dict[str, tuple[int, bool]]] = {}
+        """By the id of a checkpoint: which tasks wait for somebody to answer, and since where."""
 
     def saved(self, entry: str) -> Saved | None:
         """A checkpoint by the hash of its entry, if it is remembered."""
@@ -42,43 +47,55 @@ class Past:
 
     def is_older(self, entry: str | None) -> bool:
         """Whether a checkpoint is certainly not the newest."""
-        return self._certain and entry != self.newest
+        return entry != self.newest and self._rank >= self._forgotten
 
     def is_waiting(self, saved: Saved) -> bool:
         """Whether a question of a checkpoint, or of a task that goes on from it, is pending."""
-        return saved.question or any(self._waiting.get(saved.id, {}).values())
+        waiting = self._waiting.get(saved.id, {}).values()
+        return saved.question or any(asks and seq >= saved.since for seq, asks in waiting)
 
     def save(self, entry: Entry, body: CheckpointBody) -> None:
         """Take in a checkpoint."""
         if body.lane:
             return
         rank = entry.seq if body.again is None else body.again
-        newest = None if self.newest is None else self._saved.get(self.newest)
         name = entry.hash.hex()
         self._saved[name] = Saved(
-            body.id, entry.seq, rank, entry.header.at, body.world, body.question is not None
+            id=body.id,
+            seq=entry.seq,
+            rank=rank,
+            at=entry.header.at,
+            world=body.world,
+            question=body.question is not None,
+            since=rank if body.since is None else body.since,
         )
-        if newest is None or rank >= newest.rank:
-            self.newest, self._certain = name, True
-        _bound(self._saved)
+        if rank >= self._rank:
+            self.newest, self._rank = name, rank
+        if len(self._saved) > _KEPT:
+            # Never the newest: whatever was saved once more since then ranks lower.
+            oldest = next(each for each in self._saved if each != self.newest)
+            self._forgotten = max(self._forgotten, self._saved.pop(oldest).rank)
 
-    def add(self, body: WritesBody) -> None:
+    def add(self, entry: Entry, body: WritesBody) -> None:
         """Take in results; an answer alone is not yet what the task makes of it."""
-        if not body.lane and not body.answers:
+        if not (body.lane or body.answers or body.held):
             waiting = self._waiting.setdefault(body.checkpoint, {})
-            waiting[body.task] = body.question is not None
+            waiting[body.task] = (entry.seq, body.question is not None)
+            _bound(waiting)
             _bound(self._waiting)
 
     def hide(self, body: PruneBody) -> None:
         """Take in what was deleted: the newest of what is left counts from here on."""
-        if self.newest is None or not body.hides(self._saved[self.newest].seq):
-            return
-        forgot = len(self._saved) >= _KEPT
         self._saved = {
             name: found for name, found in self._saved.items() if not body.hides(found.seq)
         }
-        self.newest = max(self._saved, key=lambda name: self._saved[name].rank, default=None)
-        self._certain = self.newest is not None or not forgot
+        self._waiting = {
+            name: {task: found for task, found in tasks.items() if not body.hides(found[0])}
+            for name, tasks in self._waiting.items()
+        }
+        if self.newest not in self._saved:
+            ranked = ((found.rank, found.seq, name) for name, found in self._saved.items())
+            self._rank, _, self.newest = max(ranked, default=(-1, -1, None))
 
 
 def _bound(remembered: dict[str, Any]) -> None:

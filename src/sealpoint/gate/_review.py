@@ -116,7 +116,7 @@ class Reviewer:
         if isinstance(body, CheckpointBody):
             self._past.save(entry, body)
         elif isinstance(body, WritesBody):
-            self._past.add(body)
+            self._past.add(entry, body)
         elif isinstance(body, PruneBody):
             self._past.hide(body)
         else:

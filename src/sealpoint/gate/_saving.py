@@ -90,14 +90,17 @@ class SavingThread(OperatedThread):
     def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
         """Write several things in their order, as one durable step where that can be.
 
-        What declares no world has that of the session. See `save` for what may be refused.
+        What declares no world has that of the one before it, or of the session. See `save` for
+        what may be refused.
         """
         with self._lock:
             if self._session is None and self._admission is None:
                 self._world = None
+            world = self._world
             for draft in drafts:
                 if draft.world is None:
-                    draft.declare(self._world)
+                    draft.declare(world)
+                world = draft.declared
             return super().commit(drafts)
 
     def _opening(self, draft: EntryDraft) -> list[Draft]:

@@ -234,6 +234,7 @@ class GatedThread(SavingThread):
 
     def _take_up(self) -> None:
         self._overtaken = self._overtaken or self._moved
+        self._admission = None  # what was decided before is about what was shown before
         super()._take_up()
 
     def _show_nothing(self, lost: type[SealpointError] | None, session: int | None) -> None:

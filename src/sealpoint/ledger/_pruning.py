@@ -43,7 +43,7 @@ class PruneBody(Body, frozen=True, kw_only=True):
         spans = tuple(self._span(first) for first, _ in earlier.hidden)
         return (
             self.before >= earlier.before
-            and not any(earlier.covers(seq) for seq in self.kept)
+            and not any(earlier.covers(seq) and not self.hides(seq) for seq in self.kept)
             and all(last <= span[1] for (_, last), span in zip(earlier.hidden, spans, strict=True))
         )
 

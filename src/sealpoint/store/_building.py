@@ -56,6 +56,8 @@ class BuildingThread(SessionThread):
                 continue
             if draft.kind is Kind.CHECKPOINT and draft.key in named:
                 break  # it has to say where the others of its name lie, which is not yet known
+            if group and draft.world not in (None, group[0].draft.world):
+                break  # what a run is able to do is judged once for a group
             try:
                 built = self._built_one(draft, trails)
             except Missing:
@@ -91,10 +93,25 @@ class BuildingThread(SessionThread):
         if place is not None and (same := self._repeated(draft, place)) is not None:
             return same
         again = None if place is None else place.first
-        return *self._checkpoint(draft, blobs, trail.memo, again), blobs
+        return *self._checkpoint(draft, blobs, trail.memo, again, self._since(draft, place)), blobs
+
+    def _since(self, draft: SaveDraft, place: Place | None) -> int | None:
+        """Where the first results lie that were added to a checkpoint before it was there."""
+        if place is not None:
+            record, header = self._chain.linked(place.seq, place.entry.hex())
+            return self._body(header, record).since
+        if self._index is None or draft.key is None:
+            return None
+        session = self._chain.verified_head().seq if self._session is None else self._session
+        return self._index.earliest(draft.key, session, self._is_given_up)
 
     def _checkpoint(
-        self, draft: SaveDraft, blobs: BlobWriter, memo: TreeMemo, again: int | None
+        self,
+        draft: SaveDraft,
+        blobs: BlobWriter,
+        memo: TreeMemo,
+        again: int | None,
+        since: int | None,
     ) -> tuple[CheckpointBody, bytes | None]:
         """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
         memo.again = blobs.again
@@ -102,11 +119,9 @@ class BuildingThread(SessionThread):
         world = None if draft.world is None else blobs.put(draft.world).hex()
         payload = blobs.take_root(root)
         fresh, fresh_list = blobs.listing()
-        name, since = draft.id, None
+        name = draft.id
         if name is None:
             name = f"{CheckpointId.prefix}:{self._core.random_hex(CheckpointId.size_bytes)}"
-        elif self._index is not None and draft.key is not None:
-            since = self._index.earliest(draft.key)
         body = CheckpointBody(
             salt=self._core.salt(),
             id=name,

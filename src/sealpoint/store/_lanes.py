@@ -93,9 +93,13 @@ class LaneIndex:
         return sorted(self._order)
 
     def results(self, key: Key, since: int) -> list[Place]:
-        """The results that were added to a checkpoint at `since` or later, oldest first."""
+        """The results that were added to a checkpoint at `since` or later, oldest first.
+
+        Those before are left out even if they are known: who knows them must not read another
+        state than who does not.
+        """
         self._grow(lambda seq: seq <= since)
-        return list(self._results.get(key, ()))
+        return [place for place in self._results.get(key, ()) if place.seq >= since]
 
     def held(self, lane: str, since: int) -> list[Place]:
         """Checkpoints of a lane held back after a position and not yet saved, oldest first."""
@@ -122,13 +126,14 @@ class LaneIndex:
         ]
         return sorted(found)
 
-    def earliest(self, key: Key) -> int | None:
+    def earliest(self, key: Key, since: int, gone: Callable[[int], bool]) -> int | None:
         """Where the first results of a checkpoint lie that is about to be written itself.
 
-        Whoever adds them before does so in the same session, so they are known already.
+        Whoever adds them before does so in the same session, which begins at `since`.
         """
-        found = self._results.get(key)
-        return found[0].seq if found else None
+        self._grow(lambda seq: seq <= since)
+        found = (place.seq for place in self._results.get(key, ()) if not gone(place.seq))
+        return next(found, None)
 
     def follow(self, header: Header, entry: bytes, data: bytes) -> None:
         """Take in an entry, with its body, that has just become the newest."""

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from sealpoint.errors import Edited, HeadMoved, UnknownCheckpoint, UsageError
+from sealpoint.errors import Edited, HeadMoved, Missing, UnknownCheckpoint, UsageError
 from sealpoint.ledger import (
     CheckpointBody,
     Entry,
@@ -83,9 +83,9 @@ class RetainedThread(SnapshotView):
     ) -> Pruning:
         """Give up the states of older checkpoints and free their space.
 
-        A checkpoint stays if any rule keeps it; the newest one of a lane always does. What goes is
-        recorded in a signed entry; ids, metadata and times stay in the history. A worker may go on
-        saving meanwhile.
+        A checkpoint stays if any rule keeps it; the newest of a lane, and the one that was saved
+        there last if that is another, always do. What goes is recorded in a signed entry; ids,
+        metadata and times stay in the history. A worker may go on saving meanwhile.
 
         Args:
             keep_last: Keep so many of the newest checkpoints that still have their state, of each
@@ -134,23 +134,28 @@ class RetainedThread(SnapshotView):
         given_up: list[CheckpointRef] = []
         kept: list[CheckpointRef] = []
         places: Counter[str] = Counter()
-        for ref in self._listed(self._chain):
-            if not ref.pruned:
-                (kept if rule.keeps(places[ref.lane], ref) else given_up).append(ref)
-                places[ref.lane] += 1
+        holding = list(self._holding())
+        ranks = {seq: rank for seq, _, _, rank in holding}
+        listed = [ref for ref in self._listed(self._chain) if not ref.pruned]
+        # Whoever saves meanwhile counts on what was saved last, and that may rank lower.
+        last = {ref.lane: ref.seq for ref in reversed(listed)}
+        for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
+            keeps = rule.keeps(places[ref.lane], ref) or ref.seq == last[ref.lane]
+            (kept if keeps else given_up).append(ref)
+            places[ref.lane] += 1
         if missing := rule.ids - {ref.id for ref in kept}:
             raise UnknownCheckpoint(
                 f"thread {self._name!r}: expected checkpoint {min(missing)!r} with its state, "
                 "found none"
             )
         earlier = self._given_up_before()
-        before = max(given_up[0].seq + 1 if given_up else 0, earlier.before)
+        before = max(earlier.before, *(ref.seq + 1 for ref in given_up), 0)
         # A checkpoint that another one of the same name superseded goes with that one's name.
         gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
         rest = [ref.seq for ref in kept]
         rest += [
             seq
-            for seq, kind, key in self._holding()
+            for seq, kind, key, _ in holding
             if kind is Kind.WRITES and key not in gone and not earlier.covers(seq)
         ]
         body = msgspec.structs.replace(
@@ -166,17 +171,25 @@ class RetainedThread(SnapshotView):
         earlier = self._retention()
         return PruneBody(salt="", before=0) if earlier is None else earlier
 
-    def _holding(self) -> Iterator[tuple[int, Kind, Key]]:
-        """Every entry of this generation that holds something, newest first."""
+    def _holding(self) -> Iterator[tuple[int, Kind, Key, int]]:
+        """Every entry of this generation that holds something, with its rank, newest first."""
         for header, record in self._chain.walk():
             if header.kind is Kind.ERASE:
                 return
             if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
+                if record.body is None:  # an erasure follows, or somebody took it away
+                    raise Missing(
+                        f"entry {header.seq} of thread {self._name!r}: expected its body, "
+                        "found none"
+                    )
                 body: CheckpointBody | WritesBody = parse_body(
-                    header.kind, header.body, record.body or b""
+                    header.kind, header.body, record.body
                 )
+                rank = header.seq
+                if isinstance(body, CheckpointBody):
+                    rank = header.seq if body.again is None else body.again
                 name = body.id if isinstance(body, CheckpointBody) else body.checkpoint
-                yield header.seq, header.kind, Key(body.lane, name)
+                yield header.seq, header.kind, Key(body.lane, name), rank
 
     def hide(
         self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
@@ -207,7 +220,8 @@ class RetainedThread(SnapshotView):
         while True:
             self._look()
             earlier = self._given_up_before()
-            places = sorted((seq, names is None or key in names) for seq, _, key in self._holding())
+            holding = self._holding()
+            places = sorted((seq, names is None or key in names) for seq, _, key, _ in holding)
             spans = _spans((seq, goes or earlier.hides(seq)) for seq, goes in places)
             if spans == earlier.hidden:
                 return None

@@ -120,7 +120,7 @@ class SnapshotView(ThreadView):
             parent=value["parent"],
         )
         added = self._indexed().results(Key(lane, held.id), 0)
-        results = tuple(self._result(found) for found in added if not found.held)
+        results = tuple(self._result(found) for found in self._living(added))
         return Snapshot(state=value["state"], ref=ref, results=results)
 
     def _saved_later(self, held: Place) -> SaveDraft:
@@ -149,8 +149,11 @@ class SnapshotView(ThreadView):
     def _added(self, place: Place, body: CheckpointBody) -> list[Place]:
         """Where the results lie that were added to a checkpoint."""
         since = place.first if body.since is None else body.since
-        found = self._looked_up().results(Key(body.lane, body.id), since)
-        return [place for place in found if not place.held]
+        return self._living(self._looked_up().results(Key(body.lane, body.id), since))
+
+    def _living(self, results: list[Place]) -> list[Place]:
+        """Those that were not given up, without checkpoints that were held back."""
+        return [place for place in results if not place.held and not self._is_given_up(place.seq)]
 
     def _pending_question(self, header: Header, body: CheckpointBody) -> Any:
         """What a checkpoint, or tasks that go on from it, wait for somebody to answer."""
@@ -162,7 +165,11 @@ class SnapshotView(ThreadView):
         first = header.seq if body.again is None else body.again
         places = self._added(Place(header.seq, b"", body.id, first), body)
         # A checkpoint that was held back, or is still on its way, may wait as well.
-        places += self._looked_up().asking(body.lane, first)
+        places += [
+            place
+            for place in self._looked_up().asking(body.lane, first)
+            if not self._is_given_up(place.seq)
+        ]
         for found in places:
             record, result_header = self._chain.linked(found.seq, found.entry.hex())
             result = self._results_body(result_header, record)

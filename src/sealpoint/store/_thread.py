@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, cast
 
-from sealpoint.errors import HeadMoved, Missing, Paused, SealpointError, Superseded
+from sealpoint.errors import (
+    HeadMoved,
+    Missing,
+    Paused,
+    ResumeRefused,
+    SealpointError,
+    Superseded,
+)
 from sealpoint.ledger import Entry, GenesisBody, Kind, ResumeBody, WritesBody, encode_body
 from sealpoint.store._append import Draft, append_all, check_rights, reserve
 from sealpoint.store._building import BuildingThread, EntryDraft, Item, Outcome
@@ -96,10 +103,12 @@ class Thread(BuildingThread):
             try:
                 written = self._attempt(group)
             except Paused as error:
-                if all(item.halts for item in group):
-                    raise
-                # Results of work that had begun are kept.
+                # Results of work that had begun are kept, unless a session would begin with them.
                 written = [(item, error) for item in group if item.halts]
+                if len(written) in (0, len(group)):
+                    raise
+            except ResumeRefused as error:
+                written = [(item, error) for item in group]
             for item, outcome in written:
                 outcomes[item.at] = outcome
 
