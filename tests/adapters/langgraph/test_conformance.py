@@ -18,7 +18,7 @@ from sealpoint.testing.agmi_langgraph import LangGraphAdapter
 from tests.adapters.langgraph.stores import BACKENDS, opened
 
 
-class BySync(SealedSaver):
+class _BySync(SealedSaver):
     """The suite knows only async methods: here each of them is the sync one."""
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -59,7 +59,7 @@ class BySync(SealedSaver):
         return self.get_delta_channel_history(config=config, channels=list(channels))
 
 
-@pytest.mark.parametrize("saver", [SealedSaver, BySync], ids=["async", "sync"])
+@pytest.mark.parametrize("saver", [SealedSaver, _BySync], ids=["async", "sync"])
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_conformance_suite_passes_with_every_capability(
     backend: str, saver: type[SealedSaver], tmp_path: Path
