@@ -149,15 +149,13 @@ class RetainedThread(SnapshotView):
                 "found none"
             )
         earlier = self._given_up_before()
-        before = max(earlier.before, *(ref.seq + 1 for ref in given_up), 0)
         # A checkpoint that another one of the same name superseded goes with that one's name.
         gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
+        added = [(seq, key in gone) for seq, kind, key, _ in holding if kind is Kind.WRITES]
         rest = [ref.seq for ref in kept]
-        rest += [
-            seq
-            for seq, kind, key, _ in holding
-            if kind is Kind.WRITES and key not in gone and not earlier.covers(seq)
-        ]
+        rest += [seq for seq, goes in added if not goes and not earlier.covers(seq)]
+        lost = [ref.seq for ref in given_up] + [seq for seq, goes in added if goes]
+        before = max(earlier.before, *(seq + 1 for seq in lost), 0)
         body = msgspec.structs.replace(
             earlier,
             salt=self._core.salt(),
