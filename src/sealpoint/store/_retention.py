@@ -195,7 +195,8 @@ class RetainedThread(SnapshotView):
         """Delete checkpoints for the application, with all results that were added to them.
 
         They are shown no more, and what they held is taken away as far as nothing else needs it.
-        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`.
+        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`. A
+        database file may show remnants until somebody compacts it, as `gc` and `prune` do.
 
         Args:
             names: Lane and id of each; None: all that the thread holds.

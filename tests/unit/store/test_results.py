@@ -7,8 +7,8 @@ import pytest
 
 from sealpoint.errors import Edited, EncodeError, Missing, NotTrusted, Superseded, UsageError
 from sealpoint.ledger import CheckpointBody, Kind, parse_body, parse_header
-from sealpoint.store import Key
 from sealpoint.storage import Record
+from sealpoint.store import Key
 from tests.unit.store.laned import (
     added,
     check_verified,
