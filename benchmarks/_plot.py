@@ -36,8 +36,8 @@ def write(curves: Curves) -> None:
     top = max(*ours, *peer) * 1.05
     base, left, right = _HEIGHT - _MARGIN, _MARGIN, _WIDTH - _MARGIN
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        'font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
+        "<style>text { font: 12px sans-serif }</style>",
         "<title>Milliseconds for each turn of a chat with LangGraph</title>",
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         f'<path d="M{left} {_MARGIN}V{base}H{right}" fill="none" stroke="#888"/>',

@@ -66,7 +66,12 @@ class ThreadView(ThreadHandle):
             # That there is nothing is what the caller is given, and may go on from.
             self._take_up()
             raise
-        header, record = self._newest() if ref is None else self._named(ref)
+        try:
+            header, record = self._newest() if ref is None else self._named(ref)
+        except UnknownCheckpoint:
+            if ref is None:  # as above: all was deleted, or lies in other lanes
+                self._take_up()
+            raise
         # (6) and (7): erased or not, the body and the blobs against their digests
         body = self._body(header, record)
         if ref is not None:

@@ -26,9 +26,7 @@ def put(state: Any, name: str, lane: str = "", **options: Any) -> SaveDraft:
     """A checkpoint as a framework saves it: the same name once more replaces it."""
     parent, metadata = options.pop("parent", None), options.pop("metadata", None)
     world = options.pop("world", None)
-    return SaveDraft(
-        state, name, parent, metadata, world, **({"supersedes": True, "lane": lane} | options)
-    )
+    return SaveDraft(state, name, parent, metadata, world, lane=lane, supersedes=True, **options)
 
 
 def results(

@@ -171,8 +171,8 @@ def test_an_anchor_that_fails_tells_each_where_it_stands(world: World) -> None:
     outcomes = store.thread("t").commit([put(1, "1"), results("a", "1"), put(2, "2")])
 
     assert refused(outcomes) == ["anchor-unavailable"] * 3
-    refs = [each.ref for each in outcomes if isinstance(each, AnchorUnavailable)]
-    assert [None if ref is None else ref.id for ref in refs] == ["1", None, "2"]
+    refs: list[Any] = [each.ref for each in outcomes if isinstance(each, AnchorUnavailable)]
+    assert [ref and ref.id for ref in refs] == ["1", None, "2"]
     saved(store.thread("t"), put(3, "3"))
     assert ids(cold(world)) == ["3", "2", "1", "0"]
     assert values(cold(world), "", "1") == ["a"]

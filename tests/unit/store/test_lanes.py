@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lanes: several lines of work in one thread, each with its own names, order and newest."""
 
+from typing import Any
+
 import pytest
 
 from sealpoint.errors import IdReused, UnknownCheckpoint, UsageError
@@ -93,7 +95,7 @@ def test_the_same_once_more_is_no_entry(world: World) -> None:
     [{"metadata": {"step": 2}}, {"parent": "9"}, {"question": "sure?"}, {"world": {"x": 1}}],
     ids=lambda options: next(iter(options)),
 )
-def test_anything_else_about_it_makes_it_another(world: World, options: dict[str, object]) -> None:
+def test_anything_else_about_it_makes_it_another(world: World, options: dict[str, Any]) -> None:
     """The state alone does not make two checkpoints the same."""
     store = world.open()
     first, second = added(store.thread("t"), put(1, "1"), put(1, "1", **options))

@@ -15,13 +15,18 @@ from functools import cache
 from typing import Any, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import ensure_config, merge_configs
+from langchain_core.runnables.config import (
+    ensure_config,
+    merge_configs,
+    var_child_runnable_config,
+)
 from langgraph.errors import GraphDrained
 from langgraph.pregel import Pregel
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
-from sealpoint.adapters.langgraph._gate import DELIBERATE, NESTED, PASS
+from sealpoint.adapters.langgraph._aim import Aim, is_nested
+from sealpoint.adapters.langgraph._gate import DELIBERATE, PASS, require_reason
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.adapters.langgraph._tuples import Address
@@ -34,6 +39,7 @@ __all__ = ["deliberately", "guard"]
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
 _PASS_BYTES = 16
+_COORDINATES = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
 def guard(
@@ -115,15 +121,19 @@ class _Gate:
         address = Address.of(config)
         thread = self.saver.store.thread(address.thread)
         configurable = config.get("configurable") or {}
+        aim, deliberate = Aim.of(config), configurable.get(DELIBERATE)
+        older = aim.older(thread)
+        require_reason(thread, older, deliberate)
+        answer = brought(self.saver, thread, config)
         thread.begin(
             world=self.world,
-            ref=None if address.lane else address.id,
-            answer=brought(self.saver, thread),
+            ref=aim.root,
+            answer={"from": older, "answer": answer} if older else answer,
             actor=self.actor,
-            deliberate=configurable.get(DELIBERATE),
+            deliberate=deliberate,
         )
         token = secrets.token_hex(_PASS_BYTES)
-        self.saver.runs.grant(address.thread, token, self.world)
+        self.saver.runs.grant(address.thread, token, self.world, aim.root)
         try:
             yield cast("RunnableConfig", {**config, "configurable": {**configurable, PASS: token}})
         except GraphDrained as drained:
@@ -138,12 +148,12 @@ class _Gate:
         return _Control(self.saver.store.thread(Address.of(config).thread), also)
 
 
-_Brought = Callable[[SealedSaver, GatedThread], Any]
+_Brought = Callable[[SealedSaver, GatedThread, RunnableConfig], Any]
 """What a call brings in from outside: None if nothing."""
 
 
 def _input(value: Any) -> _Brought:
-    def brought(saver: SealedSaver, thread: GatedThread) -> Any:
+    def brought(saver: SealedSaver, thread: GatedThread, _config: RunnableConfig) -> Any:
         registry = saver.store.registry
         if value is None:
             return None
@@ -158,14 +168,19 @@ def _input(value: Any) -> _Brought:
 
 
 def _edits(supersteps: Sequence[Sequence[Any]]) -> _Brought:
-    def brought(saver: SealedSaver, _thread: GatedThread) -> Any:
+    def brought(saver: SealedSaver, _thread: GatedThread, config: RunnableConfig) -> Any:
         registry = saver.store.registry
         told = [
-            {"values": shown(edit.values, registry), "as_node": edit.as_node}
+            {
+                "values": shown(edit.values, registry),
+                "as_node": edit.as_node,
+                **({} if edit.task_id is None else {"task_id": edit.task_id}),
+            }
             for superstep in supersteps
             for edit in superstep
         ]
-        return {"edit": told}
+        lane = Address.of(config).lane
+        return {"edit": told, "namespace": lane} if lane else {"edit": told}
 
     return brought
 
@@ -174,10 +189,6 @@ def _paused(thread: GatedThread) -> Paused:
     return Paused(
         f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
     )
-
-
-def _is_nested(config: RunnableConfig | None) -> bool:
-    return NESTED in ((config or {}).get("configurable") or {})
 
 
 def _guarded(graph: Any, gate: _Gate) -> Any:
@@ -203,7 +214,7 @@ def _class_of(base: type) -> type:
             return cast("Self", _guarded(plain.copy(update), gate))
 
         def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
-            if _is_nested(config):
+            if self._is_nested(config):
                 return super().stream(input, config, **named)
             return self._streamed(input, config, named)
 
@@ -216,7 +227,7 @@ def _class_of(base: type) -> type:
                 yield from super().stream(value, let_in, **named)
 
         def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
-            if _is_nested(config):
+            if self._is_nested(config):
                 return super().astream(input, config, **named)
             return self._astreamed(input, config, named)
 
@@ -242,6 +253,18 @@ def _class_of(base: type) -> type:
             merged = self._merged(config)
             with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
                 return _without_pass(await super().abulk_update_state(let_in, supersteps))
+
+        def _is_nested(self, config: RunnableConfig | None) -> bool:
+            """Whether a task of another run calls, which went through a gate of its own.
+
+            The framework also hands a task's configuration on where none is given, unless the call
+            names a checkpoint of its own.
+            """
+            own = merge_configs(self.config, config)
+            found = own.get("configurable") or {}
+            if is_nested(own) or any(found.get(key) for key in _COORDINATES):
+                return is_nested(own)
+            return is_nested(var_child_runnable_config.get())
 
         def _merged(self, config: RunnableConfig | None) -> RunnableConfig:
             return ensure_config(merge_configs(self.config, config))

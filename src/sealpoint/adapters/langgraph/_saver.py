@@ -26,7 +26,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
-from sealpoint.adapters.langgraph._gate import RUN, Runs
+from sealpoint.adapters.langgraph._gate import PASS, Runs
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
@@ -69,7 +69,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         super().__init__()
         self._store = store
         self._world = World.of(world)
-        self._runs = Runs(store)
+        self._runs = Runs.of(store)
         self._outboxes: dict[str, Outbox] = {}
         self._lock = threading.Lock()
         allow_framework_types(store.registry)
@@ -116,6 +116,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """
         address = Address.of(config)
         marks = self._runs.enter(address, config, self._world)
+        if not address.lane and marks:
+            # A thread that holds nothing has no checkpoint to carry the marks, and subgraphs get
+            # the configuration of the run: it is the run's own, and never the caller's.
+            config["configurable"].update(marks)
         snapshot = self._thread(address).snapshot(address.lane or "", address.id)
         return None if snapshot is None else checkpoint_tuple(address, snapshot, marks)
 
@@ -143,7 +147,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def _listed(
         self, address: Address, wanted: Mapping[str, Any], before: RunnableConfig | None
     ) -> Iterator[CheckpointRef]:
-        end = None if before is None else Address.of(before).id
+        end = (before or {}).get("configurable", {}).get("checkpoint_id")
         refs = self._store.thread(address.thread).snapshots(address.lane)
         for ref in refs:
             if end is not None and ref.id >= end:
@@ -375,5 +379,6 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
 
 def _marks(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an edit in several steps goes on with; it is not shown to the caller."""
     found = config.get("configurable") or {}
-    return {RUN: found[RUN]} if RUN in found else {}
+    return {PASS: found[PASS]} if PASS in found else {}
