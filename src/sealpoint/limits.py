@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 __all__ = [
     "AGENT_LEVELS_MAX",
+    "ANSWER_BYTES_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
     "BUNDLE_BYTES_MAX",
@@ -93,7 +94,10 @@ STATEMENT_BYTES_MAX = 64 * _KIB
 """A statement as it is stored; what the bounds of its fields allow takes less."""
 
 REASON_BYTES_MAX = 4 * _KIB
-"""The reason of a statement or of a word on it, in UTF-8."""
+"""A reason that somebody gives, in UTF-8."""
+
+ANSWER_BYTES_MAX = 128 * _KIB
+"""The answer to a pending question, as JSON; with it a request still fits its entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

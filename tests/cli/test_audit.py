@@ -95,7 +95,7 @@ def test_why_explains_what_waits_and_what_only_happened(told: tuple[Machine, str
     checkpoint = next(line for line in lines if line["kind"] == "checkpoint")
     assert "nothing was decided" in machine.json("why", checkpoint["entry"])["decision"]
     assert "first roster" in machine.json("why", lines[0]["entry"])["decision"]
-    assert machine.refused("why", "00000000") == (74, "unknown-request")
+    assert machine.refused("why", "00000000") == (78, "unknown-entry")
     assert machine.refused("why", "short") == (2, "usage")
 
 

@@ -2,11 +2,13 @@
 """`sealpoint pause`, `unpause`, `resume` and `handoff`: whether a thread goes on, and with whom."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from sealpoint.errors import Paused
+from sealpoint.errors import Busy, Paused
+from sealpoint.gate import shipped_policy
 from tests.cli.machine import Machine
 from tests.cli.team import HOSTILE, READ, SHELL, make_team
 
@@ -129,6 +131,23 @@ def test_what_would_be_refused_exits_with_70(team: Machine) -> None:
     assert paused.exit_code == 70
     assert "\\u{1b}" in paused.stdout
     assert "\u202e" not in paused.stdout
+
+
+def test_a_session_that_is_too_young_exits_with_73(team: Machine, tmp_path: Path) -> None:
+    """It is the status of `Busy`, which the resume itself would raise; a second reason makes 70."""
+    file = tmp_path / "patient.toml"
+    text = shipped_policy("team").decode()
+    file.write_text(re.sub('takeover_after = "[^"]*"', 'takeover_after = "1d"', text))
+    team.done("policy", "apply", str(file))
+    alone = team.run("resume", "t", "--world", _world(team, READ))
+    with pytest.raises(Busy) as busy, team.open() as other:
+        other.thread("t").resume(world=READ)
+    team.done("pause", "t", "--reason", "look")
+    paused = team.run("resume", "t", "--world", _world(team, READ))
+
+    assert (alone.exit_code, busy.value.exit_status) == (73, 73)
+    assert alone.stdout.startswith("REFUSED: ")
+    assert paused.exit_code == 70
 
 
 def test_a_dry_run_reads_its_arguments_strictly(team: Machine, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 """The async twin of the gate: the same decisions, requests and entries, awaited."""
 
 import asyncio
+import inspect
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api, errors
+from sealpoint.gate import GatedThread
+from sealpoint.signing import Verdict
 from tests.unit.api.place import Place
 
 _SMALL = sealpoint.World(tools=["read"])
@@ -182,3 +185,53 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
 
     assert report.ok
     assert [(each.name, each.seq) for each in report.threads] == [("t", 71)]
+
+
+def _surface(kind: type) -> dict[str, Any]:
+    """The public members of a class."""
+    return {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "twin"), [(api.Store, aio.AsyncStore), (GatedThread, aio.AsyncThread)]
+)
+def test_the_twin_lacks_nothing(kind: type, twin: type) -> None:
+    """Every public method and property is there, with the same parameters, and nothing besides."""
+    mine, theirs = _surface(kind), _surface(twin)
+
+    assert theirs.keys() == mine.keys()
+    for name, member in mine.items():
+        if isinstance(member, property):
+            assert isinstance(theirs[name], property) or name == "policy"
+            continue
+        found, expected = (inspect.signature(each).parameters for each in (theirs[name], member))
+        assert [(each.name, each.kind, each.default) for each in found.values()] == [
+            (each.name, each.kind, each.default) for each in expected.values()
+        ], name
+
+
+def test_it_knows_its_store_and_what_a_request_would_change(tmp_path: Path) -> None:
+    """The id, the namespace, the difference of worlds, and words given through the thread."""
+    place = _team(tmp_path)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            worker, ann, operator = await _open(stack, place, "worker", "ann", "operator")
+            thread = worker.thread("t")
+            await thread.save({"n": 1}, world=_SMALL)
+            with pytest.raises(errors.NeedsApproval) as needed:
+                await thread.resume(world=_WIDE, deliberate="a shell")
+            (request,) = await thread.requests()
+            diff = await ann.thread("t").compare(request)
+            word = await ann.thread("t").answer(request.id, Verdict.APPROVE, "fine")
+            again = await thread.relay(word)
+            with pytest.raises(errors.NotTrusted):
+                await operator.thread("t").break_glass(request.id, "fire")
+
+            assert (worker.id, worker.namespace) == (ann.id, "default")
+            assert diff is not None
+            assert diff.lines() == ("+ tool shell",)
+            assert again == 4
+            assert (needed.value.request.id, needed.value.request.needed) == (request.id, 2)
+
+    asyncio.run(main())

@@ -4,15 +4,21 @@
 import json
 import re
 import traceback
+from typing import Any
 
 import pytest
 
 import sealpoint
 from sealpoint import errors
-from sealpoint.errors import DecodeError, SealpointError, TypeNotAllowed, UsageError
+from sealpoint.errors import DecodeError, NeedsApproval, SealpointError, TypeNotAllowed, UsageError
 
 _CLASSES: list[type[SealpointError]] = [getattr(errors, name) for name in errors.__all__]
 _every_class = pytest.mark.parametrize("cls", _CLASSES, ids=lambda cls: cls.__name__)
+
+
+def _made(cls: type[SealpointError], message: str, **options: Any) -> SealpointError:
+    """An error, with whatever else its class asks for."""
+    return cls(message, **(options | ({"request": None} if cls is NeedsApproval else {})))
 
 
 def _drawn() -> dict[str, tuple[str, int, int]]:
@@ -83,8 +89,8 @@ def test_an_error_has_a_code_a_hint_and_a_docstring(cls: type[SealpointError]) -
 @_every_class
 def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) -> None:
     """`str` is the message; the JSON form has code, status, message and hint."""
-    error = cls("thing: expected a, found b")
-    hinted = cls("thing", hint="Do this.")
+    error = _made(cls, "thing: expected a, found b")
+    hinted = _made(cls, "thing", hint="Do this.")
 
     assert str(error) == "thing: expected a, found b"
     assert error.as_dict() == {
@@ -101,7 +107,7 @@ def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) 
 @_every_class
 def test_a_traceback_shows_the_hint(cls: type[SealpointError]) -> None:
     """The hint is a note, once, and the class is named by the address that users import."""
-    for error in (cls("thing"), cls("thing", hint="Do this.")):
+    for error in (_made(cls, "thing"), _made(cls, "thing", hint="Do this.")):
         shown = "".join(traceback.format_exception(error))
 
         assert error.__notes__ == [f"hint: {error.hint}"]

@@ -53,7 +53,7 @@ def _thread(records: list[Record]) -> tuple[Tip, CutWatch]:
     tip: Tip | None = None
     for seq, record in enumerate(records):
         entry = verify_entry(record.header, record.seals, place=_PLACE, seq=seq, chain=chain)
-        watch.follow(entry, chain)
+        watch.follow(entry, record.body, chain)
         if tip is None:
             tip = begin(entry, record.body, chain)
         else:

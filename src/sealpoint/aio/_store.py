@@ -19,6 +19,7 @@ from sealpoint.audit import AuditRecord, Progress, Report
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource
 from sealpoint.gate import Policy, Request, Requests
+from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, TrustPin
 from sealpoint.store import Collected, Event, ThreadNames
 
@@ -39,6 +40,16 @@ class AsyncStore:
         self._pool = pool
         self._lock = Lock()
         self._twins: WeakValueDictionary[str, AsyncThread] = WeakValueDictionary()
+
+    @property
+    def id(self) -> StoreId:
+        """As `Store.id`."""
+        return self._store.id
+
+    @property
+    def namespace(self) -> str:
+        """As `Store.namespace`."""
+        return self._store.namespace
 
     def thread(self, name: str) -> AsyncThread:
         """The thread of a name; the same one for the same name, so that calls keep their order."""

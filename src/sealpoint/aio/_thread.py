@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from sealpoint.aio._calls import submit
 from sealpoint.errors import UsageError
 from sealpoint.gate import Decision, GatedThread, Request
+from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import CheckpointRef, Erasure, Loaded, Pruning
-from sealpoint.world import World
+from sealpoint.world import World, WorldDiff
 
 __all__ = ["AsyncThread"]
 
@@ -109,6 +110,22 @@ class AsyncThread:
     async def requests(self) -> tuple[Request, ...]:
         """As `Thread.requests`."""
         return await self._in_order(self._thread.requests)
+
+    async def compare(self, request: Request) -> WorldDiff | None:
+        """As `Thread.compare`."""
+        return await self._in_order(lambda: self._thread.compare(request))
+
+    async def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """As `Thread.answer`."""
+        return await self._in_order(lambda: self._thread.answer(request_id, verdict, reason))
+
+    async def relay(self, attestation: Attestation) -> int:
+        """As `Thread.relay`."""
+        return await self._in_order(lambda: self._thread.relay(attestation))
+
+    async def break_glass(self, request_id: str, reason: str) -> int:
+        """As `Thread.break_glass`."""
+        return await self._in_order(lambda: self._thread.break_glass(request_id, reason))
 
     async def prune(
         self,

@@ -211,7 +211,7 @@ class Store:
 
         Raises:
             UsageError: There are too few digits, or other characters.
-            UnknownRequest: There is none of these digits, or more than one.
+            UnknownEntry: There is none of these digits, or more than one.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
         """
         return explain_decision(self._checkpoints.core, self._policies, ref)

@@ -10,23 +10,22 @@ from typing import NamedTuple
 
 from sealpoint.api._why_report import Why
 from sealpoint.api._why_thread import Explaining
-from sealpoint.audit import Source, sources, store_chain_record
-from sealpoint.errors import Tampered, UnknownRequest, UsageError
+from sealpoint.audit import ThreadWalk, store_chain_record
+from sealpoint.errors import Tampered, UnknownEntry, UsageError
 from sealpoint.gate import Policies
 from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
 from sealpoint.storage import Record
 from sealpoint.store import Core
 
 __all__ = ["explain_decision"]
 
-_SHORT_DIGITS = 8
-_DIGITS_MAX = 64
-
 
 class _Found(NamedTuple):
     """Where something lies."""
 
-    source: Source
+    walk: ThreadWalk | None
+    """Through its thread; None: it is of the store chain."""
     seq: int
 
 
@@ -40,23 +39,24 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
 
     Raises:
         UsageError: There are too few digits, or other characters.
-        UnknownRequest: There is none of these digits, or more than one.
+        UnknownEntry: There is none of these digits, or more than one.
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
     """
-    if not _SHORT_DIGITS <= len(ref) <= _DIGITS_MAX or not set(ref) <= set("0123456789abcdef"):
+    if not begins_digest(ref):
         raise UsageError(
-            f"why: expected {_SHORT_DIGITS} or more digits of a request's id or an entry's hash, "
-            f"found {ref[:64]!r}"
+            f"why: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of a request's id or an entry's "
+            f"hash, found {ref[:64]!r}"
         )
     found = list(_find(core, ref))
     if len(found) != 1:
-        raise UnknownRequest(
+        raise UnknownEntry(
             f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} with "
             f"these digits, found {len(found)}"
         )
-    if found[0].source.thread == STORE_CHAIN:
-        return _of_store_chain(core, found[0].seq)
-    return Explaining(core, policies, *found[0]).explain()
+    walk, seq = found[0]
+    if walk is None:
+        return _of_store_chain(core, seq)
+    return Explaining(core, policies, walk, seq).explain()
 
 
 def _find(core: Core, ref: str) -> Iterator[_Found]:
@@ -64,11 +64,11 @@ def _find(core: Core, ref: str) -> Iterator[_Found]:
     chain = core.renewed_trust()
     for seq, digest in enumerate(chain.hashes):
         if digest.hex().startswith(ref):
-            yield _Found(Source(STORE_CHAIN, None), seq)
-    for source in sources(core):
-        for seq, record in core.storage.scan(source.thread, 0):
+            yield _Found(None, seq)
+    for walk in ThreadWalk.each(core):
+        for seq, record in core.storage.scan(walk.thread, 0):
             if link_hash(record.header).hex().startswith(ref) or _is_request(record, ref):
-                yield _Found(source, seq)
+                yield _Found(walk, seq)
 
 
 def _is_request(record: Record, ref: str) -> bool:
@@ -87,7 +87,7 @@ def _of_store_chain(core: Core, seq: int) -> Why:
     record = core.storage.read(STORE_CHAIN, seq)
     chain = core.renewed_trust()
     if record is None or link_hash(record.header) != chain.hashes[seq]:
-        raise UnknownRequest(f"store chain entry {seq}: expected it as it was verified, found none")
+        raise UnknownEntry(f"store chain entry {seq}: expected it as it was verified, found none")
     told = store_chain_record(record, chain, seq)
     return Why(
         subject=told,

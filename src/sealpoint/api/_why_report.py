@@ -52,10 +52,7 @@ class Why:
         return {
             "subject": self.subject.as_dict(),
             "decision": self.decision,
-            "rules": [
-                {"rule": each.rule, "measure": str(each.measure), "words": each.words}
-                for each in self.rules
-            ],
+            "rules": [each.as_dict() for each in self.rules],
             "facts": dict(self.facts),
             "policy": None
             if policy is None

@@ -10,8 +10,8 @@ from typing import Any
 
 from sealpoint.api._review import read_world, reviewer
 from sealpoint.api._why_report import Why, WhyApproval
-from sealpoint.audit import NOT_RELEASED, Source, Step, ThreadWalk, record_of
-from sealpoint.errors import PolicyInvalid, Tampered, UnknownRequest, WorldInvalid
+from sealpoint.audit import NOT_RELEASED, Step, ThreadWalk, record_of
+from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
 from sealpoint.gate import Measure, Policies, Policy, Reason, Rule, policy_digest
 from sealpoint.ledger import (
     KINDS,
@@ -47,12 +47,12 @@ _WORDS = {
 class Explaining:
     """One thread, gone through once, with what belongs to the entry that is asked about."""
 
-    def __init__(self, core: Core, policies: Policies, source: Source, seq: int) -> None:
+    def __init__(self, core: Core, policies: Policies, walk: ThreadWalk, seq: int) -> None:
         self._core = core
         self._policies = policies
-        self._source = source
+        self._walk = walk
         self._seq = seq
-        self._review = reviewer(core, policies, source.thread)
+        self._review = reviewer(core, policies, walk.thread)
         self._name = ""
         self._steps: list[Step] = []
         """Since the basis before the subject: what a decision rests on lies there."""
@@ -88,10 +88,9 @@ class Explaining:
 
     def _gathered(self) -> tuple[Step, Step | None, bool]:
         """The entry itself, what spends its request, and whether its session has written."""
-        walk = ThreadWalk(self._core, self._source.thread, self._source.anchored)
         subject: Step | None = None
         closed, spending, session, released = False, None, -1, True
-        for step in walk.steps():
+        for step in self._walk.steps():
             header = step.entry.header
             judged = self._review.take(step.entry, step.body, step.before, step.chain)
             if subject is not None and closed:
@@ -112,9 +111,9 @@ class Explaining:
                         session, released = header.seq, False
             if isinstance(step.body, CheckpointBody) and subject is None:
                 self._saved = step
-        self._name = walk.name
+        self._name = self._walk.name
         if subject is None:
-            raise UnknownRequest(f"entry {self._seq}: expected it in its thread, found none")
+            raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
         if spending is not None and not self._spends(spending, self._request_of(subject)):
             spending, released, self._unjustified = None, True, ()
         return subject, spending, released
@@ -319,7 +318,7 @@ class Explaining:
             leaves = request.body.world
         if old is None or leaves is None or old == new:
             return
-        before = read_world(self._core, self._source.thread, old)
+        before = read_world(self._core, self._walk.thread, old)
         try:
             if before is not None:
                 diff = World.from_dict(before).diff(World.from_dict(leaves))

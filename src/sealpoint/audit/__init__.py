@@ -6,7 +6,7 @@ from sealpoint.audit._bundle_check import BundleReport, BundleThread, verify_bun
 from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
 from sealpoint.audit._trail import AuditRecord, audit_trail, record_of, store_chain_record
 from sealpoint.audit._verify import verify_store, verify_thread
-from sealpoint.audit._walk import Source, Step, ThreadWalk, sources
+from sealpoint.audit._walk import Step, ThreadWalk
 from sealpoint.audit._words import NOT_RELEASED
 
 __all__ = [
@@ -18,13 +18,11 @@ __all__ = [
     "Finding",
     "Progress",
     "Report",
-    "Source",
     "Step",
     "ThreadWalk",
     "audit_trail",
     "export_bundle",
     "record_of",
-    "sources",
     "store_chain_record",
     "verify_bundle",
     "verify_store",

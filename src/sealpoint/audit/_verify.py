@@ -175,9 +175,9 @@ class _ThreadCheck:
         """
         passed = anchored is None or anchored.reserved
         before: Header | None = None
-        for entry in self.entries_verified():
+        for entry, record in self.entries_verified():
             if anchored is not None and entry.seq > anchored.seq:
-                check_expiry(self._core, self._chain, entry, before)
+                check_expiry(self._core, self._chain, entry, record.body, before)
             before = entry.header
             if anchored is not None and entry.seq == anchored.seq:
                 passed = entry.hash == anchored.entry
@@ -196,7 +196,7 @@ class _ThreadCheck:
                 f"found entry {self.entries - 1} to be the last"
             )
 
-    def entries_verified(self) -> Iterator[Entry]:
+    def entries_verified(self) -> Iterator[tuple[Entry, Record]]:
         """Every entry, each verified together with its body and blobs before it is yielded."""
         namespace, self.name = claimed_name(self._core, self._thread)
         self._retention = retention = Retention(self._core, self._thread)
@@ -215,7 +215,7 @@ class _ThreadCheck:
                         for words in self._judge(entry, body, before, self._chain)
                     ]
                 self.entries += 1
-                yield entry
+                yield entry, record
         if self._tip is not None:
             self._tip.require_owner()
         self._cuts.require_settled(f"thread {self.name!r}")
@@ -268,7 +268,7 @@ class _ThreadCheck:
             )
 
     def _follow(self, entry: Entry, record: Record) -> None:
-        self._cuts.follow(entry, self._chain)
+        self._cuts.follow(entry, record.body, self._chain)
         if self._tip is None:
             tip = begin(entry, record.body, self._chain)
         else:

@@ -7,7 +7,7 @@ from a store and compares with the anchor. Blobs are not looked at; `verify_stor
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sealpoint.anchor import Position
 from sealpoint.audit._payloads import Retention, readable_body
@@ -88,7 +88,7 @@ class Follower:
         entry = verify_entry(
             record.header, record.seals, place=self.place, seq=seq, chain=self.chain
         )
-        self._cuts.follow(entry, self.chain)
+        self._cuts.follow(entry, record.body, self.chain)
         # (2) the body that the header binds
         header = entry.header
         body = None if record.body is None else readable_body(header, record.body)
@@ -146,6 +146,12 @@ class ThreadWalk:
         self.thread = thread
         self.name = name
 
+    @classmethod
+    def each(cls, core: Core) -> Iterator[Self]:
+        """A walk for every thread of the store's namespace, as `sources` finds them."""
+        for source in sources(core):
+            yield cls(core, source.thread, source.anchored)
+
     def steps(self) -> Iterator[Step]:
         """Every entry; at the end, and only there, it is certain that none is missing.
 
@@ -202,7 +208,7 @@ class ThreadWalk:
             return
         if step.entry.seq > anchored.seq:
             before = None if step.before is None else step.before.entry.header
-            check_expiry(self._core, step.chain, step.entry, before)
+            check_expiry(self._core, step.chain, step.entry, step.record.body, before)
         elif step.entry.seq == anchored.seq and step.entry.hash != anchored.entry:
             raise Forked(
                 f"thread {self.name!r}: expected entry {anchored.seq} as the anchor has it, found "

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import click
 
 from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
+from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, operator_option, store_options
@@ -164,7 +165,7 @@ def _print_why(found: Why) -> None:
         print_line("")
         print_table(
             ("rule", "asks for", "because"),
-            [(each.rule, str(each.measure), each.words) for each in found.rules],
+            [(each.rule, measure_text(each.measure), each.words) for each in found.rules],
         )
     if found.facts:
         print_line("")

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from sealpoint.cli._json import parse_json, read_document
+from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import shown
@@ -22,8 +23,8 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
-from sealpoint.errors import NeedsApproval, ResumeRefused, UsageError
-from sealpoint.gate import Decision, Measure, Outcome, Policy
+from sealpoint.errors import Busy, NeedsApproval, ResumeRefused, UsageError
+from sealpoint.gate import Decision, Outcome, Policy
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.store import plain_value
 from sealpoint.world import World, visible
@@ -40,7 +41,6 @@ _STATUSES = {
     Outcome.NEEDS_APPROVAL: NeedsApproval.exit_status,
     Outcome.REFUSE: ResumeRefused.exit_status,
 }
-_MEASURE_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
 
 
 @click.command()
@@ -129,7 +129,8 @@ def resume(
     """Say what the gate would answer to a resume of THREAD; a dry run.
 
     No state is released, no request is made and nothing is recorded. The exit status is 0 if it
-    would be allowed, 71 if others have to approve first, 70 if it would be refused.
+    would be allowed, 71 if others have to approve first, 70 if it would be refused, and 73 if only
+    because another session is too young to be taken over.
     """
     declared = None if world is None else _world(world)
     given = None if answer is None else _answer(answer)
@@ -145,7 +146,8 @@ def resume(
         print_json(_document(thread, decision, policy))
     else:
         _print(thread, decision, policy)
-    click.get_current_context().exit(_STATUSES[decision.outcome])
+    status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
+    click.get_current_context().exit(status)
 
 
 def _world(file: str) -> World:
@@ -168,10 +170,7 @@ def _document(thread: str, decision: Decision, policy: Policy | None) -> dict[st
         "thread": thread,
         "outcome": str(decision.outcome),
         "ordinary": decision.ordinary,
-        "reasons": [
-            {"rule": str(each.rule), "measure": str(each.measure), "words": each.words}
-            for each in decision.reasons
-        ],
+        "reasons": [each.as_dict() for each in decision.reasons],
         "policy": None if policy is None else {"name": policy.name, "digest": policy.digest},
     }
 
@@ -190,7 +189,7 @@ def _print(thread: str, decision: Decision, policy: Policy | None) -> None:
             [
                 (
                     str(each.rule),
-                    Styled(str(each.measure), _MEASURE_STYLES.get(each.measure, "")),
+                    measure_text(each.measure),
                     shown(each.words),
                 )
                 for each in decision.reasons

@@ -8,6 +8,7 @@ import click
 
 from sealpoint.api import apply_policy
 from sealpoint.cli._json import read_document
+from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase
 from sealpoint.cli._store import Where, store_options
@@ -21,7 +22,7 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import PolicyInvalid
-from sealpoint.gate import SHIPPED_POLICIES, Measure, Policy, shipped_policy
+from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.world import visible
@@ -29,7 +30,6 @@ from sealpoint.world import visible
 __all__ = ["policy", "policy_bytes"]
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
 
 
 def policy_bytes(name: str) -> bytes:
@@ -98,10 +98,7 @@ def check(file: str, *, as_json: bool) -> None:
     print_line("")
     print_table(
         ("rule", "asks for"),
-        [
-            (str(rule), Styled(str(measure), _STYLES.get(measure, "")))
-            for rule, measure in found.rules.items()
-        ],
+        [(str(rule), measure_text(measure)) for rule, measure in found.rules.items()],
     )
 
 

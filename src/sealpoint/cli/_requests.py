@@ -35,12 +35,12 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
+from sealpoint.signing import DIGITS_LEAST
 from sealpoint.world import visible
 
 __all__ = ["approve", "break_glass", "deny", "requests"]
 
 # Typed below the very request; without that the digits alone say which one is meant.
-_TYPED_DIGITS = 8
 _NAMED_DIGITS = 32
 _ID_DIGITS = 12
 _CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
@@ -281,7 +281,7 @@ def _agreed(
             f"request {request.short} of thread {request.thread!r}: expected an open one, found "
             f"it {request.status}"
         )
-    least = _TYPED_DIGITS if yes_to is None else _NAMED_DIGITS
+    least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
     digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
     if not request.id.startswith(digits):
         raise UsageError(
@@ -304,7 +304,7 @@ def _typed(request: Request, verb: str, *, as_json: bool) -> str:
             hint=f"Read it with sealpoint requests {request.id}, then give --yes-to with its id.",
         )
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
-    return ask(f"Type the first {_TYPED_DIGITS} digits of the id to {act}")
+    return ask(f"Type the first {DIGITS_LEAST} digits of the id to {act}")
 
 
 def _after(store: Store, request: Request) -> Request:

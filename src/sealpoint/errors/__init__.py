@@ -59,7 +59,8 @@ SealpointError                  error                  1
 ├── UnknownRequest              unknown-request       74
 ├── RequestClosed               request-closed        75
 ├── PolicyInvalid               policy-invalid        76
-└── BundleInvalid               bundle-invalid        77
+├── BundleInvalid               bundle-invalid        77
+└── UnknownEntry                unknown-entry         78
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
@@ -101,6 +102,7 @@ from sealpoint.errors._gate import (
     PolicyInvalid,
     RequestClosed,
     ResumeRefused,
+    UnknownEntry,
     UnknownRequest,
     WorldInvalid,
 )
@@ -189,6 +191,7 @@ __all__ = [
     "TypeNotAllowed",
     "Unanchored",
     "UnknownCheckpoint",
+    "UnknownEntry",
     "UnknownRequest",
     "UnknownThread",
     "UnknownType",

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pausing, approving and resuming: when the gate does not say yes, or evidence of it is none."""
 
+from datetime import datetime
+from typing import Any, Protocol
+
 from sealpoint.errors._root import SealpointError
 from sealpoint.errors._usage import UsageError
 
 __all__ = [
+    "AskedRequest",
     "BundleInvalid",
     "Busy",
     "NeedsApproval",
@@ -12,9 +16,58 @@ __all__ = [
     "PolicyInvalid",
     "RequestClosed",
     "ResumeRefused",
+    "UnknownEntry",
     "UnknownRequest",
     "WorldInvalid",
 ]
+
+
+class AskedRequest(Protocol):
+    """What an error shows of a `sealpoint.gate.Request`, which lies in a higher layer."""
+
+    @property
+    def id(self) -> str:
+        """What approvers sign, and what the request is called."""
+
+    @property
+    def short(self) -> str:
+        """The first digits of the id, for people to compare."""
+
+    @property
+    def thread(self) -> str:
+        """The name of the thread."""
+
+    @property
+    def asked_at(self) -> datetime:
+        """When it was asked."""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it needs approval, one sentence each."""
+
+    @property
+    def answer(self) -> Any:
+        """What the run would be answered."""
+
+    @property
+    def world(self) -> dict[str, Any] | None:
+        """What the run would be able to do."""
+
+    @property
+    def status(self) -> str:
+        """How it stands."""
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        """Whose approvals count, one for each person."""
+
+    @property
+    def denied_by(self) -> tuple[str, ...]:
+        """Whose denials count."""
+
+    @property
+    def needed(self) -> int:
+        """How many approvals the policy asks for."""
 
 
 class ResumeRefused(SealpointError):
@@ -42,7 +95,7 @@ class NeedsApproval(SealpointError):
         self,
         message: str,
         *,
-        request: object = None,
+        request: AskedRequest,
         reasons: tuple[str, ...] = (),
         hint: str | None = None,
     ) -> None:
@@ -73,6 +126,14 @@ class UnknownRequest(SealpointError):
     code = "unknown-request"
     exit_status = 74
     hint = "sealpoint requests lists the open ones; a save since it was made has ended it."
+
+
+class UnknownEntry(SealpointError):
+    """There is no entry, and no request, of these digits."""
+
+    code = "unknown-entry"
+    exit_status = 78
+    hint = "sealpoint audit lists every entry with its digits, sealpoint requests --all requests."
 
 
 class RequestClosed(SealpointError):

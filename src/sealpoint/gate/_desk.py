@@ -15,11 +15,10 @@ from sealpoint.gate._pending import Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._requests import Request, make_request
 from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
 from sealpoint.store import Chain, Core
 
 __all__ = ["Desk", "Requests"]
-
-_SHORT_DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +89,9 @@ class Desk:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is none, or more than one.
         """
-        if len(request_id) < _SHORT_DIGITS or not set(request_id) <= set("0123456789abcdef"):
+        if not begins_digest(request_id):
             raise UsageError(
-                f"request: expected {_SHORT_DIGITS} or more digits of its id, "
+                f"request: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of its id, "
                 f"found {request_id[:64]!r}"
             )
         found = [each for each in self.list().requests if each.id.startswith(request_id)]

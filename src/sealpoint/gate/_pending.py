@@ -26,7 +26,6 @@ from sealpoint.ledger import (
     RequestBody,
     Unreadable,
     VerdictBody,
-    link_hash,
     read_body,
 )
 from sealpoint.signing import Attestation, Role, Roster, Statement
@@ -65,36 +64,30 @@ class Asked:
 class Pending:
     """What is pending on a thread."""
 
+    time: datetime
+    """The time of the thread."""
     paused: tuple[Entry, str] | None = None
     """The pause in force, and its reason."""
     asked: dict[str, Asked] = field(default_factory=dict)
     """Every request, by the digest of its statement, oldest first."""
-    time: datetime | None = None
-    """The time of the thread."""
 
 
 def read_pending(chain: Chain) -> Pending:
     """Read what is pending below a verified head.
 
+    Before there is a checkpoint the basis is what the thread began with, and the same holds.
+
     Raises:
         Tampered, NotTrusted: An entry is not what was written.
         Missing: A body is gone that nothing has erased.
     """
+    tip = chain.tip()
     found: list[tuple[Header, Record]] = []
-    basis: tuple[int, bytes] | None = None
-    times: list[datetime] = []
     for header, record in chain.walk():
-        rule = KINDS[header.kind]
-        if rule.tells_time:
-            times.append(header.at)
-        if basis is None and rule.moves_basis:
-            basis = header.seq, link_hash(record.header)
-        if rule.halts:
+        if KINDS[header.kind].halts:
             break
         found.append((header, record))
-    if basis is None:
-        return Pending(time=max(times))  # a genesis alone: nobody has saved anything yet
-    return _folded(chain, basis, reversed(found), Pending(time=max(times)))
+    return _folded(chain, tip.basis, reversed(found), Pending(time=tip.time))
 
 
 def _folded(

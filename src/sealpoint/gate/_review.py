@@ -30,7 +30,9 @@ from sealpoint.ledger import (
     ResumeBody,
     StoreChain,
     Tip,
+    VerdictBody,
     WritesBody,
+    believed_words,
 )
 from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.world import World
@@ -89,9 +91,9 @@ class Reviewer:
             if isinstance(body, ResumeBody):
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
             elif isinstance(body, HandoffBody):
-                unjustified = tuple(self._handoff(entry, body, before, roster))
+                unjustified = tuple(self._handoff(entry, body, before, chain, roster))
             elif body is not None:
-                self._fold(entry, body, before)
+                self._fold(entry, body, before, chain)
         if KINDS[header.kind].tells_time:
             self._latest = self._now(entry)
         if KINDS[header.kind].moves_basis:
@@ -110,9 +112,11 @@ class Reviewer:
         at = entry.header.at
         return at if self._latest is None else max(at, self._latest)
 
-    def _fold(self, entry: Entry, body: Any, before: Tip) -> None:
+    def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
         """Remember checkpoints, requests that are bound to the basis, and words on them."""
         header = entry.header
+        if isinstance(body, VerdictBody) and not believed_words(entry, body, chain):
+            return  # its key had ended
         if isinstance(body, CheckpointBody):
             self._past.save(entry, body)
         elif isinstance(body, WritesBody):
@@ -270,7 +274,7 @@ class Reviewer:
     # ------------------------------------------------------------------ handoffs
 
     def _handoff(
-        self, entry: Entry, body: HandoffBody, before: Tip, roster: Roster
+        self, entry: Entry, body: HandoffBody, before: Tip, chain: StoreChain, roster: Roster
     ) -> Iterator[str]:
         """Judge a handoff; that of an owner needs nobody's word."""
         header, owner = entry.header, before.fence.owner
@@ -299,7 +303,7 @@ class Reviewer:
         if asked is None:
             yield f"{what}: expected an open request {statement.digest[:12]}, found none"
             return
-        words = (*asked.attestations, *body.attestations)
+        words = (*asked.attestations, *believed_words(entry, body, chain))
         now = self._now(entry)
         yield from _grant_faults(replace(asked, attestations=words), now, policy, roster, what)
 

@@ -17,6 +17,9 @@ from sealpoint.world import WorldDiff
 
 __all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
 
+_BUSY = "busy"
+_TOLD_CHARS_MAX = 2048
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrantFacts:
@@ -73,6 +76,10 @@ class Reason:
     measure: Measure
     words: str
 
+    def as_dict(self) -> dict[str, str]:
+        """The JSON form."""
+        return {"rule": str(self.rule), "measure": str(self.measure), "words": self.words}
+
 
 @unique
 class Outcome(StrEnum):
@@ -91,6 +98,12 @@ class Decision:
     reasons: tuple[Reason, ...]
     ordinary: bool
     """Whether nothing applies: the ordinary continuation of a run."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is refused for nothing but a session that is too young to be taken over."""
+        refused = {each.rule for each in self.reasons if each.measure is Measure.REFUSE}
+        return self.outcome is Outcome.REFUSE and refused == {_BUSY}
 
 
 def decide(facts: Facts, policy: Policy | None) -> Decision:
@@ -133,7 +146,7 @@ def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
         age = max(facts.living_session, timedelta())
         if age < policy.takeover_after:
             yield _refusal(
-                "busy",
+                _BUSY,
                 f"another session of thread {thread} is {age} old and may be taken over at "
                 f"{policy.takeover_after}",
             )
@@ -170,7 +183,7 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
     diff = facts.diff
     if diff is not None:
-        told = "; ".join(diff.lines())
+        told = _told(diff)
         if diff.code_changed:
             yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"
         if diff.widening or not (diff.same or diff.code_changed or diff.narrowing):
@@ -183,6 +196,16 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
         yield Rule.FIRST_WORLD, "a world is declared, and none was when the checkpoint was saved"
     elif facts.world_before:
         yield Rule.MISSING_WORLD, "no world is declared, and one was when the checkpoint was saved"
+
+
+def _told(diff: WorldDiff) -> str:
+    """What differs, as far as it fits a sentence: whoever decides is shown all of it elsewhere."""
+    lines, chars = diff.lines(), 0
+    for place, line in enumerate(lines):
+        chars += len(line)
+        if chars > _TOLD_CHARS_MAX:
+            return "; ".join([*lines[:place], f"and {len(lines) - place} more"])
+    return "; ".join(lines)
 
 
 def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[Outcome, str]:

@@ -375,9 +375,8 @@ class GatedThread(SavingThread):
 
     def _refusal(self, decision: Decision) -> SealpointError:
         reasons = tuple(reason.words for reason in decision.reasons)
-        refused = [each.rule for each in decision.reasons if each.measure is Measure.REFUSE]
         message = f"thread {self._name!r}: expected a resume that is allowed, found: "
         message += "; ".join(reasons)
-        if refused and set(refused) == {"busy"}:
+        if decision.busy:
             return Busy(message)
         return ResumeRefused(message, reasons=reasons)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from sealpoint.errors import UsageError
-from sealpoint.limits import NAME_BYTES_MAX
+from sealpoint.limits import ANSWER_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.signing import check_reason
 from sealpoint.store import CheckpointRef, plain_value
 from sealpoint.world import World
@@ -47,19 +47,29 @@ class Wish(NamedTuple):
         Raises:
             WorldInvalid: The world is none.
             ValueNotAllowed: The answer is not JSON.
-            UsageError: Actor or reason is no text, or too long.
+            UsageError: Actor or reason is no text, or something is too long.
         """
         _check_actor(actor)
         # Of no text the rules tell that it says nothing.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
         plain = None if answer is None else plain_value(answer, "answer")
+        _check_answer(plain)
         return cls(World.of(world), ref, plain, actor, deliberate)
 
     @property
     def answer_digest(self) -> str | None:
         """What a statement binds of the answer."""
         return answer_digest(self.answer)
+
+
+def _check_answer(answer: Any) -> None:
+    size_bytes = 0 if answer is None else len(_encode_json(answer))
+    if size_bytes > ANSWER_BYTES_MAX:
+        raise UsageError(
+            f"answer: expected at most {ANSWER_BYTES_MAX} bytes as JSON, found {size_bytes}",
+            hint="Answer with what names a large thing, and let the run fetch it.",
+        )
 
 
 def _check_actor(actor: object) -> None:

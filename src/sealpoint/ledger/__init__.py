@@ -53,6 +53,7 @@ from sealpoint.ledger._thread_chain import (
     verify_entry,
 )
 from sealpoint.ledger._watch import CutWatch
+from sealpoint.ledger._words import believed_words, carried_words, require_words
 
 __all__ = [
     "FORMAT_VERSION",
@@ -93,6 +94,8 @@ __all__ = [
     "VerdictBody",
     "WritesBody",
     "begin",
+    "believed_words",
+    "carried_words",
     "encode_body",
     "encode_header",
     "extend",
@@ -104,6 +107,7 @@ __all__ = [
     "read_body",
     "read_fence",
     "read_standing",
+    "require_words",
     "skip_seq",
     "verify_entry",
 ]

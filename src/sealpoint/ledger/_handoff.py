@@ -12,6 +12,7 @@ from sealpoint.errors import Misplaced, NotTrusted
 from sealpoint.ledger._bodies import HandoffBody, parse_body
 from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._store_chain import StoreChain
+from sealpoint.ledger._words import believed_words
 from sealpoint.signing import Action, Role, Roster, Statement, count
 
 __all__ = ["check_handoff"]
@@ -64,7 +65,9 @@ def check_handoff(
     _check_binding(statement, entry, parsed.owner, basis, where)
     if now >= statement.expires:
         raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
-    tally = count(parsed.attestations, statement=statement, roster=roster, now=now)
+    # The roster may be an old one: a key that has ended since says no more under it.
+    words = believed_words(entry, parsed, chain)
+    tally = count(words, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
         raise NotTrusted(f"{where}: expected the approval of another person, found none")
 

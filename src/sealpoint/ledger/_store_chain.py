@@ -17,6 +17,7 @@ from sealpoint.errors import Forged, Misplaced, NotTrusted, Tampered
 from sealpoint.ids import KeyId
 from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, parse_body
 from sealpoint.ledger._cuts import CutLists
+from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._header import Header, parse_header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._links import link_hash, skip_seq
@@ -119,12 +120,15 @@ class StoreChain:
             self.restores.check(header, entry, self.lists)
         self.accepted_until(header, entry)
 
-    def accepted_until(self, header: Header, entry: bytes) -> tuple[int, bytes] | None:
+    def accepted_until(
+        self, header: Header, entry: bytes, key: str | None = None
+    ) -> tuple[int, bytes] | None:
         """Judge an entry of a thread by the cut of its key, if the newest roster has one.
 
         Args:
             header: Its header.
             entry: Its hash.
+            key: The digits of the id of another key, whose word it carries.
 
         Returns:
             The last position of its key in this thread that counts, and the hash there; None if
@@ -134,17 +138,18 @@ class StoreChain:
             NotTrusted: The entry lies beyond the cut, or is not the listed one.
             Missing, Edited: The list is not there, or is another.
         """
-        digest = self.rosters[-1].cuts.get(header.by) if self.rosters else None
+        key = header.by if key is None else key
+        digest = self.rosters[-1].cuts.get(key) if self.rosters else None
         if digest is None:
             return None
-        last = self._last(digest, header)
+        last = self._last(digest, header, key)
         if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
             listed = (
                 "no entry here" if last is None else f"entries up to {last[0]} as it lists them"
             )
             raise NotTrusted(
                 f"entry {header.seq} of thread {header.thread[:12]}: expected of revoked key "
-                f"{header.by[:12]} {listed}, found another",
+                f"{key[:12]} {listed}, found another",
                 hint="A revoked key signed this after its end. Find out who has the key; the "
                 "guide on keys and trust says how the thread is brought back.",
             )
@@ -154,9 +159,21 @@ class StoreChain:
                 return None  # the listed entry was lost in a restore, and will not be met
         return last
 
-    def _last(self, digest: str, header: Header) -> tuple[int, bytes] | None:
+    def believes(self, entry: Entry, key: str) -> bool:
+        """Whether a word of a key counts in an entry: no cut of the key ends before it.
+
+        Raises:
+            Missing, Edited: The list is not there, or is another.
+        """
+        try:
+            self.accepted_until(entry.header, entry.hash, key)
+        except NotTrusted:
+            return False
+        return True
+
+    def _last(self, digest: str, header: Header, by: str) -> tuple[int, bytes] | None:
         """Where a cut key wrote last, or what a restore that came after its end has left of it."""
-        thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(header.by))
+        thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(by))
         last = self.lists.get(digest).position(thread)
         for restore in self.restores.all:
             if any(each.seq > restore.seq and each.holder(key) for each in self.rosters):

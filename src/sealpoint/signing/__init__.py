@@ -34,11 +34,21 @@ from sealpoint.signing._roster import (
 )
 from sealpoint.signing._sealed_secret import Passphrase, Unlock
 from sealpoint.signing._seals import Seal, encode_seals, parse_seals
-from sealpoint.signing._statement import Action, Statement, check_reason
+from sealpoint.signing._statement import (
+    DIGITS_LEAST,
+    DIGITS_MAX,
+    Action,
+    Statement,
+    begins_digest,
+    check_reason,
+    check_reason_size,
+)
 from sealpoint.signing._trust import Root, RootDocument, TrustPin
 
 __all__ = [
     "ANY_NAMESPACE",
+    "DIGITS_LEAST",
+    "DIGITS_MAX",
     "ENTRY_TYPE",
     "STATEMENT_TYPE",
     "STOPPED",
@@ -64,7 +74,9 @@ __all__ = [
     "Unlock",
     "Verdict",
     "attest",
+    "begins_digest",
     "check_reason",
+    "check_reason_size",
     "count",
     "decode_key_file",
     "describe_key_file",

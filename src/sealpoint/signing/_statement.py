@@ -18,11 +18,26 @@ import msgspec
 from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_MAX
 
-__all__ = ["Action", "Statement", "check_reason", "fits", "is_digest"]
+__all__ = [
+    "DIGITS_LEAST",
+    "DIGITS_MAX",
+    "Action",
+    "Statement",
+    "begins_digest",
+    "check_reason",
+    "check_reason_size",
+    "fits",
+    "is_digest",
+]
+
+DIGITS_LEAST = 8
+"""So many digits of a digest may stand for it where people name one."""
+
+DIGITS_MAX = 64
+"""So many it has."""
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
-_DIGEST_DIGITS = 64
 _ID_DIGITS = 32
 _HEXADECIMAL = re.compile("[0-9a-f]*")
 
@@ -114,7 +129,7 @@ _encode = msgspec.json.Encoder().encode
 def _fault(statement: Statement) -> str | None:
     """What is wrong with the fields, in words; None if nothing is."""
     digests = ("basis", "checkpoint", "world_from", "world_to", "answer", "policy")
-    lengths = dict.fromkeys(digests, _DIGEST_DIGITS)
+    lengths = dict.fromkeys(digests, DIGITS_MAX)
     lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
     for name, digits in lengths.items():
         text = getattr(statement, name)
@@ -143,7 +158,12 @@ def _is_hexadecimal(text: str, digits: int) -> bool:
 
 def is_digest(text: str) -> bool:
     """Whether a text is 64 lower-case hexadecimal digits."""
-    return _is_hexadecimal(text, _DIGEST_DIGITS)
+    return _is_hexadecimal(text, DIGITS_MAX)
+
+
+def begins_digest(text: str) -> bool:
+    """Whether a text is enough of the first digits of a digest to name it, or all of them."""
+    return DIGITS_LEAST <= len(text) <= DIGITS_MAX and _HEXADECIMAL.fullmatch(text) is not None
 
 
 def fits(text: str, bytes_max: int) -> bool:
@@ -172,5 +192,21 @@ def check_reason(reason: object, where: str) -> None:
         raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
     if not any(each.isprintable() and not each.isspace() for each in reason):
         raise UsageError(f"{where}: expected a reason, found none")
-    if not fits(reason, REASON_BYTES_MAX):
-        raise UsageError(f"{where}: expected a reason of 1 to {REASON_BYTES_MAX} bytes of UTF-8")
+    check_reason_size(reason, where)
+
+
+def check_reason_size(reason: str, where: str) -> None:
+    """For writers: a reason fits its entry.
+
+    Raises:
+        UsageError: It is too long, or has no form in UTF-8.
+    """
+    try:
+        size_bytes = len(reason.encode())
+    except UnicodeEncodeError as exc:
+        raise UsageError(f"{where}: expected a reason without lone surrogates, found one") from exc
+    if size_bytes > REASON_BYTES_MAX:
+        raise UsageError(
+            f"{where}: expected a reason of at most {REASON_BYTES_MAX} bytes, found {size_bytes}",
+            hint="Say the most important in it, and where the rest can be read.",
+        )

@@ -66,14 +66,43 @@ def sync(descriptor: int) -> None:
         fcntl.fcntl(descriptor, _FULL_SYNC)
 
 
-class File:
-    """An open file of a store, for reading."""
+class _Open:
+    """Something of a store that is open, until the end of a `with` block or until it is closed.
 
-    __slots__ = ("descriptor", "path", "settled", "size_bytes")
+    Args:
+        descriptor: The open file or directory, which this object closes.
+        path: How it is called in messages.
+    """
 
-    def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
+    __slots__ = ("descriptor", "path")
+
+    def __init__(self, descriptor: int, path: str) -> None:
         self.descriptor = descriptor
         self.path = path
+
+    def close(self) -> None:
+        """Release the descriptor; what it names stays."""
+        os.close(self.descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class File(_Open):
+    """An open file of a store, for reading."""
+
+    __slots__ = ("settled", "size_bytes")
+
+    def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
+        super().__init__(descriptor, path)
         self.size_bytes = found.st_size
         self.settled = found.st_nlink == 1
         """Whether its name is known to be on the disk: see `Drafts`."""
@@ -94,23 +123,8 @@ class File:
             data += more
         return data
 
-    def close(self) -> None:
-        """Release the descriptor."""
-        os.close(self.descriptor)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        os.close(self.descriptor)
-
-
-class Directory:
+class Directory(_Open):
     """An open directory of a store; use it in a `with` block.
 
     Args:
@@ -119,11 +133,10 @@ class Directory:
         found: What it is.
     """
 
-    __slots__ = ("descriptor", "identity", "path", "settled")
+    __slots__ = ("identity", "settled")
 
     def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
-        self.descriptor = descriptor
-        self.path = path
+        super().__init__(descriptor, path)
         self.identity = (found.st_dev, found.st_ino)
         self.settled = not found.st_mode & stat.S_ISVTX
         """Whether its own name is known to be on the disk."""
@@ -296,21 +309,6 @@ class Directory:
 
     def _other_kind(self, name: str) -> Edited:
         return Edited(f"{self.path}/{name}: expected what a store has there, found another kind")
-
-    def close(self) -> None:
-        """Release the descriptor; what lies in the directory stays."""
-        os.close(self.descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        os.close(self.descriptor)
 
 
 def _checked(descriptor: int, path: str, kind: int) -> os.stat_result:

@@ -18,7 +18,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import StoreChain, parse_header
-from sealpoint.signing import Signer
+from sealpoint.signing import Signer, check_reason
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import label_of
@@ -78,8 +78,7 @@ def accept_restore(
         HeadMoved: The store is no longer what was shown; nothing was written.
         KeyMissing: Neither enough root keys nor a quorum of operators is here.
     """
-    if not reason.strip():
-        raise UsageError("accept-restore: expected a reason, found none")
+    check_reason(reason, "accept-restore")
     if not plan.losses and not plan.leftovers:
         raise UsageError("accept-restore: expected a store that lost something, found it whole")
     chain = core.renewed_trust()

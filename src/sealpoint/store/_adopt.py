@@ -7,7 +7,7 @@ already has is never touched: a store that is behind or beside its anchor cannot
 """
 
 from sealpoint.anchor import Position
-from sealpoint.errors import Forked, Misplaced, NotTrusted, Tampered, UsageError
+from sealpoint.errors import Forked, Misplaced, NotTrusted, Tampered
 from sealpoint.ledger import (
     STORE_CHAIN,
     AdoptBody,
@@ -19,6 +19,7 @@ from sealpoint.ledger import (
     parse_body,
     verify_entry,
 )
+from sealpoint.signing import check_reason
 from sealpoint.store._append import Draft, append_all, check_rights
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import newest_genesis
@@ -30,8 +31,7 @@ __all__ = ["adopt_store_chain", "adopt_thread", "unanchored_threads"]
 
 
 def _reason(reason: str) -> str:
-    if not reason.strip():
-        raise UsageError("adopt: expected a reason, found none")
+    check_reason(reason, "adopt")
     return reason
 
 

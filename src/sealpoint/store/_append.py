@@ -34,6 +34,7 @@ from sealpoint.ledger import (
     encode_body,
     encode_header,
     extend,
+    require_words,
     skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
@@ -162,7 +163,7 @@ def append_all(
     chain.set_tip(tip, records[-1])
     if follow:
         chain.advance_anchor()
-        _require_standing(chain, trust, tip.entry)
+        _require_standing(chain, trust, tip.entry, records[-1].body)
     return entries
 
 
@@ -177,7 +178,7 @@ def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
     )
 
 
-def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
+def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes | None) -> None:
     """Look once more at the store chain: something may have ended while the entry was written.
 
     Whoever ends a key stops it first and then takes the positions that count, so an entry that
@@ -199,6 +200,7 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry) -> None:
                 "the restore runs sealpoint accept-restore once more, which takes it away.",
             ) from exc
         newest.accepted_until(entry.header, entry.hash)
+        require_words(entry, body, newest)
         where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
         require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 

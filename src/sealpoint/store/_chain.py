@@ -42,6 +42,7 @@ from sealpoint.ledger import (
     parse_header,
     read_fence,
     read_standing,
+    require_words,
     skip_seq,
     verify_entry,
 )
@@ -246,10 +247,11 @@ class Chain:
             raise self._differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
-        self._cuts.follow(entry, chain)
+        self._cuts.follow(entry, record.body, chain)
+        before = None if self.head is None else self.head.header
         if seq > anchored.seq:
-            check_expiry(self.core, chain, entry, None if self.head is None else self.head.header)
-        if self.head is not None:
+            check_expiry(self.core, chain, entry, record.body, before)
+        if before is not None:
             tip: Tip | None = extend(self._known_tip(), entry, record.body, chain)
         elif seq == 0:
             tip = begin(entry, record.body, chain)
@@ -261,14 +263,16 @@ class Chain:
         """Verify one entry on its own, with a newer roster if it was written under one."""
         chain = self.core.trust()
         try:
-            return verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
+            return self._verified(record, seq, chain)
         except (NotTrusted, Misplaced):
             renewed = self.core.renewed_trust()
             if renewed.seq == chain.seq:
                 raise
-            return verify_entry(
-                record.header, record.seals, place=self.place, seq=seq, chain=renewed
-            )
+            return self._verified(record, seq, renewed)
+
+    def _verified(self, record: Record, seq: int, chain: StoreChain) -> Entry:
+        entry = verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
+        return require_words(entry, record.body, chain)
 
     # ------------------------------------------------------------------ from the head downwards
 
@@ -311,19 +315,16 @@ class Chain:
             raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
         if seq == header.seq:
             return self.linked(seq, self.verified_head().hash.hex())
-        record: Record | None = None
-        while header.seq > seq:
+        while True:
             below = next_link(header.seq, seq)
             expected = header.skip if below == skip_seq(header.seq) else header.prev
             record, header = self.linked(below, expected)
-        if record is None:
-            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
-        return record, header
+            if header.seq <= seq:
+                return record, header
 
     def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
         """Every entry from the verified head, or below a proven one, each proven by its link."""
-        head = self.verified_head()
-        seq, expected = head.seq, head.hash
+        seq, expected = (head := self.verified_head()).seq, head.hash
         if below is not None:
             seq, expected = below.seq - 1, bytes.fromhex(below.prev or "")
         for found, record in self.core.storage.scan(self.thread, 0, seq, descending=True):

@@ -2,15 +2,26 @@
 """Keys that expire: an expired key writes nothing, and proves nothing that is new.
 
 The newest roster says when. An entry has a time, but whoever holds the key chooses it: so what
-the anchor has not seen yet is refused once the key has expired, whatever time it claims. Now is
-the later of the clock and the newest verified time on the thread.
+the anchor has not seen yet is refused once the key has expired, whatever time it claims. The
+same holds for the words that a handoff carries. Now is the later of the clock and the newest
+verified time on the thread.
 """
 
 from datetime import datetime, timedelta
 
 from sealpoint.errors import NotTrusted
-from sealpoint.ledger import KINDS, STORE_CHAIN, Entry, Header, StoreChain
-from sealpoint.signing import STOPPED
+from sealpoint.ledger import (
+    KINDS,
+    STORE_CHAIN,
+    Entry,
+    HandoffBody,
+    Header,
+    Kind,
+    StoreChain,
+    believed_words,
+    parse_body,
+)
+from sealpoint.signing import STOPPED, count
 from sealpoint.store._core import Core
 
 __all__ = ["EXPIRY_WARNING", "check_expiry", "require_unexpired", "warn_of_expiry"]
@@ -49,24 +60,29 @@ def require_unexpired(
         _warn(core, trust.roster.seq, at, _SOON)
 
 
-def check_expiry(core: Core, trust: StoreChain, entry: Entry, before: Header | None) -> None:
+def check_expiry(
+    core: Core, trust: StoreChain, entry: Entry, body: bytes | None, before: Header | None
+) -> None:
     """(3) Refuse an entry that the anchor has not seen, by a key that has expired by now.
 
     Args:
         core: The store.
         trust: Its chain.
         entry: A verified entry.
+        body: Its body, if that is there.
         before: The header of the verified entry before it, if there is one.
 
     Raises:
-        NotTrusted: It could have been written at any time since.
+        NotTrusted: It could have been written at any time since, or it is a handoff that rests
+            on words of such keys.
     """
-    expires = trust.roster.expires(entry.header.by)
-    if expires is None:
-        return
     # What anybody may write tells no time: else it could let the keys of others expire.
     told = [each.at for each in (entry.header, before) if each and KINDS[each.kind].tells_time]
-    if core.now(max(told, default=None)) >= expires:
+    newest = max(told, default=None)
+    if entry.header.kind is Kind.HANDOFF and body is not None:
+        _check_words(core, trust, entry, body, newest)
+    expires = trust.roster.expires(entry.header.by)
+    if expires is not None and core.now(newest) >= expires:
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected a key that has not "
             f"expired, found {entry.header.by[:12]} of {entry.writer!r}, {_since(expires)}, on an "
@@ -74,6 +90,32 @@ def check_expiry(core: Core, trust: StoreChain, entry: Entry, before: Header | N
             hint="If its writer vouches for it, the root may move the expiry: sealpoint keys add "
             "NAME --expires LATER; then load the thread, and rotate the key.",
         )
+
+
+def _check_words(
+    core: Core, trust: StoreChain, entry: Entry, body: bytes, newest: datetime | None
+) -> None:
+    """Refuse an operator's handoff if the keys of all who approved it have expired by now."""
+    parsed: HandoffBody = parse_body(Kind.HANDOFF, entry.header.body, body)
+    roster = trust.roster_at(entry.header.roster)
+    if parsed.statement is None or roster is None:
+        return  # its owner gave it away
+    at = core.now(newest)
+    said = believed_words(entry, parsed, trust)
+    living = [word for word in said if not _has_expired(trust, word.credential, at)]
+    found = count(living, statement=parsed.statement, roster=roster, now=entry.header.at)
+    if len(living) < len(said) and not found.approved_by:
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected an approval by a "
+            "key that has not expired, found none, on a handoff that the anchor has not seen",
+            hint="If the approver vouches for it, the root may move the expiry: sealpoint keys "
+            "add NAME --expires LATER; then load the thread, and rotate the key.",
+        )
+
+
+def _has_expired(trust: StoreChain, key: str, at: datetime) -> bool:
+    expires = trust.roster.expires(key)
+    return expires is not None and at >= expires
 
 
 def warn_of_expiry(core: Core, trust: StoreChain) -> None:

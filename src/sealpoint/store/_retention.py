@@ -22,6 +22,7 @@ from sealpoint.ledger import (
     WritesBody,
     parse_body,
 )
+from sealpoint.signing import check_reason, check_reason_size
 from sealpoint.store._append import Draft, append
 from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name
@@ -105,6 +106,8 @@ class RetainedThread(SnapshotView):
                 given up.
         """
         rule = _Keep.checked(keep_last, keep_since, keep)
+        if reason is not None:
+            check_reason_size(reason, "prune")
         with self._lock, self._reporting():
             if dry_run:
                 return self._settled(lambda: self._would_prune(rule))
@@ -246,13 +249,12 @@ class RetainedThread(SnapshotView):
             dry_run: Say what would go, and change nothing.
 
         Raises:
-            UsageError: There is no reason.
+            UsageError: There is no reason, or it is too long.
             NotTrusted: The identity does not have the privacy role here.
             ReadOnly: The store was opened for reading only, and this is no dry run.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        if not reason.strip():
-            raise UsageError("erase: expected a reason, found none")
+        check_reason(reason, "erase")
         with self._lock, self._reporting():
             if dry_run:
                 self._look()

@@ -21,7 +21,16 @@ from sealpoint.ledger import (
     skip_seq,
 )
 from sealpoint.limits import SEALS_MAX
-from sealpoint.signing import ENTRY_TYPE, Root, RosterDocument, Seal, Signer, encode_seals, pae
+from sealpoint.signing import (
+    ENTRY_TYPE,
+    Root,
+    RosterDocument,
+    Seal,
+    Signer,
+    check_reason_size,
+    encode_seals,
+    pae,
+)
 from sealpoint.storage import Record
 from sealpoint.store._core import Core
 from sealpoint.store._expiry import require_unexpired
@@ -53,6 +62,8 @@ def append_roster(
         NotTrusted: The roster contradicts itself or takes a right away without a cut.
         HeadMoved: Somebody else has written the store chain.
     """
+    if reason is not None:
+        check_reason_size(reason, "roster")
     body = RosterBody(salt=core.salt(), roster=document, reason=reason)
     return _append(core, chain, Kind.ROSTER, body, require_roots(chain.root, roots), blobs=blobs)
 
@@ -80,6 +91,8 @@ def append_root(
             f"root: expected at most {SEALS_MAX} signatures of both roots, found {len(signers)}",
             hint="Go by way of a root with a lower threshold, or keep some of the keys.",
         )
+    if reason is not None:
+        check_reason_size(reason, "root")
     body = RootBody(salt=core.salt(), root=root.document, reason=reason)
     return _append(core, chain, Kind.ROOT, body, list(signers.values()))
 

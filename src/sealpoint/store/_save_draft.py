@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.errors import UsageError
-from sealpoint.ledger import CheckpointBody, Kind
+from sealpoint.errors import HeadMoved, UsageError
+from sealpoint.ledger import CheckpointBody, Entry, Kind
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store._json import plain_object, plain_value
 from sealpoint.store._lanes import Key
@@ -18,7 +18,10 @@ from sealpoint.world import World
 __all__ = ["ResultsDraft", "SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
+
 _REPEATS_MAX = 64
+"""How often a save begins anew. Every time somebody else got on, but one who writes without end
+must not keep it for ever."""
 _HELD = "held back"
 
 
@@ -52,10 +55,23 @@ class _EntryDraft:
         self.declared = world if isinstance(world, World) else None
         self.world = _encoded(world)
 
-    def may_repeat(self, spilled: set[bytes]) -> bool:
-        """Whether it is worth while to put everything once more."""
+    def may_repeat(self) -> bool:
+        """Whether it is worth while to begin once more."""
         self._repeats -= 1
-        return bool(spilled) and self._repeats >= 0
+        return self._repeats >= 0
+
+    def repeat_after(self, newest: Entry, thread: str) -> None:
+        """Begin once more because somebody else wrote first, but not for ever.
+
+        Raises:
+            HeadMoved: It has been so too often.
+        """
+        if not self.may_repeat():
+            raise HeadMoved(
+                f"thread {thread!r}: expected a position for the checkpoint, found others to "
+                f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
+                hint="Nothing was saved, and the session goes on: save again once they are quiet.",
+            )
 
 
 class SaveDraft(_EntryDraft):

@@ -17,6 +17,7 @@ from sealpoint.storage import Record
 from sealpoint.store._append import Draft, append
 from sealpoint.store._core import Core
 from sealpoint.store._retention import RetainedThread
+from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 
 __all__ = ["SessionThread"]
 
@@ -88,12 +89,13 @@ class SessionThread(RetainedThread):
         self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
         return entry
 
-    def _lost_swap(self) -> None:
-        """Somebody else wrote first. Entries that move no basis are let pass."""
+    def _lost_swap(self, draft: SaveDraft | ResultsDraft) -> None:
+        """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
         before = self._chain.head
         self._chain.refresh()
         self._check_session()
         self._require_moved(before)
+        draft.repeat_after(self._chain.verified_head(), self._name)
 
     def _lose(self, error: type[SealpointError]) -> NoReturn:
         self._session, self._lost = None, error

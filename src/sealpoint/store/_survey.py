@@ -2,9 +2,10 @@
 """A look at every thread of a store: where some keys wrote last, for the cuts that end them.
 
 A thread's head is verified as for any read, and from it the links lead down to the newest entry
-by each key. A thread that does not verify is listed with the entry that the anchor has seen: what
-was good before the key ended stays good once the damage is repaired. One that the anchor does not
-know is in no list, so nothing there by such a key will count.
+by each key, or that carries a word of it: an approval counts up to there. A thread that does not
+verify is listed with the entry that the anchor has seen: what was good before the key ended stays
+good once the damage is repaired. One that the anchor does not know is in no list, so nothing there
+by such a key will count.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from sealpoint.anchor import Position
 from sealpoint.errors import AnchorUnavailable, SealpointError, StorageUnavailable, Unanchored
 from sealpoint.ids import KeyId
-from sealpoint.ledger import STORE_CHAIN, CutList, StoreChain, link_hash
+from sealpoint.ledger import STORE_CHAIN, CutList, StoreChain, carried_words, link_hash
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import claimed_name
@@ -146,7 +147,7 @@ class _Surveyor:
             self._found[key].append((thread, seq, entry))
 
     def _newest(self, chain: Chain) -> dict[str, tuple[int, bytes]]:
-        """The newest entry by each key."""
+        """The newest entry by each key, or that carries a word of it."""
         head = chain.verified_head()
         if self._before is not None and self._before.heads.position(chain.thread) == (
             head.seq,
@@ -159,9 +160,10 @@ class _Surveyor:
         found: dict[str, tuple[int, bytes]] = {}
         wanted = dict(self._since)
         for header, record in chain.walk():
-            if header.by in wanted:
-                del wanted[header.by]
-                found[header.by] = header.seq, link_hash(record.header)
+            words = carried_words(header, record.body)
+            for key in {header.by, *(word.credential for word in words)} & wanted.keys():
+                del wanted[key]
+                found[key] = header.seq, link_hash(record.header)
             # Along a thread the roster never goes back: before its first one, no key wrote.
             if all(first > header.roster for first in wanted.values()):
                 break

@@ -142,7 +142,7 @@ class Thread(BuildingThread):
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
         except Missing:
-            if not all(item.draft.may_repeat(spilled) for item in group):
+            if not (spilled and all(item.draft.may_repeat() for item in group)):
                 raise
             return []  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
@@ -150,7 +150,7 @@ class Thread(BuildingThread):
                 raise
             return saved
         if not entries:
-            self._lost_swap()
+            self._lost_swap(group[0].draft)
             return []
         return self._saved(entries[len(opening) :], group)
 

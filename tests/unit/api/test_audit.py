@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from sealpoint import api
-from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownRequest, UsageError
+from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownEntry, UsageError
 from sealpoint.gate import Measure
 from tests.unit.api.place import Place
 from tests.unit.gate.team import READ, SHELL, Team
@@ -83,6 +83,50 @@ def test_every_end_of_a_request_is_explained(how: str) -> None:
     assert ("what differs", "+ tool shell") in found.facts
 
 
+@pytest.mark.parametrize(
+    ("approvers", "said"),
+    [
+        ((), "without approval, by breaking the glass"),
+        (("ann",), "with approval, and by breaking the glass"),
+    ],
+)
+def test_broken_glass_is_told_of_the_resume_that_it_let_pass(
+    approvers: tuple[str, ...], said: str
+) -> None:
+    """Before it is spent, by its own entry, and by the resume that spent it."""
+    world = World()
+    team = Team(world)
+    team.thread().save(1, world=READ)
+    request = team.ask()
+    if approvers:
+        team.approve(request, *approvers)
+    team.store("chief").break_glass(request.id, reason="fire")
+    waiting = team.store("operator").why(request.id)
+    team.thread().resume(world=SHELL)
+    team.thread().save(2)
+    operator = team.store("operator")
+    resumed = list(operator.audit(kind="resume"))[-1]
+    broken = next(iter(operator.audit(kind="break-glass")))
+    found, glass = operator.why(resumed.entry), operator.why(broken.entry)
+    world.close()
+
+    names = ", ".join(approvers) or "nobody yet"
+    assert waiting.decision == (
+        f"it may be spent, since the glass was broken for it; approved by {names}"
+    )
+    assert found.decision == f"entry {resumed.seq} let the run go on, {said}"
+    assert glass.decision == found.decision
+    assert [each.kind for each in found.entries] == [
+        "request",
+        *("approval" for _ in approvers),
+        "break-glass",
+        "resume",
+    ]
+    assert "chief" in broken.people
+    assert "fire" in broken.summary
+    assert found.unjustified == ()
+
+
 def test_a_verdict_is_explained_by_its_request() -> None:
     """Whoever asks about an approval is told about what it approved."""
     world = World()
@@ -109,5 +153,5 @@ def test_what_cannot_be_found_is_refused(made: Place) -> None:
         for ref in ("1234567", "not-digits", "A" * 64, "0" * 65):
             with pytest.raises(UsageError):
                 store.why(ref)
-        with pytest.raises(UnknownRequest):
+        with pytest.raises(UnknownEntry):
             store.why("0" * 64)

@@ -114,13 +114,11 @@ def test_a_request_is_found_by_its_first_digits(team: Team) -> None:
     assert (
         store.request(request.id) == store.request(request.id[:8]) == store.request(request.short)
     )
-    for digits in ("", request.id[:7], request.id.upper(), "zzzzzzzzzz", "../../etc"):
-        with pytest.raises(UsageError, match="8 or more digits"):
+    for digits in ("", request.id[:7], request.id + "0", request.id.upper(), "z" * 10, "../../etc"):
+        with pytest.raises(UsageError, match="8 to 64 digits"):
             store.request(digits)
     with pytest.raises(UnknownRequest):
         store.request("0" * 64)
-    with pytest.raises(UnknownRequest):
-        store.request(request.id + "0")
 
 
 def test_requests_of_another_namespace_are_not_listed(team: Team) -> None:

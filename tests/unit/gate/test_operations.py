@@ -27,8 +27,8 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import GatedThread, Request, Status
 from sealpoint.ledger import Kind
-from sealpoint.signing import Verdict, attest
-from tests.ledgers import key
+from sealpoint.signing import Role, Verdict, attest
+from tests.ledgers import identity, key
 from tests.unit.gate.team import READ, SHELL, Team, policy
 
 _NO_REASONS: list[Any] = ["", "  ", "\n", "\u200b", "x" * 4097, 5, None]
@@ -582,6 +582,33 @@ def test_broken_glass_overrides_neither_pause_nor_denial(team: Team) -> None:
     team.store("carl").deny(request.id, reason="no")
     with pytest.raises(ResumeRefused, match="denied by carl"):
         team.thread().resume(world=SHELL)
+
+
+@pytest.mark.parametrize("how", ["mark", "role", "key"])
+def test_broken_glass_counts_by_the_newest_roster(memory: Team, how: str) -> None:
+    """Whoever has lost the mark, the role or the key since lets nothing pass any more."""
+    memory.thread().save(1, world=READ)
+    request = memory.ask()
+    memory.store("chief").break_glass(request.id, reason="production is down")
+    assert memory.thread().requests()[0].status is Status.APPROVED
+    memory.end("chief")
+    keys = (identity("chief-2", Role.OPERATOR).keys[0],)
+    if how == "mark":
+        memory.change("chief", keys=keys, break_glass=False)
+    elif how == "role":
+        memory.change("chief", keys=keys, roles=(Role.APPROVER,))
+    else:
+        memory.enter(
+            lambda document: replace(
+                document,
+                identities=tuple(each for each in document.identities if each.name != "chief"),
+            )
+        )
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=SHELL)
+
+    assert memory.thread().requests()[0].broken_glass is None
+    assert memory.thread().requests()[0].status is Status.OPEN
 
 
 def test_broken_glass_gives_no_thread_away(team: Team) -> None:

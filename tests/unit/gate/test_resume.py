@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A resume: what the gate says, in which order, and what is written before anything is released."""
 
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -28,6 +30,7 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import Outcome, Request
 from sealpoint.ledger import STORE_CHAIN, Kind
+from sealpoint.limits import ANSWER_BYTES_MAX, REASON_BYTES_MAX
 from sealpoint.signing import Verdict
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.ended import expire
@@ -327,12 +330,61 @@ def test_an_answer_that_is_not_json_is_refused(memory: Team, answer: object) -> 
             call(world=READ, answer=answer)
 
 
-def test_an_answer_that_fits_no_entry_is_refused(memory: Team) -> None:
-    """Nothing is written, and the thread goes on."""
+def test_an_answer_that_is_too_large_is_refused(memory: Team) -> None:
+    """By a resume and a dry run, with its size; nothing is written, and the thread goes on."""
     memory.thread().save(1, world=READ, question="?")
     before = memory.everything()
-    with pytest.raises(UsageError, match="at most"):
-        memory.thread().resume(world=READ, answer="x" * 2_000_000)
+    for call in (memory.thread().resume, memory.thread().judge):
+        for answer in ("x" * (ANSWER_BYTES_MAX - 1), ["\0" * 30_000]):
+            size_bytes = len(json.dumps(answer).encode())
+            words = f"answer: expected at most {ANSWER_BYTES_MAX} bytes as JSON, found {size_bytes}"
+            with pytest.raises(UsageError, match=words):
+                call(world=READ, answer=answer)
+
+    assert memory.everything() == before
+
+
+def test_the_largest_of_everything_fits_a_request(memory: Team) -> None:
+    """Worlds that have nothing in common, the longest reason, and the longest answer."""
+
+    def wide(letter: str) -> dict[str, Any]:
+        return {"permissions": [f"{letter}{number:05}{'x' * 94}" for number in range(5000)]}
+
+    memory.thread().save(1, world=wide("a"), question="?")
+    answer = "y" * (ANSWER_BYTES_MAX - 2)
+    reason = "\x01" * (REASON_BYTES_MAX - 1) + "!"
+    wish: dict[str, Any] = {"world": wide("b"), "answer": answer, "deliberate": reason}
+    with pytest.raises(NeedsApproval) as needs:
+        memory.fresh().resume(**wish)
+    request = needs.value.request
+    assert isinstance(request, Request)
+    memory.approve(request)
+
+    assert (request.answer, request.statement.reason) == (answer, reason)
+    assert all(len(each) < 3000 for each in request.reasons)
+    assert any(each.endswith(" more (approvals needed: 2, found: 0)") for each in request.reasons)
+    assert memory.fresh().resume(**wish).state == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda team, reason: team.thread("operator").pause(reason),
+        lambda team, reason: team.thread().handoff(to="spare", reason=reason),
+        lambda team, reason: team.thread().prune(keep_last=1, reason=reason),
+        lambda team, reason: team.thread("officer").erase(reason=reason),
+        lambda team, reason: team.thread().resume(world=READ, deliberate=reason),
+    ],
+)
+def test_a_reason_that_is_too_long_is_refused(
+    memory: Team, call: Callable[[Team, str], object]
+) -> None:
+    """Before anything is written, and the message says by how much."""
+    memory.thread().save(1, world=READ)
+    memory.thread().save(2)
+    before = memory.everything()
+    with pytest.raises(UsageError, match="a reason of at most 4096 bytes, found 4098"):
+        call(memory, "é" * 2049)
 
     assert memory.everything() == before
 
@@ -454,6 +506,38 @@ def test_approvers_are_asked_after_again_when_a_grant_is_spent(team: Team) -> No
     team.approve(request, "carl")
     assert team.thread().resume(world=SHELL).state == {"n": 2}
     team.check_sound()
+
+
+@pytest.mark.parametrize(("who", "person"), [("ann", "worker"), ("worker", "ann")])
+def test_who_is_which_person_is_asked_when_a_grant_is_spent(
+    memory: Team, who: str, person: str
+) -> None:
+    """Once the root says that approver and requester are one person, the approval is none."""
+    request = memory.granted()
+    memory.change(who, person=person)
+    with pytest.raises(NeedsApproval) as needs:
+        memory.fresh().resume(world=SHELL)
+    found = needs.value.request
+    assert isinstance(found, Request)
+
+    assert (found.id, found.approved_by) == (request.id, ("bob",))
+    assert "the requester" in found.ignored[0]
+    memory.approve(request, "carl")
+    assert memory.fresh().resume(world=SHELL).state == {"n": 2}
+    assert memory.store("operator").verify().ok
+
+
+def test_an_identity_of_another_person_from_now_on_approves(memory: Team) -> None:
+    """The root may take an identity from the requester's person: what it says is believed."""
+    memory.thread().save(1, world=READ)
+    request = memory.ask()
+    with pytest.raises(NotTrusted, match="another person than the requester"):
+        memory.approve(request, "twin")
+    memory.change("twin", person="somebody else")
+    memory.approve(request, "twin", "ann")
+
+    assert memory.thread().requests()[0].approved_by == ("ann", "twin")
+    assert memory.fresh().resume(world=SHELL).state == 1
 
 
 def test_a_key_that_has_expired_approves_nothing(team: Team) -> None:

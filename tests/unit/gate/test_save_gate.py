@@ -16,8 +16,11 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import Request, shipped_policy
 from sealpoint.ledger import Kind
+from sealpoint.signing import Verdict, attest
+from tests.ledgers import key
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
+from tests.unit.store.simulator import Opened
 
 
 def test_the_first_save_asks_nobody(team: Team) -> None:
@@ -160,6 +163,52 @@ def test_a_handle_that_was_overtaken_is_not_asked_about_its_world(team: Team) ->
     team.thread().save(2, world=READ)
     with pytest.raises(HeadMoved):
         reader.save("stale", world=READ)
+
+
+def _chatter(team: Team, store: Opened, times: int) -> list[int]:
+    """Let somebody relay a word before each of the next appends of a process."""
+    request = team.ask()
+    said: list[int] = []
+
+    def relay() -> None:
+        word = attest(key("ann"), request.id, Verdict.APPROVE, f"looked {len(said)} times")
+        said.append(team.store("officer").relay(word))
+        if len(said) < times:
+            store.storage.appending.before = relay
+
+    store.storage.appending.before = relay
+    return said
+
+
+def test_a_save_that_loses_its_place_to_harmless_entries_goes_on(memory: Team) -> None:
+    """However many there are in a row; it needs no load, and its session stays."""
+    memory.thread().save(1, world=READ)
+    store = memory.world.open("worker", gated=True)
+    store.thread("t").save(2, world=READ)
+    said = _chatter(memory, store, 40)
+    ref = store.thread("t").save(3)
+
+    assert len(said) == 40
+    assert ref.seq == said[-1] + 1
+    assert memory.kinds().count("resume") == 2
+    memory.check_sound()
+
+
+def test_a_save_does_not_wait_for_ever_for_others_to_be_quiet(memory: Team) -> None:
+    """It says who was in the way; nothing is saved, and the same session saves later."""
+    memory.thread().save(1, world=READ)
+    store = memory.world.open("worker", gated=True)
+    store.thread("t").save(2, world=READ)
+    said = _chatter(memory, store, 1000)
+    with pytest.raises(HeadMoved, match="the last of them 'officer' entry") as moved:
+        store.thread("t").save(3)
+    store.storage.appending.before = None
+
+    assert "save again" in moved.value.hint
+    assert len(said) == 65
+    assert memory.kinds().count("checkpoint") == 2
+    assert store.thread("t").save(3).seq == said[-1] + 1
+    assert memory.kinds().count("resume") == 2
 
 
 def test_an_old_checkpoint_is_not_gone_on_from_in_silence(team: Team) -> None:

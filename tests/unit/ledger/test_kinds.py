@@ -15,27 +15,27 @@ _EITHER = (Role.WRITER, Role.OPERATOR)
 _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITER)
 
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
-# f(ence), moves the b(asis), h(alted by a pause), marked for break-g(lass).
+# f(ence), moves the b(asis), h(alted by a pause), marked for break-g(lass), its (c)lock counts.
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
-    "genesis": (_WRITER, "tofh"),
-    "resume": (_WRITER, "tofbh"),
-    "checkpoint": (_WRITER, "toibh"),
-    "writes": (_WRITER, "toib"),
-    "handoff": (_EITHER, "tfb"),
-    "pause": (_OPERATOR, "t"),
-    "unpause": (_OPERATOR, "t"),
+    "genesis": (_WRITER, "tofhc"),
+    "resume": (_WRITER, "tofbhc"),
+    "checkpoint": (_WRITER, "toibhc"),
+    "writes": (_WRITER, "toibc"),
+    "handoff": (_EITHER, "tfbc"),
+    "pause": (_OPERATOR, "tc"),
+    "unpause": (_OPERATOR, "tc"),
     "request": (_EITHER, "t"),
     "approval": (_ANYBODY, "t"),
     "denial": (_ANYBODY, "t"),
     "expiry": (_ANYBODY, "t"),
-    "break-glass": (_OPERATOR, "tg"),
-    "prune": (_WRITER, "tob"),
-    "hide": (_WRITER, "tob"),
-    "erase": ((Role.PRIVACY,), "tfb"),
-    "adopt": (_OPERATOR, "ts"),
-    "roster": ((), "s"),
-    "root": ((), "s"),
-    "restore": ((), "s"),
+    "break-glass": (_OPERATOR, "tgc"),
+    "prune": (_WRITER, "tobc"),
+    "hide": (_WRITER, "tobc"),
+    "erase": ((Role.PRIVACY,), "tfbc"),
+    "adopt": (_OPERATOR, "tsc"),
+    "roster": ((), "sc"),
+    "root": ((), "sc"),
+    "restore": ((), "sc"),
 }
 
 
@@ -49,7 +49,7 @@ def test_the_table_is_closed() -> None:
 
 @pytest.mark.parametrize("name", _TABLE)
 def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
-    """Roles, chain, owner, session, fence, basis and pause are what the specification says."""
+    """Roles, chain, owner, session, fence, basis, pause and clock are as it says."""
     rule = KINDS[Kind(name)]
     cells = {
         "t": rule.on_threads,
@@ -60,6 +60,7 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "b": rule.moves_basis,
         "h": rule.halts,
         "g": rule.break_glass,
+        "c": rule.tells_time,
     }
     roles, letters = _TABLE[name]
 

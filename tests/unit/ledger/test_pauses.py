@@ -2,6 +2,7 @@
 """A pause stops every session and every save, whoever signed them, until it is taken back."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -189,6 +190,37 @@ def test_what_is_read_from_the_head_is_what_was_followed(kinds: list[Kind]) -> N
         assert (_tip(ledger).paused is not None) == model.paused
         tip = _tip(ledger)
         assert read_standing(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
+
+
+_HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "hours", "expected"),
+    [
+        ((Kind.EXPIRY,), (9,), 0),
+        ((Kind.APPROVAL, Kind.DENIAL, Kind.REQUEST), (9, 9, 9), 0),
+        ((Kind.PAUSE,), (2,), 2),
+        ((Kind.PAUSE, Kind.EXPIRY), (2, 1), 2),
+        ((Kind.PAUSE, Kind.EXPIRY), (2, 9), 2),
+        ((Kind.PAUSE, Kind.UNPAUSE), (2, 1), 2),
+        ((Kind.EXPIRY, Kind.BREAK_GLASS), (9, 3), 3),
+        ((Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT), (2, 1, 1), 1),
+    ],
+)
+def test_the_time_of_a_thread_is_told_by_few(
+    kinds: tuple[Kind, ...], hours: tuple[int, ...], expected: int
+) -> None:
+    """The latest since what a pause stops; what anybody may write moves it neither way."""
+    ledger = begun()
+    start = _tip(ledger).time
+    for kind, hour in zip(kinds, hours, strict=True):
+        made = record(ledger, kind, at=start + hour * _HOUR)
+        ledger.tip = ledger.follow(made)
+        ledger.records.append(made)
+
+    assert _tip(ledger).time == start + expected * _HOUR
+    assert read_standing(_downwards(ledger))[1] == start + expected * _HOUR
 
 
 def _handoff_to_the_owner() -> bytes:

@@ -299,7 +299,7 @@ def test_a_key_that_goes_on_after_a_restore_is_cut_where_it_ended() -> None:
 def _followed(thread: ThreadLedger, records: list[Record], first: int = 0) -> CutWatch:
     watch = CutWatch()
     for seq, record in enumerate(records, start=first):
-        watch.follow(thread.verify(record, seq), thread.chain)
+        watch.follow(thread.verify(record, seq), record.body, thread.chain)
     return watch
 
 
@@ -370,8 +370,8 @@ def test_a_watch_that_refused_goes_on_refusing() -> None:
 
     for _ in range(2):
         with pytest.raises(Forked):
-            watch.follow(other, thread.chain)
-    watch.follow(thread.verify(thread.records[4], 4), thread.chain)
+            watch.follow(other, None, thread.chain)
+    watch.follow(thread.verify(thread.records[4], 4), None, thread.chain)
     watch.require_settled("thread 't'")
 
 

@@ -198,6 +198,27 @@ def test_a_save_whose_blobs_were_collected_is_repeated(
     check_whole(world)
 
 
+def test_a_save_whose_blobs_were_collected_many_times_goes_on(
+    memory: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prune that is as busy as that does not make a save fail."""
+    monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
+    store, collector = memory.open(), memory.open("operator")
+    taken: list[int] = []
+
+    def collect() -> None:
+        taken.append(collector.gc().blobs)
+        if len(taken) < 40:
+            store.storage.appending.before = collect
+
+    store.storage.appending.before = collect
+    filled(store, 1)
+
+    assert len(taken) == 40
+    assert kept_ids(store) == ["c0"]
+    check_whole(memory)
+
+
 def test_a_save_whose_blobs_are_always_collected_gives_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

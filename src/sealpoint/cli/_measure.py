@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rule asks for, as people see it: the same word in the same colour by every verb."""
+
+from sealpoint.cli._terminal import Styled
+from sealpoint.gate import Measure
+
+__all__ = ["measure_text"]
+
+_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
+
+
+def measure_text(measure: Measure) -> Styled:
+    """The word of a measure."""
+    return Styled(str(measure), _STYLES.get(measure, ""))
