@@ -5,6 +5,7 @@ PYTHON ?= python3
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 3600
+MUTANTS_JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,12 +14,12 @@ STAMP := $(VENV)/.sealpoint-setup
 # Errors only: pip's warnings are about the machine's configuration, not about us.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q
-CODE := src tests benchmarks fuzz examples docs
+CODE := src tests benchmarks fuzz mutants examples docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo format lint types test check docs bench fuzz soak vectors coverage \
-	requirements clean
+.PHONY: help setup demo format lint types test check docs bench fuzz mutants soak vectors \
+	coverage requirements clean
 
 help: ## Say what each target does.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +69,9 @@ bench: setup ## Measure side by side with the peers and print ratios.
 fuzz: setup ## Fuzz the decoder for FUZZ_SECONDS.
 	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
 
+mutants: setup ## Plant faults in the gate and the ledger; the tests must notice each.
+	$(BIN)/python -m mutants --jobs $(MUTANTS_JOBS)
+
 soak: setup ## Run the long tests.
 	$(BIN)/python -m pytest -m soak --timeout 0 $(PYTEST_ARGS)
 
@@ -91,5 +95,5 @@ requirements: setup ## Resolve requirements/dev.in anew into requirements/dev.tx
 clean: ## Remove everything that make made.
 	rm -rf $(VENV) build dist .coverage .coverage.* htmlcov .hypothesis .import_linter_cache \
 		.mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks fuzz examples docs -name __pycache__ -type d -prune \
+	find src tests benchmarks fuzz mutants examples docs -name __pycache__ -type d -prune \
 		-exec rm -rf {} + 2>/dev/null || true

@@ -153,10 +153,6 @@ class StoreChain:
                 hint="A revoked key signed this after its end. Find out who has the key; the "
                 "guide on keys and trust says how the thread is brought back.",
             )
-        if header.epoch < self.epoch:
-            kept = self.kept(bytes.fromhex(header.thread))
-            if kept is None or kept[0] < last[0]:
-                return None  # the listed entry was lost in a restore, and will not be met
         return last
 
     def believes(self, entry: Entry, key: str) -> bool:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The desk: every request of a namespace, verified where it lies, and nothing hidden."""
 
+import hashlib
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -13,7 +16,21 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate import Request, Status
+from sealpoint.ledger import (
+    Body,
+    Kind,
+    PauseBody,
+    UnpauseBody,
+    VerdictBody,
+    encode_body,
+    encode_header,
+    link_hash,
+    parse_header,
+    skip_seq,
+)
+from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
+from tests.ledgers import key, seals
 from tests.unit.gate.team import READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
 
@@ -158,6 +175,47 @@ def test_a_thread_that_cannot_be_read_is_named(memory: Team) -> None:
 
     assert [each.thread for each in found.requests] == ["good"]
     assert [failed for failed, _ in found.failures] == [thread.hex()]
+
+
+def _written(team: Team, kind: Kind, body: Body, who: str, at: datetime) -> None:
+    """Append an entry to thread t as somebody whose clock is their own."""
+    thread = team.world.thread_id("t")
+    rows = dict(team.store("operator").storage.inner.scan(thread, 0))
+    seq, newest = len(rows), parse_header(rows[len(rows) - 1].header)
+    data = encode_body(body)
+    header = replace(
+        newest,
+        seq=seq,
+        prev=link_hash(rows[seq - 1].header).hex(),
+        skip=link_hash(rows[skip_seq(seq)].header).hex(),
+        kind=kind,
+        by=key(who).public.id.raw.hex(),
+        body=hashlib.sha256(data).hexdigest(),
+        at=at,
+    )
+    raw = encode_header(header)
+    team.world.put(thread, seq, Record(raw, seals(raw, key(who)), data))
+
+
+def test_the_desk_takes_no_time_from_what_anybody_may_write(memory: Team) -> None:
+    """An approver's clock that runs ahead ends no request in the list."""
+    (request,) = _ask(memory, "t")
+    word = attest(key("ann"), request.id, Verdict.APPROVE, "fine")
+    ahead = memory.world.clock + timedelta(days=3000)
+    _written(memory, Kind.APPROVAL, VerdictBody(salt="ab" * 32, attestation=word), "ann", ahead)
+
+    assert _listed(memory, "bob") == [("t", "open")]
+
+
+def test_the_desk_does_not_follow_a_clock_that_goes_back(memory: Team) -> None:
+    """What had expired by an operator's entry stays so in the list, whatever came after it."""
+    _ask(memory, "t")
+    start, late = memory.world.clock, memory.world.clock + timedelta(hours=2)
+    pause = PauseBody(salt="ab" * 32, reason="look")
+    _written(memory, Kind.PAUSE, pause, "operator", late)
+    _written(memory, Kind.UNPAUSE, UnpauseBody(salt="ab" * 32, reason="fine"), "operator", start)
+
+    assert _listed(memory, "bob") == [("t", "expired")]
 
 
 def test_whoever_cannot_look_is_told(memory: Team) -> None:

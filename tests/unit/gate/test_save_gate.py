@@ -251,6 +251,26 @@ def test_the_first_execution_after_a_restore_needs_approval(team: Team) -> None:
     team.check_sound()
 
 
+def test_a_handoff_after_a_restore_is_no_execution(memory: Team) -> None:
+    """The next owner is asked about the restore as the last one would have been."""
+    _restored(memory)
+    memory.fresh().handoff(to="spare", reason="on call")
+    with pytest.raises(NeedsApproval, match="a restore cut the thread"):
+        memory.fresh("spare").resume(world=READ)
+
+
+def test_after_a_restore_one_execution_is_enough_whoever_owns_the_thread(memory: Team) -> None:
+    """Once it was executed, the next owner is not asked about the restore any more."""
+    _restored(memory)
+    request = memory.ask(world=READ)
+    memory.approve(request)
+    memory.fresh().resume(world=READ)
+    memory.fresh().save(2, world=READ)
+    memory.fresh().handoff(to="spare", reason="on call")
+
+    assert memory.fresh("spare").resume(world=READ).state == 2
+
+
 def test_a_thread_that_lost_nothing_in_a_restore_goes_on(team: Team) -> None:
     """Only what was cut is asked about."""
     team.thread(name="whole").save(1, world=READ)

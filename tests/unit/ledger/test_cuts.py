@@ -150,8 +150,10 @@ def test_a_list_that_two_fetch_at_once_is_kept_once(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module, "CUT_BYTES_MAX", 56)
     digest = hashlib.sha256(_line(1)).hexdigest()
     inner: list[CutList] = []
+    asked: list[bytes] = []
 
-    def fetch(_: bytes) -> bytes:
+    def fetch(name: bytes) -> bytes:
+        asked.append(name)
         if not inner:
             inner.append(CutList(b""))  # so that the second look fetches for itself
             inner.append(lists.get(digest))
@@ -162,3 +164,4 @@ def test_a_list_that_two_fetch_at_once_is_kept_once(monkeypatch: pytest.MonkeyPa
 
     assert found.data == inner[1].data == _line(1)
     assert lists.get(digest).data == _line(1)
+    assert len(asked) == 2, "it was counted twice, and dropped"

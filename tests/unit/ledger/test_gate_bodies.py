@@ -20,9 +20,11 @@ from sealpoint.ledger import (
     RequestBody,
     ResumeBody,
     UnpauseBody,
+    Unreadable,
     VerdictBody,
     encode_body,
     parse_body,
+    read_body,
 )
 from sealpoint.signing import Action
 from tests.ledgers import SALT
@@ -99,8 +101,11 @@ def _spelled(fields: dict[str, Any]) -> bytes:
 
 
 def _refused(kind: Kind, data: bytes) -> None:
+    """It is refused, and is nonsense of its writer where damage is told from that."""
     with pytest.raises(Edited):
         _parse(kind, data)
+    with pytest.raises(Unreadable):
+        read_body(kind, hashlib.sha256(data).hexdigest(), data)
 
 
 @_every_body

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import Misplaced, Missing, NotTrusted
 from sealpoint.ledger import Header, Kind, Tip, link_hash, next_pause, parse_header, read_standing
-from tests.ledgers import ThreadLedger
+from tests.ledgers import NOW, ThreadLedger
 from tests.unit.ledger.gating import GATE_KINDS, add, begun, record, refusal, team
 
 _HALTED = {Kind.CHECKPOINT, Kind.RESUME, Kind.GENESIS}
@@ -270,3 +270,25 @@ def test_only_a_pause_begins_one() -> None:
 
     assert [next_pause(header, 9) for header in headers] == [9, 9, 9, 3, 9, None, None]
     assert [next_pause(header, None) for header in headers[2:5]] == [None, 3, None]
+
+
+def test_the_time_of_a_thread_is_the_latest_since_what_a_pause_stops() -> None:
+    """Clocks of operators that differ turn it never back; with the next save it begins anew."""
+    ledger = begun()
+    for kind, hour, expected in (
+        (Kind.PAUSE, 5, 5),
+        (Kind.UNPAUSE, 3, 5),
+        (Kind.APPROVAL, 9, 5),
+        (Kind.CHECKPOINT, 1, 1),
+        (Kind.PAUSE, 0, 1),
+        (Kind.REQUEST, 7, 1),
+        (Kind.ERASE, 6, 6),
+        (Kind.GENESIS, 2, 2),
+    ):
+        made = record(ledger, kind, at=NOW + timedelta(hours=hour))
+        ledger.tip = ledger.follow(made)
+        ledger.records.append(made)
+        tip = _tip(ledger)
+
+        assert tip.time == NOW + timedelta(hours=expected), kind
+        assert read_standing(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)

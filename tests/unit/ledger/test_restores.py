@@ -234,6 +234,16 @@ def test_an_expired_operator_does_not_count(expires: Any) -> None:
         store.add(_restore(store, "ann", "bob"))
 
 
+def test_an_operator_counts_up_to_the_moment_of_expiry() -> None:
+    """At that moment the key has expired, as it has for every other entry."""
+    bob = _operator("bob")
+    held = tuple(msgspec.structs.replace(each, expires=NOW) for each in bob.keys)
+    chain = _store(1, msgspec.structs.replace(bob, keys=held)).chain
+
+    assert chain.restorer(key("bob").public.id, NOW - timedelta(microseconds=1)) is not None
+    assert chain.restorer(key("bob").public.id, NOW) is None
+
+
 def test_a_quorum_is_that_of_the_roster_before_it() -> None:
     """A roster that asks for fewer holds from its own place on."""
     store = _store(2)

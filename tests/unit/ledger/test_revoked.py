@@ -259,6 +259,43 @@ def test_a_restore_leaves_less_of_a_revoked_key() -> None:
         thread.verify(forged[0], 3)
 
 
+def test_a_roster_after_a_restore_gives_nothing_back_to_a_revoked_key() -> None:
+    """Only a roster that still holds the key would say that it went on."""
+    store = _store()
+    thread = _thread(store)
+    forged: list[Record] = []
+    _history(thread, lambda other: forged.append(other.record(Kind.CHECKPOINT, epoch=1)))
+    _revoke(store, _place(thread, 4))
+    _restore(store, _place(thread, 2))
+    thread.chain = store.add(store.roster_record(store.chain.roster.document, epoch=1))
+
+    with pytest.raises(NotTrusted, match="entries up to 2 as it lists them"):
+        thread.verify(forged[0], 3)
+
+
+def test_a_restore_lists_nothing_for_a_revoked_key() -> None:
+    """What its cut does not list does not count because a restore kept the thread."""
+    store = _store()
+    thread = _thread(store)
+    _revoke(store)
+    thread.chain = _restore(store, _place(thread, 4))
+
+    with pytest.raises(NotTrusted, match=r"revoked key .* no entry here"):
+        thread.verify(thread.records[4], 4)
+
+
+def test_what_a_restore_left_of_a_revoked_key_is_due() -> None:
+    """A chain that ends before the last entry that stayed is rolled back."""
+    store = _store()
+    thread = _thread(store)
+    _revoke(store, _place(thread, 4))
+    thread.chain = _restore(store, _place(thread, 2))
+    watch = _followed(thread, thread.records[:2])
+
+    with pytest.raises(RolledBack, match="expected entry 2"):
+        watch.require_settled("thread 't'")
+
+
 def test_a_restore_that_lost_a_thread_leaves_nothing_of_a_revoked_key() -> None:
     """Its entries in another epoch count no more than those in the lost one."""
     store = _store()
@@ -291,6 +328,34 @@ def test_a_key_that_goes_on_after_a_restore_is_cut_where_it_ended() -> None:
     replay.chain = store.add(store.roster_record(renewed, epoch=1))
 
     _followed(replay, replay.records).require_settled("thread 't'")
+    hidden = _followed(replay, replay.records[:3])
+    with pytest.raises(RolledBack, match="expected entry 3"):
+        hidden.require_settled("thread 't'")
+
+
+def test_of_two_restores_the_one_after_the_end_of_a_key_counts() -> None:
+    """The key went on after the first; of what it wrote then, the second has lost a part."""
+    store = _store()
+    thread = _thread(store)
+    del thread.records[3:]
+    replay = ThreadLedger(_restore(store, _place(thread, 2)), owner="pods")
+    for record in thread.records:
+        replay.tip = replay.follow(record)
+        replay.records.append(record)
+    for _ in range(3):
+        replay.add(Kind.CHECKPOINT, epoch=1)
+    store.add(store.roster_record(_TEAM, epoch=1))
+    renewed = roster(
+        *(identity("worker", keys=("worker-2",)), *_TEAM.identities[1:]),
+        pools=_TEAM.pools,
+        cuts=[cut("worker", store.cut_list(_place(replay, 5)))],
+    )
+    store.add(store.roster_record(renewed, epoch=1))
+    forged = replay.record(Kind.CHECKPOINT, epoch=2, seq=4)
+    replay.chain = _restore(store, _place(replay, 3))
+
+    with pytest.raises(NotTrusted, match="entries up to 3 as it lists them"):
+        replay.verify(forged, 4)
 
 
 # ---------------------------------------------------------------------- the way to the cut

@@ -178,3 +178,26 @@ def test_lists_of_other_bytes_are_refused() -> None:
 
     with pytest.raises(NotTrusted, match="found other bytes"):
         RosterCopy.verified(pin(), _entries(store), lists)
+
+
+def test_lists_are_taken_in_any_order_and_written_in_one() -> None:
+    """Whoever makes a copy need not sort; the document and the chain do."""
+    store = _store()
+    for epoch in range(2, 6):
+        kept = store.cut_list((b"t" * 16, 10 + epoch, b"h" * 32))
+        lost = store.cut_list((b"u" * 16, epoch, b"h" * 32))
+        body = RestoreBody(salt=SALT, reason="x", kept=kept.digest.hex(), lost=lost.digest.hex())
+        store.add(store.record(Kind.RESTORE, body, "root", epoch=epoch))
+    rising = dict(sorted(store.blobs.items()))
+    falling = dict(sorted(store.blobs.items(), reverse=True))
+
+    assert store.chain.blobs == tuple(rising)
+    assert len(rising) == 10
+    copies = [RosterCopy.verified(pin(), _entries(store), each) for each in (rising, falling)]
+    assert copies[0].encode() == copies[1].encode()
+
+
+def test_a_copy_of_another_version_is_told_to_be_one() -> None:
+    """Its version is named, whatever else of it could not be read either."""
+    with pytest.raises(NotTrusted, match="expected version 1, found 2"):
+        RosterCopy.parse(_changed(lambda found: found.update(v=2)), pin())

@@ -188,6 +188,7 @@ def test_approvals_and_denials_count_by_person() -> None:
     found = tally([approve(5), approve(2), deny(4)], _ROSTER)
 
     assert found == Tally(approved_by=("alice", "carol"), denied_by=("bob",))
+    assert tally([deny(5), deny(2)], _ROSTER).denied_by == ("alice", "carol")
 
 
 def test_one_person_counts_once() -> None:

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where faults are planted, and which tests are asked."""
+
+from pathlib import Path
+
+__all__ = [
+    "LEFT_OUT",
+    "REASONS",
+    "ROOT",
+    "SOURCE",
+    "TARGETS",
+    "TESTS",
+    "module_name",
+    "target_files",
+]
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+REASONS = Path(__file__).with_name("reasons.toml")
+
+TARGETS = (
+    "ledger/_bodies.py",
+    "ledger/_cuts.py",
+    "ledger/_entry.py",
+    "ledger/_handoff.py",
+    "ledger/_header.py",
+    "ledger/_kinds.py",
+    "ledger/_links.py",
+    "ledger/_restores.py",
+    "ledger/_roster_copy.py",
+    "ledger/_store_chain.py",
+    "ledger/_thread_chain.py",
+    "ledger/_watch.py",
+    "signing/_attestation.py",
+    "signing/_statement.py",
+    "gate/_facts.py",
+    "gate/_pending.py",
+    "gate/_policy.py",
+    "gate/_requests.py",
+    "gate/_review.py",
+    "gate/_rules.py",
+    "gate/_wish.py",
+)
+"""The rules of the gate, the verification of the ledger, and the counting of approvals."""
+
+TESTS = (
+    "tests/unit/gate",
+    "tests/unit/ledger",
+    "tests/unit/signing/test_attestation.py",
+    "tests/unit/signing/test_statement.py",
+    "tests/unit/audit",
+    "tests/unit/store",
+    "tests/attacks/gate",
+    "tests/attacks/ledger",
+    "tests/vectors/test_gate_vectors.py",
+    "tests/vectors/test_key_change_vectors.py",
+    "tests/vectors/test_ledger_vectors.py",
+    "tests/vectors/test_retention_vectors.py",
+    "tests/stories",
+)
+"""Tests that run in one process and are quick; those of the command line repeat these."""
+
+
+LEFT_OUT = ("test_file_agnostic.py", "test_schema_agnostic.py", "test_retention_races.py")
+"""Test files that search for long, or wait for other processes."""
+
+
+def target_files() -> list[Path]:
+    """Every file that faults are planted in."""
+    return [SOURCE / "sealpoint" / name for name in TARGETS]
+
+
+def module_name(path: Path) -> str:
+    """The name that a source file is imported by."""
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
