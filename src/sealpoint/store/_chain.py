@@ -385,8 +385,6 @@ class Chain:
         if link_hash(record.header) != anchored.entry or anchored.thread != self.thread:
             raise Forked(f"{self._entry(anchored.seq)}: expected the anchored entry, found another")
 
-    # ------------------------------------------------------------------ what to say
-
     def _differs(self, record: Record, seq: int) -> SealpointError:
         """Why the entry at a position is not the one that is known to belong there."""
         try:
