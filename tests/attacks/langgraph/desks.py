@@ -7,7 +7,6 @@ second shape asking and paying are a subgraph.
 
 import asyncio
 import operator
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain_core.runnables import RunnableConfig
@@ -47,7 +46,7 @@ class Desk:
         self.shape = shape
         self.ran: list[str] = []
 
-    def _node(self, name: str) -> Callable[[State], State]:
+    def _node(self, name: str) -> Any:
         def node(state: State) -> State:
             self.ran.append(name)
             return {"log": [f"{name} {state.get('amount')}"]}
@@ -59,14 +58,14 @@ class Desk:
         self.ran.append("asked")
         return {"log": [f"answer {answer}"]}
 
-    def builder(self, *more: str) -> StateGraph[State, None, State, State]:
+    def builder(self, *more: str) -> Any:
         """The graph: plan, ask, pay, end, and more nodes after that."""
-        built = StateGraph(State)
+        built: Any = StateGraph(State)
         built.add_node("plan", self._node("plan"))
         built.add_edge(START, "plan")
         last = "plan"
         if self.shape == "subgraph":
-            inner = StateGraph(State)
+            inner: Any = StateGraph(State)
             inner.add_node("ask", self._ask)
             inner.add_node("pay", self._node("pay"))
             inner.add_edge(START, "ask")

@@ -13,6 +13,13 @@ from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
 from tests.attacks.langgraph.office import Office
 
 _YES: Any = Command(resume="yes")
+_OTHERS: tuple[Any, ...] = (
+    Command(resume="no"),
+    Command(resume=["yes"]),
+    Command(resume="yes", update={"amount": 3}),
+    Command(resume="yes", goto="end"),
+    None,
+)
 _BROUGHT: dict[str, Any] = {
     "an answer": _YES,
     "nothing": None,
@@ -42,9 +49,7 @@ def test_a_waiting_thread_goes_on_with_nothing_that_nobody_approved(
 
 
 @pytest.mark.parametrize("face", FACES)
-def test_what_was_approved_happens_once(
-    office: Office, desk: Desk, thread: str, face: str
-) -> None:
+def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str, face: str) -> None:
     """The control: after two approvals the same call passes, and not a second time."""
     graph = office.waiting(desk, thread)
     office.approve(office.asked(lambda: run(face, graph, _YES, config_of(thread))))
@@ -83,7 +88,7 @@ def test_another_answer_than_the_approved_one_is_refused(
     graph = office.waiting(desk, thread)
     request = office.asked(lambda: run(face, graph, _YES, config_of(thread)))
     office.approve(request)
-    for other in (Command(resume="no"), Command(resume=["yes"]), Command(resume="yes", update={})):
+    for other in _OTHERS:
         assert office.asked(lambda: run(face, graph, other, config_of(thread))) != request  # noqa: B023
     assert desk.ran == []
     run(face, graph, _YES, config_of(thread))
@@ -194,7 +199,7 @@ def test_an_approved_older_checkpoint_is_the_one_that_runs(
     office.approve(office.asked(lambda: graph.invoke(_YES, config_of(thread))))
     graph.invoke(_YES, config_of(thread))
     desk.ran.clear()
-    older = list(graph.get_state_history(config_of(thread)))[0].parent_config
+    older = next(iter(graph.get_state_history(config_of(thread)))).parent_config
     office.approve(office.asked(lambda: graph.invoke(None, older)))
     graph.invoke(None, older)
 
@@ -269,7 +274,7 @@ def test_an_approval_does_not_help_a_bare_saver(office: Office, desk: Desk, thre
     office.approve(office.asked(lambda: graph.invoke(_YES, config_of(thread))))
     with office.process() as store:
         bare = desk.builder().compile(checkpointer=SealedSaver(store, world=office.world(graph)))
-        for value in (_YES, Command(resume="no"), None):
+        for value in (_YES, _OTHERS[0], None):
             with pytest.raises(ResumeRefused):
                 bare.invoke(value, config_of(thread))
 

@@ -19,7 +19,6 @@ from tests.attacks.langgraph.vault import ALARMS, BACKENDS, ending
 from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
 
 
-
 class Branches:
     """One branch pays and is done, the other fails for as long as it is told to."""
 
@@ -39,14 +38,14 @@ class Branches:
 
     def builder(self) -> Any:
         """Both branches, in the graph or in a subgraph."""
-        built = StateGraph(State)
+        built: Any = StateGraph(State)
         built.add_node("pay", self._pay)
         built.add_node("tell", self._tell)
         built.add_edge(START, "pay")
         built.add_edge(START, "tell")
         if self.shape == "root":
             return built
-        outer = StateGraph(State)
+        outer: Any = StateGraph(State)
         outer.add_node("both", built.compile())
         outer.add_edge(START, "both")
         return outer

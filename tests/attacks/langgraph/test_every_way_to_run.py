@@ -52,9 +52,7 @@ WAYS: dict[str, Way] = {
     "abatch_as_completed": lambda graph, where: asyncio.run(
         _drained(graph.abatch_as_completed([_YES], [where]))
     ),
-    "stream_events": lambda graph, where: list(
-        graph.stream_events(_YES, where, version="v3")
-    ),
+    "stream_events": lambda graph, where: list(graph.stream_events(_YES, where, version="v3")),
     "astream_events": lambda graph, where: asyncio.run(
         _drained(graph.astream_events(_YES, where, version="v2"))
     ),
@@ -140,4 +138,3 @@ def test_the_control_runs_on_the_graph_itself(way: Way) -> None:
     way(graph, config_of())
 
     assert graph.get_state(config_of()).config != before
-

@@ -35,7 +35,7 @@ class Line:
         self.ran: list[str] = []
         self.during: Callable[[], object] | None = None
 
-    def _node(self, name: str) -> Callable[[State], State]:
+    def _node(self, name: str) -> Any:
         def node(_state: State) -> State:
             self.ran.append(name)
             if name == "two" and self.during is not None:
@@ -46,7 +46,7 @@ class Line:
 
     def builder(self) -> Any:
         """The five nodes, in the graph or in a subgraph."""
-        built = StateGraph(State)
+        built: Any = StateGraph(State)
         last = START
         for name in _ALL:
             built.add_node(name, self._node(name))
@@ -54,7 +54,7 @@ class Line:
             last = name
         if self.shape == "root":
             return built
-        outer = StateGraph(State)
+        outer: Any = StateGraph(State)
         outer.add_node("line", built.compile())
         outer.add_node("after", self._node("after"))
         outer.add_edge(START, "line")
@@ -121,15 +121,13 @@ def _times(shape: str, before: list[str]) -> int:
 
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_finished_branch_is_kept(
-    office: Office, thread: str, durability: str, way: str
-) -> None:
+def test_a_finished_branch_is_kept(office: Office, thread: str, durability: str, way: str) -> None:
     """Two branches run when the pause comes; both are done, and what follows waits."""
     ran: list[str] = []
     operator = office.operator().thread(thread)
     pausing = [False]
 
-    def node(name: str) -> Callable[[State], State]:
+    def node(name: str) -> Any:
         def work(_state: State) -> State:
             ran.append(name)
             if name == "left" and pausing[0]:
@@ -138,7 +136,7 @@ def test_a_finished_branch_is_kept(
 
         return work
 
-    built = StateGraph(State)
+    built: Any = StateGraph(State)
     for name in ("left", "right", "both"):
         built.add_node(name, node(name))
     built.add_edge(START, "left")
@@ -160,9 +158,7 @@ def test_a_finished_branch_is_kept(
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])
-def test_a_pause_stops_a_bare_saver_at_its_next_load(
-    office: Office, thread: str, way: str
-) -> None:
+def test_a_pause_stops_a_bare_saver_at_its_next_load(office: Office, thread: str, way: str) -> None:
     """A run without the guard learns of it too late to stop, and the next one does not begin."""
     line = Line()
     graph = line.builder().compile(checkpointer=SealedSaver(office.worker))

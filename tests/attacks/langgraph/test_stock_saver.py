@@ -90,7 +90,12 @@ class Stock:
                 "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, "
                 "parent_checkpoint_id, type, checkpoint, metadata) "
                 "VALUES ('t', '', ?, ?, 'msgpack', ?, ?)",
-                (name or found, found, ormsgpack.packb(checkpoint | {"id": name or found}), metadata),
+                (
+                    name or found,
+                    found,
+                    ormsgpack.packb(checkpoint | {"id": name or found}),
+                    metadata,
+                ),
             )
 
     def sql(self, statement: str) -> None:
@@ -192,6 +197,7 @@ def test_what_was_seen_can_be_unseen(stock: Stock) -> None:
 
 def test_a_jump_in_the_state_is_made(stock: Stock) -> None:
     """Any node runs that a channel names."""
+
     def jump(found: dict[str, Any]) -> None:
         found["channel_values"]["branch:to:end"] = None
         found["channel_versions"]["branch:to:end"] = "9" * 32

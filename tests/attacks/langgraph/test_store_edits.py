@@ -5,7 +5,7 @@ Every line of the control plane: forged and replayed answers, hidden questions, 
 rollbacks, other parents, old versions, injected jumps, entries of other threads, other metadata.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,10 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 @pytest.fixture(scope="module", params=[(b, s) for b in BACKENDS for s in SHAPES], ids="-".join)
-def vault(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Vault]:
+def vault(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Vault:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""
     home: Path = tmp_path_factory.mktemp("vault") / "home"
-    yield Vault(home, *request.param)
+    return Vault(home, *request.param)
 
 
 # ---------------------------------------------------------------------- answers and questions
@@ -37,9 +35,7 @@ def vault(
 def _answer(vault: Vault, by: Signer | None) -> None:
     payload, root = vault.root_of([[-4, "__resume__", "yes"]])
     checkpoint = vault.body(vault.head()).id
-    body = WritesBody(
-        salt=vault.salt, checkpoint=checkpoint, task=_NOBODY, root=root, answers=True
-    )
+    body = WritesBody(salt=vault.salt, checkpoint=checkpoint, task=_NOBODY, root=root, answers=True)
     vault.append(vault.forged(Kind.WRITES, body, payload, by))
 
 
@@ -256,9 +252,7 @@ def test_an_edit_of_what_is_long_done_changes_nothing_that_runs(vault: Vault, ed
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_untouched_store_goes_on(
-    tmp_path: Path, backend: str, shape: str, face: str
-) -> None:
+def test_an_untouched_store_goes_on(tmp_path: Path, backend: str, shape: str, face: str) -> None:
     """The control: the waiting thread takes its answer, pays once, and is as it should be."""
     vault = Vault(tmp_path / "home", backend, shape)
     vault.desk.ran.clear()
