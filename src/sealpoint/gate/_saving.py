@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from sealpoint.errors import ResumeRefused, UnknownCheckpoint
+from sealpoint.errors import ResumeRefused, UnknownCheckpoint, UsageError
 from sealpoint.gate._facts import gather
 from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._policy import Measure, Rule
@@ -100,6 +100,8 @@ class SavingThread(OperatedThread):
             for draft in drafts:
                 if draft.world is None:
                     draft.declare(world)
+                elif draft.declared is None:
+                    raise UsageError("world: expected a World, which the gate can judge")
                 world = draft.declared
             return super().commit(drafts)
 

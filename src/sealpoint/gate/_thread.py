@@ -29,7 +29,7 @@ from sealpoint.gate._saving import Admission, SavingThread
 from sealpoint.gate._wish import Wish
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
-from sealpoint.store import CheckpointRef, Loaded, check_rights
+from sealpoint.store import CheckpointRef, Loaded, Snapshot, check_rights
 from sealpoint.world import World
 
 __all__ = ["GatedThread"]
@@ -52,6 +52,8 @@ class GatedThread(SavingThread):
 
     _overtaken = False
     """Whether the resume that is under way has met entries of others, new to this handle."""
+    _ready: tuple[str | None, Snapshot | None] | None = None
+    """What a session that has just begun was decided about, for the first who reads it."""
 
     # ------------------------------------------------------------------ resuming
 
@@ -107,7 +109,7 @@ class GatedThread(SavingThread):
         wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
         with self._lock, self._reporting():
             self._core.signer()
-            return self._begun(wish, lambda candidate: self._decided(wish, candidate))
+            return self._begun(wish, lambda candidate: self._released(wish, candidate))
 
     def admit(
         self,
@@ -167,6 +169,20 @@ class GatedThread(SavingThread):
             candidate = None
         self._take_up()
         return candidate
+
+    def _released(self, wish: Wish, candidate: Candidate) -> bool:
+        """Decide, once what would be released has been read: else a grant were spent on nothing."""
+        name = None if wish.ref is None else candidate.ref.id
+        self._ready = (name, self._snapshot("", name))
+        return self._decided(wish, candidate)
+
+    def _snapshot(self, lane: str, name: str | None) -> Snapshot | None:
+        ready, self._ready = self._ready, None
+        if ready is None or (lane, name) != ("", ready[0]) or not self._find_head():
+            return super()._snapshot(lane, name)
+        # If the session is the newest entry, nobody has written since this was read.
+        begun = self._chain.verified_head().seq == self._session
+        return ready[1] if begun else super()._snapshot(lane, name)
 
     def _admitted(self, wish: Wish, candidate: Candidate, *, answered: bool) -> bool:
         """Judge without writing; what was decided is judged once more by the first write."""

@@ -90,8 +90,13 @@ class BuildingThread(SessionThread):
         if isinstance(draft, ResultsDraft):
             return *self._results(draft, blobs), blobs
         place = self._namesake(draft)
-        if place is not None and (same := self._repeated(draft, place)) is not None:
-            return same
+        if place is not None and self._repeated(draft, place) is not None:
+            # Nothing will be written that would meet it if somebody has replaced or deleted it.
+            self._look()
+            self._check_session()
+            place = self._namesake(draft)
+            if place is not None and (same := self._repeated(draft, place)) is not None:
+                return same
         again = None if place is None else place.first
         return *self._checkpoint(draft, blobs, trail.memo, again, self._since(draft, place)), blobs
 

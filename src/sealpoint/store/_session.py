@@ -45,7 +45,8 @@ class SessionThread(RetainedThread):
         # A look that failed halfway has a head and nothing that it was compared with.
         chain = self._chain
         unknown = chain.head is None or chain.anchored is None or chain.is_outdated()
-        if unknown or self._uncertain:
+        # A pause that was met may be over, although its results were let pass meanwhile.
+        if unknown or self._uncertain or chain.tip().paused is not None:
             try:
                 self._look()
             except UnknownThread:

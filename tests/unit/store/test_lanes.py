@@ -15,6 +15,7 @@ from tests.unit.store.laned import (
     everywhere,
     ids,
     put,
+    refused,
     results,
     saved,
     values,
@@ -141,6 +142,30 @@ def test_a_plain_save_supersedes_nothing(world: World) -> None:
     (outcome,) = store.thread("t").commit([SaveDraft(2, "1", None, None, None)])
 
     assert isinstance(outcome, IdReused)
+
+
+def test_a_repetition_is_not_answered_by_what_was_known(world: World) -> None:
+    """Somebody else has replaced it since this handle looked: it is not there any more."""
+    first, second = world.open(), world.open()
+    saved(first.thread("t"), put("one", "1"))
+    second.thread("t").snapshot()
+    saved(first.thread("t"), put("other", "1"))
+
+    assert refused(second.thread("t").commit([put("one", "1")])) == ["head-moved"]
+
+
+@pytest.mark.parametrize("supersedes", [True, False])
+def test_a_repetition_of_what_was_deleted_is_saved(world: World, *, supersedes: bool) -> None:
+    """Somebody else has deleted it since this handle looked, which takes no session away."""
+    first, second = world.open(), world.open()
+    saved(first.thread("t"), put("one", "1"))
+    second.thread("t").hide()
+    draft = SaveDraft("one", "1", None, None, None, supersedes=supersedes)
+    saved(first.thread("t"), draft)
+
+    assert ids(cold(world)) == ["1"]
+    assert cold(world).load().state == "one"
+    check_verified(world)
 
 
 def test_names_need_not_rise_for_who_is_found(world: World) -> None:

@@ -66,6 +66,8 @@ class Runs:
         self._lock = threading.Lock()
         self._newest: dict[str, int] = {}
         self._passes: dict[str, _Pass] = {}
+        self._held: set[str] = set()
+        """The passes of runs whose work a pause held back."""
         self._comparing: set[_Run] = set()
         """Runs that have loaded what they name, and look next whether it is the newest."""
 
@@ -114,7 +116,7 @@ class Runs:
         with self._lock:
             if address.lane or address.id is not None or run not in self._comparing:
                 return False
-            self._comparing.discard(run)  # type: ignore[arg-type]  # it is in there
+            self._comparing.discard(run)
             return self._newest.get(address.thread) == getattr(run, "number", None)
 
     def _inherited(self, thread: str, run: object) -> _Run:
@@ -162,9 +164,24 @@ class Runs:
             self._passes[thread] = _Pass(token, world, root)
         self._begin(thread)
 
+    def hold(self, thread: str, config: Mapping[str, Any]) -> bool:
+        """Remember that a pause holds the work of a guarded run back; False if it is none."""
+        token = (config.get("configurable") or {}).get(PASS)
+        with self._lock:
+            held = self._has(thread, token)
+            if held:
+                self._held.add(str(token))
+            return held
+
+    def was_held(self, token: str) -> bool:
+        """Whether a pause held work of a run back."""
+        with self._lock:
+            return token in self._held
+
     def revoke(self, thread: str, token: str) -> None:
         """Make a pass worthless."""
         with self._lock:
+            self._held.discard(token)
             if self._has(thread, token):
                 del self._passes[thread]
 

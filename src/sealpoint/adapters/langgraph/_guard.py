@@ -88,18 +88,23 @@ def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
 class _Control(RunControl):
     """Asks before every step whether the run may go on."""
 
-    __slots__ = ("_also", "_thread")
+    __slots__ = ("_also", "_at_exit", "_thread")
 
-    def __init__(self, thread: GatedThread, also: RunControl | None) -> None:
+    def __init__(self, thread: GatedThread, also: RunControl | None, *, at_exit: bool) -> None:
         super().__init__()
         self._thread = thread
         self._also = also
+        self._at_exit = at_exit
+        """Whether all is saved when the run ends, and not before."""
 
     @property
     def drain_requested(self) -> bool:
         if self._also is not None and self._also.drain_requested:
             self.request_drain(self._also.drain_reason or "shutdown")
         elif self._thread.paused:
+            if self._at_exit:
+                # A subgraph that ends orderly saves nothing then; one that is broken off does.
+                raise GraphDrained(_PAUSED)
             self.request_drain(_PAUSED)
         return super().drain_requested
 
@@ -136,16 +141,19 @@ class _Gate:
         self.saver.runs.grant(address.thread, token, self.world, aim.root)
         try:
             yield cast("RunnableConfig", {**config, "configurable": {**configurable, PASS: token}})
+            if self.saver.runs.was_held(token):
+                raise _paused(thread)
         except GraphDrained as drained:
-            if drained.args and drained.args[0] == _PAUSED:
+            if drained.reason == _PAUSED:
                 raise _paused(thread) from drained
             raise
         finally:
             self.saver.runs.revoke(address.thread, token)
 
-    def control(self, config: RunnableConfig, also: RunControl | None) -> RunControl:
+    def control(self, config: RunnableConfig, named: Mapping[str, Any]) -> RunControl:
         """What stops a run before its next step."""
-        return _Control(self.saver.store.thread(Address.of(config).thread), also)
+        thread = self.saver.store.thread(Address.of(config).thread)
+        return _Control(thread, named.get("control"), at_exit=named.get("durability") == "exit")
 
 
 _Brought = Callable[[SealedSaver, GatedThread, RunnableConfig], Any]
@@ -222,7 +230,7 @@ def _class_of(base: type) -> type:
             self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
         ) -> Iterator[Any]:
             gate, merged = self._sealpoint_gate, self._merged(config)
-            named["control"] = gate.control(merged, named.get("control"))
+            named["control"] = gate.control(merged, named)
             with gate.entered(merged, _input(value)) as let_in:
                 yield from super().stream(value, let_in, **named)
 
@@ -235,7 +243,7 @@ def _class_of(base: type) -> type:
             self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
         ) -> AsyncIterator[Any]:
             gate, merged = self._sealpoint_gate, self._merged(config)
-            named["control"] = gate.control(merged, named.get("control"))
+            named["control"] = gate.control(merged, named)
             with gate.entered(merged, _input(value)) as let_in:
                 async for chunk in super().astream(value, let_in, **named):
                     yield chunk

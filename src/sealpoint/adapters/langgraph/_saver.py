@@ -174,7 +174,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             Paused: An operator paused the thread.
         """
         address = Address.of(config)
-        self._settle(address, self._checkpoint(address, config, checkpoint, metadata))
+        self._settle(address, config, self._checkpoint(address, config, checkpoint, metadata))
         return address.config(checkpoint["id"], address.lane or "", _marks(config))
 
     def put_writes(
@@ -186,7 +186,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Keep results of a task on a checkpoint, which may follow later."""
         address = Address.of(config)
-        self._settle(address, self._results(address, config, writes, task_id, task_path))
+        self._settle(address, config, self._results(address, config, writes, task_id, task_path))
 
     def _checkpoint(
         self,
@@ -237,15 +237,19 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             outbox.put(held)  # what a pause held back comes first
         return outbox.put(draft)
 
-    def _settle(self, address: Address, ticket: Ticket) -> None:
+    def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
         outbox = self._outbox(address.thread)
         try:
             outbox.settle(ticket)
         except Paused:
             # The work is done: it is kept, and saved when the thread goes on.
-            if isinstance(ticket.draft, SaveDraft):
-                outbox.settle(outbox.put(ticket.draft.held()))
-            raise
+            if not isinstance(ticket.draft, SaveDraft):
+                raise
+            outbox.settle(outbox.put(ticket.draft.held()))
+            # The framework puts no later checkpoint after one that failed: the results of nodes
+            # that were on their way would be lost. A guarded run stops before its next step.
+            if not self._runs.hold(address.thread, config):
+                raise
 
     def _outbox(self, name: str) -> Outbox:
         with self._lock:
@@ -338,7 +342,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """The same as `put`; its place in the order is that of the call."""
         address = Address.of(config)
         ticket = self._checkpoint(address, config, checkpoint, metadata)
-        await asyncio.to_thread(self._settle, address, ticket)
+        await asyncio.to_thread(self._settle, address, config, ticket)
         return address.config(checkpoint["id"], address.lane or "", _marks(config))
 
     async def aput_writes(
@@ -351,7 +355,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """The same as `put_writes`; its place in the order is that of the call."""
         address = Address.of(config)
         ticket = self._results(address, config, writes, task_id, task_path)
-        await asyncio.to_thread(self._settle, address, ticket)
+        await asyncio.to_thread(self._settle, address, config, ticket)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """The same as `delete_thread`."""
