@@ -281,11 +281,8 @@ def test_an_approval_does_not_help_a_bare_saver(office: Office, desk: Desk, thre
     assert desk.ran == []
 
 
-def test_open_a_static_breakpoint_asks_nobody(office: Office, thread: str) -> None:
-    """OPEN: a stop by `interrupt_before` leaves no question, so that going on is ordinary.
-
-    This is a limit and no aim; whoever wants an approval calls `interrupt`.
-    """
+def test_passing_a_breakpoint_is_an_answer(office: Office, thread: str) -> None:
+    """A stop by `interrupt_before` leaves no question, and going on past it needs approval."""
     desk = Desk()
     built = desk.builder()
     graph = guard(built.compile(interrupt_before=["pay"]), office.saver, actor="dev")
@@ -294,6 +291,9 @@ def test_open_a_static_breakpoint_asks_nobody(office: Office, thread: str) -> No
     graph.invoke(_YES, config_of(thread))
     assert graph.get_state(config_of(thread)).next == ("pay",)
     desk.ran.clear()
+    request = office.asked(lambda: graph.invoke(None, config_of(thread)))
+    assert desk.ran == []
+    office.approve(request)
     graph.invoke(None, config_of(thread))
 
     assert desk.ran == ["pay", "end"]
