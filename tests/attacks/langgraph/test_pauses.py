@@ -126,11 +126,9 @@ def _times(shape: str, before: list[str]) -> int:
 def test_a_slow_store_loses_nothing_of_a_paused_run(
     office: Office, thread: str, shape: str, way: str
 ) -> None:
-    """Nothing of the first node is saved yet when the pause comes.
-
-    One refused save would keep the framework from putting the later ones, and the second node
-    would run again.
-    """
+    """A pause that comes before the first node is saved keeps what both nodes have done."""
+    # One refused save would keep the framework from putting the later ones, and the second node
+    # would run again.
     line = Line(shape)
     graph = guard(line.builder().compile(), office.saver, actor="dev")
     _run(way, graph, {"log": ["in"]}, thread)
