@@ -118,7 +118,8 @@ class Retention:
             raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
         if body.end > seq:
             raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
-        if body.covers(self._checkpoint) and not body.hides(self._checkpoint):
+        needed = self._checkpoint >= 0 or entry.header.kind is Kind.PRUNE
+        if needed and body.covers(self._checkpoint) and not body.hides(self._checkpoint):
             raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
         if entry.header.kind is Kind.PRUNE and body.hidden != (earlier.hidden if earlier else ()):
             raise Misplaced(f"entry {seq}: expected a prune to delete nothing, found that it does")

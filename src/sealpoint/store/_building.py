@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sealpoint.codec import TreeMemo
-from sealpoint.errors import IdReused, Missing, SealpointError, UsageError
+from sealpoint.errors import (
+    HeadMoved,
+    IdReused,
+    Missing,
+    SealpointError,
+    Superseded,
+    UsageError,
+)
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import KINDS, CheckpointBody, Header, Kind, WritesBody, link_hash
 from sealpoint.storage import Record
@@ -60,8 +67,10 @@ class BuildingThread(SessionThread):
                 break  # what a run is able to do is judged once for a group
             try:
                 built = self._built_one(draft, trails)
-            except Missing:
-                raise  # somebody may have erased it meanwhile: then all begins anew
+            except (Missing, HeadMoved, Superseded):
+                # Somebody may have erased it meanwhile, then all begins anew; or this handle has
+                # lost the thread, and nothing of the group may be written.
+                raise
             except SealpointError as error:
                 outcomes[at] = error
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command, StateUpdate
 
-from sealpoint.adapters.langgraph import SealedSaver, deliberately
+from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
 from sealpoint.errors import NeedsApproval, ResumeRefused
 from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
 from tests.attacks.langgraph.office import Office
@@ -279,3 +279,21 @@ def test_an_approval_does_not_help_a_bare_saver(office: Office, desk: Desk, thre
                 bare.invoke(value, config_of(thread))
 
     assert desk.ran == []
+
+
+def test_passing_a_breakpoint_is_an_answer(office: Office, thread: str) -> None:
+    """A stop by `interrupt_before` leaves no question, and going on past it needs approval."""
+    desk = Desk()
+    built = desk.builder()
+    graph = guard(built.compile(interrupt_before=["pay"]), office.saver, actor="dev")
+    graph.invoke({"amount": 2}, config_of(thread))
+    office.approve(office.asked(lambda: graph.invoke(_YES, config_of(thread))))
+    graph.invoke(_YES, config_of(thread))
+    assert graph.get_state(config_of(thread)).next == ("pay",)
+    desk.ran.clear()
+    request = office.asked(lambda: graph.invoke(None, config_of(thread)))
+    assert desk.ran == []
+    office.approve(request)
+    graph.invoke(None, config_of(thread))
+
+    assert desk.ran == ["pay", "end"]

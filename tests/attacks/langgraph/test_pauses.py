@@ -34,12 +34,14 @@ class Line:
         self.shape = shape
         self.ran: list[str] = []
         self.during: Callable[[], object] | None = None
+        self.before: Callable[[], object] | None = None
 
     def _node(self, name: str) -> Any:
         def node(_state: State) -> State:
             self.ran.append(name)
-            if name == "two" and self.during is not None:
-                self.during()
+            hook = {"one": self.before, "two": self.during}.get(name)
+            if hook is not None:
+                hook()
             return {"log": [name]}
 
         return node
@@ -117,6 +119,37 @@ def test_the_third_node_never_runs_and_the_second_is_kept(
 def _times(shape: str, before: list[str]) -> int:
     # The log of a subgraph begins with that of the graph, which its result is added to once more.
     return 1 if shape == "root" else before.count("two") + 1
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_slow_store_loses_nothing_of_a_paused_run(
+    office: Office, thread: str, shape: str, way: str
+) -> None:
+    """A pause that comes before the first node is saved keeps what both nodes have done."""
+    # One refused save would keep the framework from putting the later ones, and the second node
+    # would run again.
+    line = Line(shape)
+    graph = guard(line.builder().compile(), office.saver, actor="dev")
+    _run(way, graph, {"log": ["in"]}, thread)
+    line.ran.clear()
+    operator, slow = office.operator().thread(thread), office.saver._outbox(thread)._writing
+
+    def pause() -> None:
+        operator.pause("look at it")
+        slow.release()
+
+    line.before, line.during = slow.acquire, pause
+    with pytest.raises(Paused):
+        _run(way, graph, {"log": ["again"]}, thread)
+    assert line.ran == ["one", "two"]
+    line.before = line.during = None
+    line.ran.clear()
+    operator.unpause("looked at it")
+    _run(way, graph, None, thread)
+
+    assert line.ran[:3] == ["three", "four", "five"]
+    assert office.worker.verify().ok
 
 
 @pytest.mark.parametrize("durability", DURABILITIES)

@@ -15,7 +15,7 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import GatedThread, Outcome, Rule, shipped_policy
 from sealpoint.ledger import Kind
-from sealpoint.store import Key, SaveDraft
+from sealpoint.store import Key, ResultsDraft, SaveDraft
 from sealpoint.world import World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import ids, put, refused, results, saved, values
@@ -406,15 +406,15 @@ def test_a_paused_thread_begins_no_session(memory: Team, what: str) -> None:
     memory.thread("operator").pause("a look")
     before = memory.everything()
     declared = World.of(READ)
-    drafts = {
+    groups: dict[str, list[SaveDraft | ResultsDraft]] = {
         "results": [results("a", "1", world=declared)],
         "both": [results("a", "1", world=declared), put(2, "2")],
         "a checkpoint": [put(2, "2", world=declared)],
         "an answer": [results("yes", "1", answers=True, world=declared)],
-    }[what]
-    outcomes = memory.fresh().commit(drafts)
+    }
+    outcomes = memory.fresh().commit(groups[what])
 
-    assert refused(outcomes) == ["paused"] * len(drafts)
+    assert refused(outcomes) == ["paused"] * len(groups[what])
     assert memory.everything() == before
 
 

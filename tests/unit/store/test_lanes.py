@@ -152,6 +152,12 @@ def test_a_repetition_is_not_answered_by_what_was_known(world: World) -> None:
     saved(first.thread("t"), put("other", "1"))
 
     assert refused(second.thread("t").commit([put("one", "1")])) == ["head-moved"]
+    third = world.open()
+    third.thread("t").snapshot()
+    saved(first.thread("t"), put("another", "1"))
+    outcomes = third.thread("t").commit([put("new", "1", "sub"), put("other", "1")])
+    assert refused(outcomes) == ["head-moved"] * 2
+    assert ids(cold(world), None) == ["1"]
 
 
 @pytest.mark.parametrize("supersedes", [True, False])

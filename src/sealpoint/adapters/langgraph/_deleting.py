@@ -7,12 +7,11 @@ and all writes since. So the ancestors that a living checkpoint is rebuilt from 
 
 from collections.abc import Iterable
 
+from sealpoint.adapters.langgraph._tuples import COUNTERS
 from sealpoint.gate import GatedThread
 from sealpoint.store import CheckpointRef, Key
 
 __all__ = ["keys_of_runs", "older_keys"]
-
-_COUNTERS = "counters_since_delta_snapshot"
 
 
 def keys_of_runs(thread: GatedThread, runs: frozenset[str]) -> list[Key]:
@@ -47,7 +46,7 @@ def _without_needed(
 def _ancestry(thread: GatedThread, known: dict[Key, CheckpointRef], ref: CheckpointRef) -> set[Key]:
     """The ancestors that the delta channels of a checkpoint are rebuilt from."""
     needed: set[Key] = set()
-    missing = set(ref.metadata.get(_COUNTERS) or ())
+    missing = set(ref.metadata.get(COUNTERS) or ())
     found: CheckpointRef | None = ref
     while missing and found is not None and found.parent is not None:
         key = Key(found.lane, found.parent)

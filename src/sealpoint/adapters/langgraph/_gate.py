@@ -30,7 +30,7 @@ RUN = "__pregel_sealpoint_run"
 """Where thread and number of a run are kept in a configuration."""
 PASS = "__pregel_sealpoint_pass"  # noqa: S105 (a name)
 """Where `guard` keeps the pass of a run."""
-DELIBERATE = "__sealpoint_deliberate"
+DELIBERATE = "__pregel_sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
 
 _HINT = (

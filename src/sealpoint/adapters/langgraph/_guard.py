@@ -160,11 +160,12 @@ _Brought = Callable[[SealedSaver, GatedThread, RunnableConfig], Any]
 """What a call brings in from outside: None if nothing."""
 
 
-def _input(value: Any) -> _Brought:
+def _input(value: Any, *, stops: bool) -> _Brought:
     def brought(saver: SealedSaver, thread: GatedThread, _config: RunnableConfig) -> Any:
         registry = saver.store.registry
         if value is None:
-            return None
+            # A breakpoint leaves no question behind: who lets the run pass it answers one.
+            return {"go on": "past a breakpoint"} if stops else None
         if not isinstance(value, Command):
             # A new turn answers nothing, unless the run waits for an answer.
             return {"input": shown(value, registry)} if thread.question is not None else None
@@ -206,79 +207,84 @@ def _guarded(graph: Any, gate: _Gate) -> Any:
     return found
 
 
+class _Guarded(Pregel[Any, Any, Any, Any]):
+    """A compiled graph behind the gate; mixed into the class of the graph that it was."""
+
+    _sealpoint_gate: _Gate
+    _sealpoint_base: type
+
+    def copy(self, update: dict[str, Any] | None = None) -> Self:
+        plain = copy.copy(self)
+        plain.__class__ = self._sealpoint_base
+        gate = plain.__dict__.pop("_sealpoint_gate")
+        return cast("Self", _guarded(plain.copy(update), gate))
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
+        if self._is_nested(config):
+            return super().stream(input, config, **named)
+        return self._streamed(input, config, named)
+
+    def _streamed(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> Iterator[Any]:
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        named["control"] = gate.control(merged, named)
+        with gate.entered(merged, _input(value, stops=self._stops(named))) as let_in:
+            yield from super().stream(value, let_in, **named)
+
+    def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
+        if self._is_nested(config):
+            return super().astream(input, config, **named)
+        return self._astreamed(input, config, named)
+
+    async def _astreamed(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> AsyncIterator[Any]:
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        named["control"] = gate.control(merged, named)
+        with gate.entered(merged, _input(value, stops=self._stops(named))) as let_in:
+            async for chunk in super().astream(value, let_in, **named):
+                yield chunk
+
+    def bulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
+    ) -> RunnableConfig:
+        merged = self._merged(config)
+        with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
+            return _without_pass(super().bulk_update_state(let_in, supersteps))
+
+    async def abulk_update_state(
+        self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
+    ) -> RunnableConfig:
+        merged = self._merged(config)
+        with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
+            return _without_pass(await super().abulk_update_state(let_in, supersteps))
+
+    def _stops(self, named: Mapping[str, Any]) -> bool:
+        """Whether the graph, or this call, has breakpoints."""
+        own = (self.interrupt_before_nodes, self.interrupt_after_nodes)
+        return any((*own, named.get("interrupt_before"), named.get("interrupt_after")))
+
+    def _is_nested(self, config: RunnableConfig | None) -> bool:
+        """Whether a task of another run calls, which went through a gate of its own.
+
+        The framework also hands a task's configuration on where none is given, unless the call
+        names a checkpoint of its own.
+        """
+        own = merge_configs(self.config, config)
+        found = own.get("configurable") or {}
+        if is_nested(own) or any(found.get(key) for key in _COORDINATES):
+            return is_nested(own)
+        return is_nested(var_child_runnable_config.get())
+
+    def _merged(self, config: RunnableConfig | None) -> RunnableConfig:
+        return ensure_config(merge_configs(self.config, config))
+
+
 @cache
 def _class_of(base: type) -> type:
     """The class of guarded graphs that are otherwise of a class."""
-
-    class Guarded(base):  # type: ignore[misc]
-        """A compiled graph behind the gate."""
-
-        _sealpoint_gate: _Gate
-
-        def copy(self, update: dict[str, Any] | None = None) -> Self:
-            plain = copy.copy(self)
-            plain.__class__ = base
-            gate = plain.__dict__.pop("_sealpoint_gate")
-            return cast("Self", _guarded(plain.copy(update), gate))
-
-        def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
-            if self._is_nested(config):
-                return super().stream(input, config, **named)
-            return self._streamed(input, config, named)
-
-        def _streamed(
-            self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
-        ) -> Iterator[Any]:
-            gate, merged = self._sealpoint_gate, self._merged(config)
-            named["control"] = gate.control(merged, named)
-            with gate.entered(merged, _input(value)) as let_in:
-                yield from super().stream(value, let_in, **named)
-
-        def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
-            if self._is_nested(config):
-                return super().astream(input, config, **named)
-            return self._astreamed(input, config, named)
-
-        async def _astreamed(
-            self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
-        ) -> AsyncIterator[Any]:
-            gate, merged = self._sealpoint_gate, self._merged(config)
-            named["control"] = gate.control(merged, named)
-            with gate.entered(merged, _input(value)) as let_in:
-                async for chunk in super().astream(value, let_in, **named):
-                    yield chunk
-
-        def bulk_update_state(
-            self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
-        ) -> RunnableConfig:
-            merged = self._merged(config)
-            with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
-                return _without_pass(super().bulk_update_state(let_in, supersteps))
-
-        async def abulk_update_state(
-            self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
-        ) -> RunnableConfig:
-            merged = self._merged(config)
-            with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
-                return _without_pass(await super().abulk_update_state(let_in, supersteps))
-
-        def _is_nested(self, config: RunnableConfig | None) -> bool:
-            """Whether a task of another run calls, which went through a gate of its own.
-
-            The framework also hands a task's configuration on where none is given, unless the call
-            names a checkpoint of its own.
-            """
-            own = merge_configs(self.config, config)
-            found = own.get("configurable") or {}
-            if is_nested(own) or any(found.get(key) for key in _COORDINATES):
-                return is_nested(own)
-            return is_nested(var_child_runnable_config.get())
-
-        def _merged(self, config: RunnableConfig | None) -> RunnableConfig:
-            return ensure_config(merge_configs(self.config, config))
-
-    Guarded.__name__ = Guarded.__qualname__ = f"Guarded{base.__name__}"
-    return Guarded
+    return type(f"Guarded{base.__name__}", (_Guarded, base), {"_sealpoint_base": base})
 
 
 def _without_pass(config: RunnableConfig) -> RunnableConfig:

@@ -21,7 +21,6 @@ from langgraph.checkpoint.base import (
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    get_checkpoint_metadata,
 )
 
 from sealpoint.adapters.langgraph._copying import copies_of
@@ -34,6 +33,7 @@ from sealpoint.adapters.langgraph._signal import signs_hold
 from sealpoint.adapters.langgraph._tuples import (
     Address,
     checkpoint_tuple,
+    metadata_of,
     state_of,
     storable_writes,
 )
@@ -199,7 +199,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             state_of(checkpoint),
             checkpoint["id"],
             address.id,
-            get_checkpoint_metadata(config, metadata),
+            metadata_of(config, metadata),
             self._world_of(address, config),
             lane=address.lane or "",
             supersedes=True,

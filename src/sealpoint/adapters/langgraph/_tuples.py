@@ -8,8 +8,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     Checkpoint,
+    CheckpointMetadata,
     CheckpointTuple,
     PendingWrite,
+    get_checkpoint_metadata,
     writes_sort_key,
 )
 
@@ -18,9 +20,19 @@ from sealpoint.adapters.langgraph._types_privileged import check_privileged
 from sealpoint.errors import UsageError
 from sealpoint.store import CheckpointRef, Results, Snapshot
 
-__all__ = ["Address", "checkpoint_tuple", "pending_writes", "state_of", "storable_writes"]
+__all__ = [
+    "COUNTERS",
+    "Address",
+    "checkpoint_tuple",
+    "metadata_of",
+    "pending_writes",
+    "state_of",
+    "storable_writes",
+]
 
 _ERROR = "__error__"
+COUNTERS = "counters_since_delta_snapshot"
+"""Where the framework counts, for each delta channel, how long its value was not saved."""
 
 
 class Address(NamedTuple):
@@ -62,6 +74,16 @@ def state_of(checkpoint: Checkpoint) -> dict[str, Any]:
     for channel, value in checkpoint["channel_values"].items():
         check_privileged(channel, value)
     return {key: value for key, value in checkpoint.items() if key != "id"}
+
+
+def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+    """The metadata of a checkpoint as JSON, in which a counter of the framework is a list."""
+    found = get_checkpoint_metadata(config, metadata)
+    counters = found.get(COUNTERS)
+    if isinstance(counters, Mapping):
+        told = {name: list(pair) for name, pair in counters.items() if isinstance(pair, tuple)}
+        return {**found, COUNTERS: {**counters, **told}}
+    return {**found}
 
 
 def storable_writes(writes: Sequence[tuple[str, Any]]) -> list[list[Any]]:
