@@ -179,6 +179,8 @@ def _is_left(node: ast.AST, name: str) -> bool:
         return not any(isinstance(each, ast.Call) for each in inside)
     if isinstance(node, ast.keyword):
         return node.arg in _KEYWORDS_LEFT
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name) and node.value.id == "Callable"  # only a type
     if isinstance(node, ast.Assign) and name == "value":
         targets = {target.id for target in node.targets if isinstance(target, ast.Name)}
         return bool(targets & {"__all__", "__slots__"})

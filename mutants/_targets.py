@@ -37,7 +37,6 @@ TARGETS = (
     "gate/_pending.py",
     "gate/_policy.py",
     "gate/_requests.py",
-    "gate/_review.py",
     "gate/_rules.py",
     "gate/_wish.py",
 )

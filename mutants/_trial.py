@@ -116,6 +116,7 @@ class Trial:
             key=lambda test: (
                 -killers[test],
                 far and not _is_named(test, mutant),
+                mutant.top is None and not test.startswith("tests/vectors/"),
                 far and not test.startswith(home),
                 seconds[test],
                 test,
@@ -207,7 +208,7 @@ class Trial:
         return max(self.budget.limit_s, 5 * self.baseline.seconds.get(test, 0.0))
 
     def _arguments(self, tests: Sequence[str]) -> list[str]:
-        limit_s = max(map(self._test_limit, tests))
+        limit_s = max(map(self._test_limit, tests), default=self.budget.limit_s)
         made = pytest_arguments(self.folder / "tests", limit_s=limit_s)
         return [*made, *tests]
 
@@ -216,10 +217,9 @@ class Trial:
     def _cold(self, mutant: Mutant) -> Ended:
         tests = self.tests(mutant, more=True)
         named = [test for test in tests if _is_named(test, mutant)]
-        home = [test for test in tests if test.startswith("tests/unit/") and test not in named]
-        others = [test for test in tests if test not in frozenset((*named, *home))]
+        others = [test for test in tests if not _is_named(test, mutant)]
         ended: Ended = "survived", ""
-        for some in (named, home, others):
+        for some in (named, others):
             if some:
                 work = partial(self._imported, mutant, some)
                 ended = forked(work, limit_s=self._limit(some))

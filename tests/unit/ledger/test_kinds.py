@@ -68,6 +68,13 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
     assert "".join(letter for letter, holds in cells.items() if holds) == letters
 
 
+def test_what_anybody_may_write_tells_no_time() -> None:
+    """Those about requests alone do not move a thread's time."""
+    silent = {kind for kind, rule in KINDS.items() if not rule.tells_time}
+
+    assert silent == {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
+
+
 def test_roles_are_said_in_words() -> None:
     """A message names one role, all that would do, or that any would."""
     said = {kind: KINDS[kind].said_roles for kind in (Kind.PAUSE, Kind.REQUEST, Kind.APPROVAL)}

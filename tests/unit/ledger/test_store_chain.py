@@ -8,7 +8,7 @@ import pytest
 
 from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError, Tampered
 from sealpoint.ids import StoreId
-from sealpoint.ledger import STORE_CHAIN, Body, Kind, StoreChain
+from sealpoint.ledger import STORE_CHAIN, Body, CutLists, Kind, StoreChain
 from sealpoint.signing import Cut, Pool, Role, RosterDocument, RosterKey, TrustPin
 from sealpoint.storage import Record
 from tests.ledgers import (
@@ -383,3 +383,8 @@ def test_the_reserved_id_is_no_thread() -> None:
 
     with pytest.raises(Misplaced, match="expected a genesis, found a adopt"):
         ledger.follow(record)
+
+
+def test_chains_are_the_same_wherever_their_lists_come_from() -> None:
+    """Two readers of one store have verified the same chain."""
+    assert StoreChain(pin()) == StoreChain(pin(), lists=CutLists())

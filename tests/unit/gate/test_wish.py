@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a caller of resume asks for is checked before anything is looked at."""
+
+import pytest
+
+from sealpoint.errors import UsageError
+from sealpoint.gate._wish import Wish
+from sealpoint.limits import NAME_BYTES_MAX
+
+
+def _wish(actor: str) -> Wish:
+    return Wish.of(None, ref=None, answer=None, actor=actor, deliberate=None)
+
+
+def test_an_actor_has_a_bound_in_bytes() -> None:
+    """One of exactly that length is taken, one byte more is not, and letters may have two."""
+    longest = "ä" * (NAME_BYTES_MAX // 2)
+
+    assert _wish(longest).actor == longest
+    with pytest.raises(UsageError, match=f"at most {NAME_BYTES_MAX} bytes"):
+        _wish(longest + "a")
