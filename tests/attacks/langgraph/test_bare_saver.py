@@ -9,7 +9,7 @@ import pytest
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver, _signal, deliberately, guard
-from sealpoint.adapters.langgraph._gate import PASS, RUN
+from sealpoint.adapters.langgraph._gate import RUN, TICKET
 from sealpoint.api import Store
 from sealpoint.errors import NeedsApproval, ResumeRefused, UsageError
 from tests.adapters.langgraph.stores import opened
@@ -127,10 +127,10 @@ def test_a_pass_is_worth_nothing_after_its_run(office: Office, thread: str) -> N
     built.add_edge("plan", "spy")
     graph = guard(built.compile(), office.saver, actor="dev")
     graph.invoke({"amount": 2}, config_of(thread))
-    assert {PASS, RUN} <= set(stolen), "there was something to steal"
+    assert {TICKET, RUN} <= set(stolen), "there was something to steal"
     desk.ran.clear()
     bare = built.compile(checkpointer=office.saver)
-    where = config_of(thread, **{PASS: stolen[PASS], RUN: stolen[RUN]})
+    where = config_of(thread, **{TICKET: stolen[TICKET], RUN: stolen[RUN]})
     values: tuple[Any, ...] = (None, Command(resume="yes"), {"amount": 3})
     for value in values:
         with pytest.raises(ResumeRefused):

@@ -23,12 +23,12 @@ from sealpoint.errors import ResumeRefused, Superseded
 from sealpoint.gate import GatedThread
 from sealpoint.world import World
 
-__all__ = ["DELIBERATE", "PASS", "RUN", "Runs", "require_reason"]
+__all__ = ["DELIBERATE", "RUN", "TICKET", "Runs", "require_reason"]
 
 # What the framework streams shows the configuration without the names that begin like its own.
 RUN = "__pregel_sealpoint_run"
 """Where thread and number of a run are kept in a configuration."""
-PASS = "__pregel_sealpoint_pass"  # noqa: S105 (a name)
+TICKET = "__pregel_sealpoint_ticket"
 """Where `guard` keeps the pass of a run."""
 DELIBERATE = "__pregel_sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
@@ -100,7 +100,7 @@ class Runs:
             return {RUN: self._inherited(address.thread, configurable.get(RUN))}
         if self._is_comparison(address, configurable.get(RUN)):
             return {RUN: configurable[RUN]}
-        if self._has_pass(address.thread, configurable.get(PASS)):
+        if self._has_pass(address.thread, configurable.get(TICKET)):
             self._require_judged(address)
             run = _Run(address.thread, self._newest[address.thread])
         else:
@@ -166,7 +166,7 @@ class Runs:
 
     def hold(self, thread: str, config: Mapping[str, Any]) -> bool:
         """Remember that a pause holds the work of a guarded run back; False if it is none."""
-        token = (config.get("configurable") or {}).get(PASS)
+        token = (config.get("configurable") or {}).get(TICKET)
         with self._lock:
             held = self._has(thread, token)
             if held:
@@ -187,7 +187,7 @@ class Runs:
 
     def world(self, thread: str, config: Mapping[str, Any]) -> World | None:
         """The world of the guarded run that a configuration belongs to."""
-        token = (config.get("configurable") or {}).get(PASS)
+        token = (config.get("configurable") or {}).get(TICKET)
         with self._lock:
             return self._passes[thread].world if self._has(thread, token) else None
 
@@ -198,7 +198,7 @@ class Runs:
             Superseded: A later run goes on with the thread.
         """
         configurable = config.get("configurable") or {}
-        token, found = configurable.get(PASS), configurable.get(RUN)
+        token, found = configurable.get(TICKET), configurable.get(RUN)
         newest = self._newest.get(thread)
         if token is not None and not self._has_pass(thread, token):
             raise Superseded(

@@ -26,7 +26,7 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph._aim import Aim, is_nested
-from sealpoint.adapters.langgraph._gate import DELIBERATE, PASS, require_reason
+from sealpoint.adapters.langgraph._gate import DELIBERATE, TICKET, require_reason
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.adapters.langgraph._tuples import Address
@@ -140,7 +140,9 @@ class _Gate:
         token = secrets.token_hex(_PASS_BYTES)
         self.saver.runs.grant(address.thread, token, self.world, aim.root)
         try:
-            yield cast("RunnableConfig", {**config, "configurable": {**configurable, PASS: token}})
+            yield cast(
+                "RunnableConfig", {**config, "configurable": {**configurable, TICKET: token}}
+            )
             if self.saver.runs.was_held(token):
                 raise _paused(thread)
         except GraphDrained as drained:
@@ -288,5 +290,7 @@ def _class_of(base: type) -> type:
 
 
 def _without_pass(config: RunnableConfig) -> RunnableConfig:
-    found = {key: value for key, value in (config.get("configurable") or {}).items() if key != PASS}
+    found = {
+        key: value for key, value in (config.get("configurable") or {}).items() if key != TICKET
+    }
     return cast("RunnableConfig", {**config, "configurable": found})

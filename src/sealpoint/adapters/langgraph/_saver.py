@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
-from sealpoint.adapters.langgraph._gate import PASS, Runs
+from sealpoint.adapters.langgraph._gate import TICKET, Runs
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
@@ -385,4 +385,4 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 def _marks(config: Mapping[str, Any]) -> dict[str, Any]:
     """What an edit in several steps goes on with; it is not shown to the caller."""
     found = config.get("configurable") or {}
-    return {PASS: found[PASS]} if PASS in found else {}
+    return {TICKET: found[TICKET]} if TICKET in found else {}
