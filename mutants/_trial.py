@@ -107,7 +107,8 @@ class Trial:
     def tests(self, mutant: Mutant, *, more: bool = False) -> list[str]:
         """The tests that are asked about a mutant, in their order; `more` if it has survived."""
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
-        found = self.baseline.tests_of(mutant.file, lines if mutant.top is not None else None)
+        everybody = mutant.top is None or (more and self._is_by_import(mutant))
+        found = self.baseline.tests_of(mutant.file, None if everybody else lines)
         seconds = self.baseline.seconds
         killers = self._killers.get((mutant.file, mutant.top or ""), Counter[str]())
         home = f"tests/unit/{mutant.file.split('/', maxsplit=1)[0]}/"
