@@ -37,8 +37,8 @@ $(STAMP): pyproject.toml requirements/dev.txt requirements/torch.txt
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@
 
-demo: setup ## Save the state of an agent, attack the database, and see what is refused.
-	@$(BIN)/python examples/01_quickstart.py
+demo: setup ## Run an agent that moves money, attack its database, and see what is refused.
+	@$(BIN)/python examples/demo
 
 format: setup ## Rewrite the code in the house format.
 	$(BIN)/ruff format $(CODE)

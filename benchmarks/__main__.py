@@ -13,17 +13,19 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _codec, _gate, _sharing, _sizes, _store
+from benchmarks import _codec, _gate, _langgraph, _plot, _sharing, _sizes, _store
 from benchmarks._measure import Result
 from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
+from sealpoint.testing.agmi_langgraph import LangGraphAdapter
 
 _RESULTS = Path(__file__).parent / "RESULTS.md"
-_ADAPTERS = (SqliteAdapter, FileAdapter)
+_ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter)
 _EXPERIMENTS = (
     _codec.experiments,
     _sharing.experiments,
     _store.experiments,
     _gate.experiments,
+    _langgraph.experiments,
 )
 _SIZES_HEADING = "## Sizes"
 _PEERS = (
@@ -124,6 +126,7 @@ def main() -> int:
             sys.stdout.flush()
     if arguments.write:
         _RESULTS.write_text(_report(results), encoding="utf-8")
+        _plot.write(_langgraph.measured())
     return 0 if all(result.met for result in results) else 1
 
 

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,16 @@ class Baseline:
     lines: dict[str, dict[str, frozenset[int]]]
     """For each test the lines that it runs, by file."""
     failed: tuple[str, ...]
+    _runners: dict[str, dict[int, list[str]]] = field(default_factory=dict, init=False)
+    """By file and line, the tests that run it."""
+
+    def __post_init__(self) -> None:
+        for test, files in self.lines.items():
+            if test in self.seconds:
+                for file, numbers in files.items():
+                    into = self._runners.setdefault(file, {})
+                    for number in numbers:
+                        into.setdefault(number, []).append(test)
 
     def by_import(self, file: str) -> frozenset[int]:
         """The lines that importing runs, or making the list of all tests."""
@@ -50,12 +60,8 @@ class Baseline:
         """
         if lines is None:
             return list(self.seconds)
-        wanted = frozenset(lines)
-        return [
-            test
-            for test, files in self.lines.items()
-            if test in self.seconds and not wanted.isdisjoint(files.get(file, frozenset()))
-        ]
+        ran = self._runners.get(file, {})
+        return sorted({test for line in lines for test in ran.get(line, ())})
 
 
 class _Recorder:

@@ -107,7 +107,8 @@ class Trial:
     def tests(self, mutant: Mutant, *, more: bool = False) -> list[str]:
         """The tests that are asked about a mutant, in their order; `more` if it has survived."""
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
-        found = self.baseline.tests_of(mutant.file, lines if mutant.top is not None else None)
+        everybody = mutant.top is None or (more and self._is_by_import(mutant))
+        found = self.baseline.tests_of(mutant.file, None if everybody else lines)
         seconds = self.baseline.seconds
         killers = self._killers.get((mutant.file, mutant.top or ""), Counter[str]())
         home = f"tests/unit/{mutant.file.split('/', maxsplit=1)[0]}/"
@@ -147,29 +148,22 @@ class Trial:
 
     def _run_warm(self, mutants: Sequence[Mutant], told: Path) -> None:
         """Collect every test that may be asked, then fork for each mutant."""
-        files = sorted(
-            {
-                test.split("::")[0]
-                for mutant in mutants
-                for more in (False, True)
-                for test in self.tests(mutant, more=more)
-            }
-        )
+        files = sorted({test.split("::")[0] for test in self.baseline.seconds})
 
         def work(session: Warm) -> None:
             functions = live_functions(SOURCE / "sealpoint")
             gc.freeze()  # else every child copies what its collector looks at
             for place, mutant in enumerate(mutants):
                 ended: Ended = "survived", ""
-                asked: list[str] = []
+                asked: set[str] = set()
                 for more in (False, True):
-                    tests = [t for t in self.tests(mutant, more=more) if t not in asked]
                     if ended[0] == "survived":
+                        tests = [t for t in self.tests(mutant, more=more) if t not in asked]
+                        asked.update(tests)
                         ended = forked(
                             partial(self._in_place, session, mutant, tests, functions),
                             limit_s=self._limit(tests),
                         )
-                    asked += tests
                 self._remember(mutant, ended)
                 with told.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps([place, *ended]) + "\n")

@@ -20,6 +20,7 @@ __all__ = [
     "ENCODE_DEPTH_MAX",
     "HEADER_BYTES_MAX",
     "JSON_DEPTH_MAX",
+    "LANE_BYTES_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
@@ -76,6 +77,9 @@ JSON_DEPTH_MAX = 32
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
+
+LANE_BYTES_MAX = 4096
+"""The name of a lane, which names every graph it lies in, or the path of a task."""
 
 WORLD_BYTES_MAX = 512 * _KIB
 """The JSON of one world."""

@@ -11,6 +11,7 @@ import pytest
 
 from sealpoint.cli._statement import Examined, print_examined, shown
 from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.world import World
 from tests.cli.machine import Machine
 from tests.cli.team import HOSTILE, READ, SHELL, ask, make_team
@@ -251,6 +252,26 @@ def test_values_that_python_takes_for_equal_are_told_apart(
 
     assert re.search(r"^    - \S", block, re.MULTILINE)
     assert re.search(r"^    \+ \S", block, re.MULTILINE)
+
+
+def test_what_a_task_asks_is_shown(team: Machine) -> None:
+    """A question may be a task's; and what a subgraph saves does not make the run's state old."""
+    world = World.of(READ)
+    question = {"pay": "250.00 EUR", "to": "acme"}
+    with team.open() as store:
+        outcomes = store.thread("u").commit(
+            [
+                SaveDraft({"step": 1}, "root", None, None, world),
+                SaveDraft({"step": 1}, "inner", None, None, world, lane="pay:1"),
+                ResultsDraft([], checkpoint="root", task="pay", question=question, world=world),
+            ]
+        )
+        assert not [each for each in outcomes if isinstance(each, Exception)]
+    printed = team.done("requests", ask(team, "u", world=READ, answer="yes"))
+    asks = printed.partition("What the run asks, as it was saved:")[2]
+
+    assert '"pay": "250.00 EUR"' in asks.partition("The answer that the run")[0]
+    assert "seq:2, the newest, " in printed
 
 
 def test_what_the_requester_says_cannot_scroll_the_statement_away(

@@ -230,6 +230,7 @@ class Scene:
                 writer=holder.who,
                 metadata=dict(meant.metadata or {}),
                 entry=entry.hex(),
+                parent=meant.parent,
             )
             saved = Saved(ref, meant)
         gone = meant.gone if header.kind is Kind.PRUNE else frozenset()

@@ -19,12 +19,14 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api, audit, cli, errors, ids, limits
+from sealpoint.adapters import langgraph
+from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.config import Settings
 from sealpoint.errors import SealpointError
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 
-_MODULES: tuple[ModuleType, ...] = (sealpoint, aio, api, audit, errors, ids, limits)
+_MODULES: tuple[ModuleType, ...] = (sealpoint, aio, api, audit, errors, ids, langgraph, limits)
 _PUBLIC = sorted({(module.__name__, name) for module in _MODULES for name in module.__all__})
 
 
@@ -95,6 +97,16 @@ def test_public_name_is_in_the_reference(module: str, name: str) -> None:
 def test_method_is_in_the_reference(name: str) -> None:
     """Every public method of what users hold has a line in the API reference that explains it."""
     assert _has_line(_reference("api.md"), name)
+
+
+def test_every_type_of_the_framework_is_listed_with_its_reason() -> None:
+    """The page on types has a row for each that a saver allows, with its name and its reason."""
+    page = (ROOT / "docs" / "guides" / "langgraph-types.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+
+    for each in FRAMEWORK_TYPES:
+        end = f".{each.cls.__name__}` | `{each.name}` | {each.reason} |"
+        assert any(row.endswith(end) for row in rows), each.name
 
 
 def test_every_setting_is_in_the_reference() -> None:

@@ -47,7 +47,10 @@ TYPES: dict[str, type] = {
     **dict.fromkeys(("statement", "attestation", "leaves"), dict),
     **dict.fromkeys(("attestations", "reasons", "rules"), list),
 }
-FREE = {"request": {"answer", "world"}, "checkpoint": {"question"}}
+FREE = {
+    "request": {"answer", "world"},
+    **{key: {"question"} for key in ("checkpoint", "writes")},
+}
 """Fields of which the kind alone says what they may be."""
 
 _STATEMENT = [
@@ -126,7 +129,8 @@ class Standing:
         if self._paused and kind in {"genesis", "resume", "checkpoint"}:
             return False
         self.before = self._basis
-        if not seq or kind in {"resume", "checkpoint", "prune", "handoff", "erase"}:
+        moves = {"resume", "checkpoint", "writes", "prune", "hide", "handoff", "erase"}
+        if not seq or kind in moves:
             self._basis = entry
         if kind in {"pause", "unpause", "erase"}:
             self._paused = kind == "pause"

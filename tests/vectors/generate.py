@@ -14,6 +14,7 @@ from sealpoint.limits import Limits
 from tests.vectors import flat, refused, trees
 from tests.vectors.gate import gate_vectors
 from tests.vectors.key_changes import key_change_vectors
+from tests.vectors.lanes import lane_vectors
 from tests.vectors.ledger import ledger_vectors
 from tests.vectors.rendering import deep_values
 from tests.vectors.retention import retention_vectors
@@ -24,7 +25,7 @@ __all__ = ["FILES", "frozen"]
 FOLDER = Path(__file__).parent
 FILES = (
     *("rules.json", "values.json", "trees.json", "ledger.json", "key_changes.json"),
-    *("retention.json", "gate.json"),
+    *("retention.json", "gate.json", "lanes.json"),
 )
 
 
@@ -39,7 +40,10 @@ def frozen() -> dict[str, str]:
     rules = {"limits": limits, "rules": rules_as_data()}
     with deep_values():
         values, roots = _lines([*flat.accepted(), *refused.refused()]), _lines(trees.vectors())
-    chains = (ledger_vectors(), key_change_vectors(), retention_vectors(), gate_vectors())
+    chains = (
+        *(ledger_vectors(), key_change_vectors(), retention_vectors(), gate_vectors()),
+        lane_vectors(),
+    )
     texts = (json.dumps(rules, indent=1) + "\n", values, roots, *chains)
     return dict(zip(FILES, texts, strict=True))
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.vectors import gate_verifier as gate
+from tests.vectors import lanes_verifier as lanes
 from tests.vectors.reading import (
     DIGEST,
     FAULTS,
@@ -49,14 +50,17 @@ _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "resume": (["salt", "owner", "basis"], gate.RESUME_FIELDS),
     "checkpoint": (
         ["salt", "id", "root"],
-        ["fresh", "fresh_list", "parent", "metadata", "world", "prune", "question"],
+        [
+            *("fresh", "fresh_list", "parent", "metadata", "world", "prune", "question"),
+            *lanes.CHECKPOINT_FIELDS,
+        ],
     ),
-    "prune": (["salt", "before"], ["kept", "reason"]),
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason"]),
     "restore": (["salt", "reason", "kept", "lost"], []),
     **gate.BODIES,
+    **lanes.BODIES,
 }
 _TYPES = {
     "before": int,
@@ -65,8 +69,9 @@ _TYPES = {
     "fresh": list,
     "metadata": dict,
     **gate.TYPES,
+    **lanes.TYPES,
 }
-_OWNED = {"genesis", "resume", "checkpoint", "prune"}
+_OWNED = {"genesis", "resume", "checkpoint", "prune", *lanes.OWNED}
 _ROLES = {
     **{key: {"writer"} for key in _OWNED},
     "erase": {"privacy"},
@@ -124,7 +129,7 @@ def _body(header: dict[str, Any], data: bytes) -> dict[str, Any]:
 
 def _judge(kind: str, body: dict[str, Any]) -> None:
     """What a body may not say, whoever signed it."""
-    if kind == "prune":
+    if kind in {"prune", "hide"}:
         places = [-1, *body.get("kept", []), body["before"]]
         require(all(type(place) is int for place in places), "positions")
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
@@ -132,6 +137,7 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
     named = [body[name] for name in names.get(kind, ()) if name in body]
     require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
     gate.judge(kind, body)
+    lanes.judge(kind, body)
 
 
 def _key(text: str) -> tuple[str, Ed25519PublicKey]:
@@ -313,7 +319,7 @@ def verify_thread(
         if kind in _OWNED and owner is not None:
             members = roster["pools"].get(owner, set())
             require(person["name"] == owner or person["name"] in members, "owner")
-        require(kind != "checkpoint" or session == by, "session")
+        require(kind not in {"checkpoint", "writes"} or session == by, "session")
         require(said in {None, owner}, "another owner")
         owner = None if erased else said
         if sets_fence:

@@ -51,6 +51,11 @@ class AsyncStore:
         """As `Store.namespace`."""
         return self._store.namespace
 
+    @property
+    def registry(self) -> Registry:
+        """As `Store.registry`."""
+        return self._store.registry
+
     def thread(self, name: str) -> AsyncThread:
         """The thread of a name; the same one for the same name, so that calls keep their order."""
         with self._lock:

@@ -38,6 +38,11 @@ class AsyncThread:
         """What the application calls the thread."""
         return self._thread.name
 
+    @property
+    def id(self) -> str:
+        """As `Thread.id`."""
+        return self._thread.id
+
     async def save(
         self,
         state: Any,

@@ -17,6 +17,7 @@ from sealpoint.audit import (
     export_bundle,
     verify_store,
 )
+from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Desk, GatedThread, Policies, Policy, Request, Requests
 from sealpoint.ids import StoreId
@@ -46,6 +47,11 @@ class Store:
     def namespace(self) -> str:
         """The namespace that the threads are in."""
         return self._checkpoints.core.namespace
+
+    @property
+    def registry(self) -> Registry:
+        """The types that may be saved and loaded."""
+        return self._checkpoints.core.registry
 
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"

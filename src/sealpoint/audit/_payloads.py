@@ -17,6 +17,7 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     Unreadable,
+    WritesBody,
     parse_body,
     parse_header,
     read_body,
@@ -26,6 +27,7 @@ from sealpoint.store import BlobReader, Core, fresh_digests
 
 __all__ = ["Claims", "Retention", "readable_body"]
 
+_GIVES_UP = (Kind.PRUNE, Kind.HIDE)
 _ABOUT_REQUESTS = frozenset(
     {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
 )
@@ -91,11 +93,14 @@ class Retention:
         self.nonsense = body is None
         if header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None
-        elif header.kind is Kind.PRUNE:
-            self._check_prune(seq, body)
+        elif header.kind in _GIVES_UP:
+            self._check_given_up(entry, body)
         elif header.kind is Kind.CHECKPOINT:
             self._checkpoint = seq
-            self._check_checkpoint(seq, body, record.payload)
+            self._check_named(seq, body)
+            self._check_payload(seq, body, body.world, record.payload)
+        elif header.kind is Kind.WRITES:
+            self._check_payload(seq, body, None, record.payload)
         return body
 
     def finish(self) -> None:
@@ -107,22 +112,27 @@ class Retention:
                 "for what is gone, found none"
             )
 
-    def _check_prune(self, seq: int, body: PruneBody) -> None:
-        earlier = None if self._prune is None else self._prune[1]
-        if earlier is not None and (
-            body.before < earlier.before or any(earlier.covers(kept) for kept in body.kept)
-        ):
+    def _check_given_up(self, entry: Entry, body: PruneBody) -> None:
+        seq, earlier = entry.seq, None if self._prune is None else self._prune[1]
+        if earlier is not None and not body.includes(earlier):
             raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
-        if body.before > seq:
+        if body.end > seq:
             raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
-        if body.covers(self._checkpoint):
+        needed = self._checkpoint >= 0 or entry.header.kind is Kind.PRUNE
+        if needed and body.covers(self._checkpoint) and not body.hides(self._checkpoint):
             raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
+        if entry.header.kind is Kind.PRUNE and body.hidden != (earlier.hidden if earlier else ()):
+            raise Misplaced(f"entry {seq}: expected a prune to delete nothing, found that it does")
         self._prune = seq, body
 
-    def _check_checkpoint(self, seq: int, body: CheckpointBody, payload: bytes | None) -> None:
+    def _check_named(self, seq: int, body: CheckpointBody) -> None:
         prune = None if self._prune is None else self._prune[0]
         if body.prune != prune:
             raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
+
+    def _check_payload(
+        self, seq: int, body: CheckpointBody | WritesBody, world: str | None, payload: bytes | None
+    ) -> None:
         _, newest, rule = self.claims
         if rule is not None and rule.covers(seq):
             return
@@ -147,8 +157,8 @@ class Retention:
                 pass
         for digest in fresh_digests(body.fresh, body.fresh_list, reader):
             reader.get(digest)
-        if body.world is not None:
-            reader.get(bytes.fromhex(body.world))
+        if world is not None:
+            reader.get(bytes.fromhex(world))
 
 
 def _claimed(core: Core, thread: bytes) -> Claims:
@@ -159,7 +169,7 @@ def _claimed(core: Core, thread: bytes) -> Claims:
         header = parse_header(record.header)
         if header.kind is Kind.ERASE:
             return _with_rule(core, thread, Claims(seq, prune))
-        if not found and header.kind is Kind.PRUNE:
+        if not found and header.kind in _GIVES_UP:
             prune, found = seq, True
         elif not found and header.kind is Kind.CHECKPOINT and record.body is not None:
             body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, record.body)
@@ -174,7 +184,7 @@ def _with_rule(core: Core, thread: bytes, claims: Claims) -> Claims:
     if record is None or record.body is None:
         return claims
     header = parse_header(record.header)
-    if header.kind is not Kind.PRUNE:
+    if header.kind not in _GIVES_UP:
         return claims
-    rule: PruneBody = parse_body(Kind.PRUNE, header.body, record.body)
+    rule: PruneBody = parse_body(header.kind, header.body, record.body)
     return claims._replace(rule=rule)

@@ -29,6 +29,7 @@ from sealpoint.ledger import (
     StoreChain,
     UnpauseBody,
     VerdictBody,
+    WritesBody,
 )
 from sealpoint.signing import Action, Attestation, Identity, Roster, verify_attestation
 from sealpoint.world import visible
@@ -89,6 +90,8 @@ def said(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str
         return _verdict(body, roster)
     if isinstance(body, ResumeBody):
         return _resume(body, released=released)
+    if isinstance(body, PruneBody):
+        return _prune(body, kind)
     return _SAID[type(body)](body)
 
 
@@ -97,9 +100,23 @@ def _genesis(body: GenesisBody) -> str:
 
 
 def _checkpoint(body: CheckpointBody) -> str:
+    lane = f" of lane {_shown(body.lane)}" if body.lane else ""
+    again = "" if body.again is None else "; it replaces the one of the same name"
     asked = "" if body.question is None else "; a question is pending"
     world = "" if body.world is None else f"; world {short(body.world)}"
-    return f"state {_shown(body.id)} is saved{world}{asked}"
+    return f"state {_shown(body.id)}{lane} is saved{again}{world}{_copied(body)}{asked}"
+
+
+def _writes(body: WritesBody) -> str:
+    what = "an answer" if body.answers else f"results of task {short(body.task)}"
+    asked = "" if body.question is None else "; a question is pending"
+    return f"{what} for state {_shown(body.checkpoint)} are kept{_copied(body)}{asked}"
+
+
+def _copied(body: CheckpointBody | WritesBody) -> str:
+    if body.origin is None:
+        return ""
+    return f"; copied from entry {short(body.origin[1])} of thread {short(body.origin[0])}"
 
 
 def _resume(body: ResumeBody, *, released: bool) -> str:
@@ -150,7 +167,10 @@ def _verdict(body: VerdictBody, roster: Roster) -> str:
     return f"{word.verdict} of request {short(word.statement)} by {by}{_because(word.reason)}"
 
 
-def _prune(body: PruneBody) -> str:
+def _prune(body: PruneBody, kind: Kind = Kind.PRUNE) -> str:
+    if kind is Kind.HIDE:
+        spans = ", ".join(f"{first} to {last}" for first, last in body.hidden)
+        return f"deleted for the application by now: entries {spans}{_because(body.reason)}"
     kept = f", {len(body.kept)} kept" if body.kept else ""
     return f"states before entry {body.before} are given up{kept}{_because(body.reason)}"
 
@@ -160,7 +180,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     CheckpointBody: _checkpoint,
     HandoffBody: _handoff,
     RequestBody: _request,
-    PruneBody: _prune,
+    WritesBody: _writes,
     PauseBody: lambda body: f"paused{_because(body.reason)}",
     UnpauseBody: lambda body: f"unpaused{_because(body.reason)}",
     ExpiryBody: lambda body: f"request {short(body.request)} has expired",

@@ -51,6 +51,9 @@ class Examined:
     request: Request
     checkpoint: CheckpointRef | None
     newest: bool
+    """Whether nothing was saved after the checkpoint, by the run itself: a subgraph of it may."""
+    question: Any = None
+    """What the run waits for; None if for nothing."""
     diff: WorldDiff | None
     fault: SealpointError | None
     """Why what it shows cannot be believed."""
@@ -59,18 +62,31 @@ class Examined:
 def examine(store: Store, request: Request) -> Examined:
     """Find the checkpoint that a request names, and compare what it shows with it."""
     handle = store.thread(request.thread)
-    found, newest, wanted = None, False, request.statement.checkpoint
+    found, wanted = None, request.statement.checkpoint
+    lanes = set[str]()
     if wanted is not None:
-        for place, ref in enumerate(handle.history()):
+        for ref in handle.history():
             if ref.entry == wanted:
-                found, newest = ref, place == 0
+                found = ref
                 break
+            lanes.add(ref.lane)
+    newest = found is not None and found.lane not in lanes
+    question = None if found is None else found.question
+    if newest and question is None:
+        question = handle.question  # a task that goes on from the checkpoint may have asked
     diff, fault = None, None
     try:
         diff = handle.compare(request)
     except SealpointError as error:
         fault = error
-    return Examined(request=request, checkpoint=found, newest=newest, diff=diff, fault=fault)
+    return Examined(
+        request=request,
+        checkpoint=found,
+        newest=newest,
+        question=question,
+        diff=diff,
+        fault=fault,
+    )
 
 
 # ---------------------------------------------------------------------- JSON
@@ -295,9 +311,9 @@ def _indented(line: str) -> str:
 
 def _print_answer(examined: Examined) -> None:
     print_line("")
-    if examined.checkpoint is not None and examined.checkpoint.question is not None:
+    if examined.question is not None:
         _section("What the run asks, as it was saved:")
-        print_lines(_json_lines(examined.checkpoint.question, "  "))
+        print_lines(_json_lines(examined.question, "  "))
         print_line("")
     if examined.request.statement.answer is None:
         _section("The run would be given no answer.")

@@ -50,7 +50,8 @@ SealpointError                  error                  1
 │   ├── KeyFileUnsafe           key-file-unsafe       63
 │   ├── KeyMissing              key-missing           64
 │   ├── StoreExists             store-exists          65
-│   └── KeyLocked               key-locked            66
+│   ├── KeyLocked               key-locked            66
+│   └── ExtraMissing            extra-missing         67
 ├── ResumeRefused               resume-refused        70   the gate says no
 ├── NeedsApproval               needs-approval        71   other people have to say yes first
 ├── Paused                      paused                72
@@ -84,6 +85,7 @@ from sealpoint.errors._codec import (
 from sealpoint.errors._environment import (
     ConfigError,
     DirectoryUnusable,
+    ExtraMissing,
     KeyFileUnsafe,
     KeyLocked,
     KeyMissing,
@@ -152,6 +154,7 @@ __all__ = [
     "EncodeError",
     "EncodeLimitExceeded",
     "Erased",
+    "ExtraMissing",
     "Forged",
     "Forked",
     "HeadMoved",

@@ -6,6 +6,7 @@ from sealpoint.errors._root import SealpointError
 __all__ = [
     "ConfigError",
     "DirectoryUnusable",
+    "ExtraMissing",
     "KeyFileUnsafe",
     "KeyLocked",
     "KeyMissing",
@@ -81,6 +82,14 @@ class KeyLocked(ConfigError):
         "Give its passphrase: passphrase= in Python, SEALPOINT_PASSPHRASE, "
         "SEALPOINT_PASSPHRASE_FILE, or a terminal to ask on."
     )
+
+
+class ExtraMissing(ConfigError):
+    """A part of Sealpoint was imported whose packages are not installed."""
+
+    code = "extra-missing"
+    exit_status = 67
+    hint = "Install the extra with the command in the message."
 
 
 class StoreExists(ConfigError):

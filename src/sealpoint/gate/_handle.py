@@ -131,5 +131,5 @@ class GateHandle(Thread):
             newest=newest,
             world_digest=body.world,
             read_world=read_world,
-            question=body.question,
+            question=self._pending_question(header, body),
         )

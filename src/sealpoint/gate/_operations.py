@@ -6,6 +6,7 @@ what is there then, so an approval never lands on a request that was denied or v
 """
 
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
@@ -56,6 +57,23 @@ class OperatedThread(GateHandle):
     """A thread, and what operators, approvers and owners do to it beside saving."""
 
     # ------------------------------------------------------------------ pausing
+
+    @property
+    def question(self) -> Any:
+        """What the newest checkpoint, or a task that goes on from it, waits for; looked up anew."""
+        with self._lock, self._reporting():
+            if not self._find_head():
+                return None
+            try:
+                return self._candidate(None).question
+            except UnknownCheckpoint:
+                return None
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped the thread; looked up anew each time."""
+        with self._lock, self._reporting():
+            return self._find_head() and self._chain.tip().paused is not None
 
     def pause(self, reason: str) -> int:
         """Stop the thread: until it is unpaused nothing is saved and nobody resumes.

@@ -12,9 +12,10 @@ anybody.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
+from sealpoint.gate._past import Past, Saved
 from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
 from sealpoint.gate._policy import Measure, Policy, Rule
@@ -25,10 +26,12 @@ from sealpoint.ledger import (
     Entry,
     HandoffBody,
     Kind,
+    PruneBody,
     ResumeBody,
     StoreChain,
     Tip,
     VerdictBody,
+    WritesBody,
     believed_words,
 )
 from sealpoint.signing import Action, Role, Roster, count
@@ -40,22 +43,10 @@ _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
 Whoever writes the entry also writes its time, so less would prove no more."""
 
-_SAVED_KEPT = 256
-"""Memory must not follow the thread: of a checkpoint further back, neither the age is judged nor
-what was asked or declared in it; that it is an older one is."""
-
 _WORLD_RULES = frozenset({Rule.CHANGED_CODE, Rule.WIDER_WORLD, Rule.NARROWER_WORLD})
 
 _GATE_FIELDS = ("world", "leaves", "policy", "rules", "request", "answer", "actor")
 """What a resume from before the gate has not; its `reason` is as old as the kind."""
-
-
-class _Saved(NamedTuple):
-    """What is remembered of a checkpoint."""
-
-    at: datetime
-    world: str | None
-    question: bool
 
 
 class Reviewer:
@@ -73,8 +64,7 @@ class Reviewer:
     ) -> None:
         self._policies = policies
         self._worlds = worlds
-        self._saved: dict[str, _Saved] = {}
-        self._newest: str | None = None
+        self._past = Past()
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
         self._latest: datetime | None = None
@@ -112,8 +102,7 @@ class Reviewer:
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
         elif header.kind is Kind.ERASE:
-            self._saved.clear()
-            self._newest = None
+            self._past = Past()
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified)
 
     # ------------------------------------------------------------------ what lies before
@@ -129,10 +118,11 @@ class Reviewer:
         if isinstance(body, VerdictBody) and not believed_words(entry, body, chain):
             return  # its key had ended
         if isinstance(body, CheckpointBody):
-            self._newest = entry.hash.hex()
-            self._saved[self._newest] = _Saved(header.at, body.world, body.question is not None)
-            if len(self._saved) > _SAVED_KEPT:
-                del self._saved[next(iter(self._saved))]
+            self._past.save(entry, body)
+        elif isinstance(body, WritesBody):
+            self._past.add(entry, body)
+        elif isinstance(body, PruneBody):
+            self._past.hide(body)
         else:
             basis = before.basis[1].hex()
             fold_entry(self._asked, entry, body, basis=basis, epoch=header.epoch)
@@ -180,7 +170,7 @@ class Reviewer:
 
     def _nothing_named(self, body: ResumeBody) -> Iterator[str]:
         """Judge a resume that names no checkpoint, as those from before the gate do."""
-        if self._newest is None:
+        if self._past.newest is None:
             return
         if any(getattr(body, name) for name in _GATE_FIELDS):
             yield "a resume: expected the checkpoint that was released, found none named"
@@ -190,16 +180,16 @@ class Reviewer:
     ) -> set[str]:
         """The rules that certainly apply, as far as that can be told from here."""
         header, found = entry.header, set[str]()
-        if body.checkpoint != self._newest:
+        if self._past.is_older(body.checkpoint):
             found.add(Rule.OLDER_CHECKPOINT)
         executed = chain.restores.all[self._executed_epoch : header.epoch]
         thread = bytes.fromhex(header.thread)
         if any(chain.lists.get(each.lost).position(thread) is not None for each in executed):
             found.add(Rule.AFTER_RESTORE)
-        saved = None if body.checkpoint is None else self._saved.get(body.checkpoint)
+        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
         if saved is None:
             return found  # it lies far back, or was never there; that it is older is told
-        if saved.question or body.answer is not None:
+        if self._past.is_waiting(saved) or body.answer is not None:
             found.add(Rule.ANSWER)
         age_max = None if policy is None else policy.age_max
         if age_max is not None and header.at - saved.at > age_max + _SLACK:
@@ -211,11 +201,11 @@ class Reviewer:
         return found | self._world_rules(saved, body)
 
     def _world_differs(self, body: ResumeBody) -> bool:
-        saved = None if body.checkpoint is None else self._saved.get(body.checkpoint)
+        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
         worlds = None if saved is None else (saved.world, body.world)
         return worlds is not None and None not in worlds and worlds[0] != worlds[1]
 
-    def _world_rules(self, saved: _Saved, body: ResumeBody) -> set[str]:
+    def _world_rules(self, saved: Saved, body: ResumeBody) -> set[str]:
         """What the two worlds say, where both can be read; widening is what must not be hidden.
 
         The gate writes the other world into the resume, unless a request or a checkpoint has it:
@@ -262,7 +252,7 @@ class Reviewer:
             yield f"{what}: expected an open request for the thread as it was, found none"
             return
         statement = asked.body.statement
-        saved = None if body.checkpoint is None else self._saved.get(body.checkpoint)
+        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
         for name, found, expected in (
             ("action", statement.action, Action.RESUME),
             ("checkpoint", statement.checkpoint, body.checkpoint),

@@ -5,25 +5,37 @@ It has to be an ordinary continuation, or what the policy allows without a word;
 refused, and `resume` says why or asks. Inside a session the declared world becomes no wider.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import msgspec
 
-from sealpoint.errors import ResumeRefused, UnknownCheckpoint
+from sealpoint.errors import ResumeRefused, UnknownCheckpoint, UsageError
 from sealpoint.gate._facts import gather
 from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._policy import Measure, Rule
-from sealpoint.gate._rules import Outcome, decide
-from sealpoint.ledger import ResumeBody
-from sealpoint.store import CheckpointRef, Draft, SaveDraft
+from sealpoint.gate._rules import Outcome as Said
+from sealpoint.gate._rules import decide
+from sealpoint.gate._wish import Wish
+from sealpoint.ledger import Entry, ResumeBody
+from sealpoint.store import CheckpointRef, Draft, EntryDraft, Item, Outcome
 from sealpoint.world import World
 
 __all__ = ["SavingThread"]
 
 
+class Admission(NamedTuple):
+    """A resume that was decided and is to be recorded with the first entry of its session."""
+
+    wish: Wish
+    answered: bool
+
+
 class SavingThread(OperatedThread):
     """A thread whose saves begin no session that the gate would not allow."""
+
+    _admission: Admission | None = None
 
     _world: World | None = None
     """What the run of this handle's session declared to be able to do."""
@@ -66,28 +78,44 @@ class SavingThread(OperatedThread):
             StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        declared = World.of(world)
-        with self._lock:
-            if self._session is None:
-                self._world = None
-            if declared is None:
-                declared = self._world
-            return super().save(
-                state,
-                id=id,
-                parent=parent,
-                metadata=metadata,
-                world=declared,
-                question=question,
-            )
+        return super().save(
+            state,
+            id=id,
+            parent=parent,
+            metadata=metadata,
+            world=World.of(world),
+            question=question,
+        )
 
-    def _opening(self, draft: SaveDraft) -> list[Draft]:
+    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+        """Write several things in their order, as one durable step where that can be.
+
+        What declares no world has that of the one before it, or of the session. See `save` for
+        what may be refused.
+        """
+        with self._lock:
+            if self._session is None and self._admission is None:
+                self._world = None
+            world = self._world
+            for draft in drafts:
+                if draft.world is None:
+                    draft.declare(world)
+                elif draft.declared is None:
+                    raise UsageError("world: expected a World, which the gate can judge")
+                world = draft.declared
+            return super().commit(drafts)
+
+    def _opening(self, draft: EntryDraft) -> list[Draft]:
         self._under = None
         drafts = super()._opening(draft)
         if not drafts and draft.declared != self._world:
             self._require_no_wider(draft.declared)
         self._world = draft.declared
         return drafts
+
+    def _saved(self, entries: Sequence[Entry], group: Sequence[Item]) -> list[tuple[Item, Outcome]]:
+        self._admission = None  # it is recorded by now
+        return super()._saved(entries, group)
 
     def _require_no_wider(self, world: World | None) -> None:
         """Refuse another world inside a session, unless it is narrower or an allowed first one."""
@@ -111,7 +139,7 @@ class SavingThread(OperatedThread):
             hint="Call resume(world=...) with the new world: that begins a session with it.",
         )
 
-    def _continuation(self, draft: SaveDraft, owner: str, basis: int) -> ResumeBody:
+    def _continuation(self, draft: EntryDraft, owner: str, basis: int) -> ResumeBody:
         """Judge the session that a save begins by itself."""
         world, trust = draft.declared, self._core.trust()
         self._under, policy = trust, self._policies.in_force(trust.roster)
@@ -124,10 +152,11 @@ class SavingThread(OperatedThread):
         )
         if self._chain.head is None or self._chain.tip().fence.erased:
             return body
+        admission = self._admission
         try:
-            candidate = self._candidate(None)
+            candidate = self._candidate(None if admission is None else admission.wish.ref)
         except UnknownCheckpoint:
-            return body  # a genesis alone: there is nothing to go on from
+            return body  # it holds nothing, or no longer: there is nothing to go on from
         # Whether it is paused is told by the append, as to a save in a session.
         facts = gather(
             self._chain,
@@ -139,8 +168,11 @@ class SavingThread(OperatedThread):
             pause=None,
             now=self._now(),
         )
+        if admission is not None:
+            deliberate = admission.wish.deliberate
+            facts = replace(facts, answered=admission.answered, deliberate=deliberate)
         decision = decide(facts, policy)
-        if decision.outcome is not Outcome.ALLOW:
+        if decision.outcome is not Said.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             raise ResumeRefused(
                 f"thread {self._name!r}: expected an ordinary continuation, found: "
@@ -152,6 +184,7 @@ class SavingThread(OperatedThread):
         other = world is not None and world.digest != candidate.world_digest
         return msgspec.structs.replace(
             body,
+            reason=None if admission is None else admission.wish.deliberate,
             checkpoint=candidate.ref.entry,
             leaves=world.to_dict() if world is not None and other else None,
             rules=rules,

@@ -6,7 +6,7 @@ The order of a resume, numbered below: (1) look and verify, (2) decode what woul
 wrote in between, everything begins anew. Saving is in `_saving.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from sealpoint.errors import (
     ResumeRefused,
     SealpointError,
     Superseded,
+    UnknownCheckpoint,
     UsageError,
 )
 from sealpoint.gate._facts import Candidate, gather
@@ -24,11 +25,11 @@ from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.gate._saving import SavingThread
+from sealpoint.gate._saving import Admission, SavingThread
 from sealpoint.gate._wish import Wish
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
-from sealpoint.store import CheckpointRef, Loaded, check_rights
+from sealpoint.store import CheckpointRef, Loaded, Snapshot, check_rights
 from sealpoint.world import World
 
 __all__ = ["GatedThread"]
@@ -51,6 +52,8 @@ class GatedThread(SavingThread):
 
     _overtaken = False
     """Whether the resume that is under way has met entries of others, new to this handle."""
+    _ready: tuple[str | None, Snapshot | None] | None = None
+    """What a session that has just begun was decided about, for the first who reads it."""
 
     # ------------------------------------------------------------------ resuming
 
@@ -84,6 +87,113 @@ class GatedThread(SavingThread):
         wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
         with self._lock, self._reporting():
             return self._resume(wish)
+
+    def begin(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        actor: str | None = None,
+        deliberate: str | None = None,
+    ) -> int | None:
+        """Begin a session as `resume` does, for a caller that reads the state by `snapshot`.
+
+        Args and errors are those of `resume`, except that a thread which holds nothing yet is no
+        error: its first save begins it.
+
+        Returns:
+            The position of the entry that records the decision; None if there was nothing to
+            decide about.
+        """
+        wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        with self._lock, self._reporting():
+            self._core.signer()
+            return self._begun(wish, lambda candidate: self._released(wish, candidate))
+
+    def admit(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answered: bool = False,
+        deliberate: str | None = None,
+    ) -> None:
+        """Decide about a resume now, and record it with the first entry that is written.
+
+        For a framework that releases state by reading it, where reading must write nothing: what
+        is read next by `snapshot` is released. It is refused unless the policy allows it without
+        anybody's approval. Until something is written there is no record of it, so `begin` or
+        `resume` is to be preferred.
+
+        Args:
+            world: What the run is able to do now.
+            ref: The checkpoint that is about to be read; without it the newest one.
+            answered: Whether something is brought in from outside, beside what was saved.
+            deliberate: Why this is meant, where the policy asks for that.
+
+        Raises:
+            ResumeRefused: The policy does not allow it, or asks for approvals.
+            Busy, NotOwner, NotTrusted, UnknownCheckpoint, Pruned, Tampered, RolledBack, Forked,
+                Unanchored: As for `resume`.
+        """
+        wish = Wish.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
+        with self._lock, self._reporting():
+            self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
+
+    def _begun(self, wish: Wish, decide_on: Callable[[Candidate], bool]) -> int | None:
+        lost, session, self._overtaken = self._lost, self._session, False
+        while True:
+            candidate = self._settled(lambda: self._sought(wish.ref))
+            if candidate is None:
+                return None
+            try:
+                decided = decide_on(candidate)
+            except BaseException:
+                self._show_nothing(lost, session)
+                raise
+            if decided:
+                self._world = wish.world
+                return self._session
+
+    def _sought(self, ref: "str | CheckpointRef | None") -> Candidate | None:
+        """What would be released; None if the thread holds nothing."""
+        if not self._find_head():
+            self._take_up()
+            return None
+        try:
+            candidate = self._candidate(ref)
+        except UnknownCheckpoint:
+            if ref is not None:
+                raise
+            candidate = None
+        self._take_up()
+        return candidate
+
+    def _released(self, wish: Wish, candidate: Candidate) -> bool:
+        """Decide, once what would be released has been read: else a grant were spent on nothing."""
+        name = None if wish.ref is None else candidate.ref.id
+        self._ready = (name, self._snapshot("", name))
+        return self._decided(wish, candidate)
+
+    def _snapshot(self, lane: str, name: str | None) -> Snapshot | None:
+        ready, self._ready = self._ready, None
+        if ready is None or (lane, name) != ("", ready[0]) or not self._find_head():
+            return super()._snapshot(lane, name)
+        # If the session is the newest entry, nobody has written since this was read.
+        begun = self._chain.verified_head().seq == self._session
+        return ready[1] if begun else super()._snapshot(lane, name)
+
+    def _admitted(self, wish: Wish, candidate: Candidate, *, answered: bool) -> bool:
+        """Judge without writing; what was decided is judged once more by the first write."""
+        if not self._core.parts.read_only:
+            check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
+        decision = self._judged(wish, candidate, answered=answered).decision
+        if decision.outcome is not Outcome.ALLOW:
+            raise self._refusal(decision)
+        self._session = None
+        self._admission = Admission(wish, answered=answered)
+        return True
 
     def judge(
         self,
@@ -140,6 +250,7 @@ class GatedThread(SavingThread):
 
     def _take_up(self) -> None:
         self._overtaken = self._overtaken or self._moved
+        self._admission = None  # what was decided before is about what was shown before
         super()._take_up()
 
     def _show_nothing(self, lost: type[SealpointError] | None, session: int | None) -> None:
@@ -149,7 +260,7 @@ class GatedThread(SavingThread):
         if lost is not None:
             self._session, self._lost = None, lost
 
-    def _judged(self, wish: Wish, candidate: Candidate) -> _Judged:
+    def _judged(self, wish: Wish, candidate: Candidate, *, answered: bool = False) -> _Judged:
         trust = self._core.trust()
         policy = self._policies.in_force(trust.roster)
         pending = read_pending(self._chain)
@@ -166,7 +277,10 @@ class GatedThread(SavingThread):
             now=now,
         )
         facts = replace(
-            facts, answered=wish.answer is not None, deliberate=wish.deliberate, grant=grant
+            facts,
+            answered=answered or wish.answer is not None,
+            deliberate=wish.deliberate,
+            grant=grant,
         )
         decision = decide(facts, policy)
         if facts.paused is not None:

@@ -6,7 +6,6 @@ Everything here is pure. Bytes come in as arguments; reading them is the store's
 
 from sealpoint.ledger._bodies import (
     AdoptBody,
-    Body,
     BreakGlassBody,
     CheckpointBody,
     EraseBody,
@@ -14,7 +13,6 @@ from sealpoint.ledger._bodies import (
     GenesisBody,
     HandoffBody,
     PauseBody,
-    PruneBody,
     RequestBody,
     RestoreBody,
     ResumeBody,
@@ -23,10 +21,12 @@ from sealpoint.ledger._bodies import (
     UnpauseBody,
     Unreadable,
     VerdictBody,
+    WritesBody,
     encode_body,
     parse_body,
     read_body,
 )
+from sealpoint.ledger._body import Body
 from sealpoint.ledger._cuts import CutList, CutLists
 from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._header import (
@@ -38,6 +38,7 @@ from sealpoint.ledger._header import (
 )
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._links import Spine, link_hash, next_link, skip_seq
+from sealpoint.ledger._pruning import PruneBody
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, StoreChain
 from sealpoint.ledger._thread_chain import (
@@ -91,6 +92,7 @@ __all__ = [
     "UnpauseBody",
     "Unreadable",
     "VerdictBody",
+    "WritesBody",
     "begin",
     "believed_words",
     "carried_words",

@@ -7,21 +7,20 @@ default and are not written while they have it, so older bodies keep their bytes
 """
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import msgspec
 
 from sealpoint.errors import Edited
+from sealpoint.ledger._body import Body
 from sealpoint.ledger._kinds import Kind
+from sealpoint.ledger._pruning import PruneBody, require_sense
 from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import Attestation, RootDocument, RosterDocument, Statement, Verdict
 
 __all__ = [
     "AdoptBody",
-    "Body",
     "BreakGlassBody",
     "CheckpointBody",
     "EraseBody",
@@ -29,7 +28,6 @@ __all__ = [
     "GenesisBody",
     "HandoffBody",
     "PauseBody",
-    "PruneBody",
     "RequestBody",
     "RestoreBody",
     "ResumeBody",
@@ -38,6 +36,7 @@ __all__ = [
     "UnpauseBody",
     "Unreadable",
     "VerdictBody",
+    "WritesBody",
     "encode_body",
     "parse_body",
     "read_body",
@@ -45,15 +44,6 @@ __all__ = [
 
 
 _DIGEST_DIGITS = 64
-
-
-class Body(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
-):
-    """What every body has."""
-
-    salt: str
-    """32 random bytes in hexadecimal."""
 
 
 class GenesisBody(Body, frozen=True, kw_only=True):
@@ -165,31 +155,42 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     """The position of the newest prune entry before this one."""
     question: Any = None
     """What the run waits for somebody to answer."""
+    lane: str = ""
+    """Which of several lines of work inside the thread it belongs to, such as a subgraph's."""
+    again: int | None = None
+    """The position of the first checkpoint of the same lane and id, which this one supersedes."""
+    since: int | None = None
+    """The position of the first results that were added to it before it was there."""
+    origin: tuple[str, str] | None = None
+    """The thread and the hash of the entry that it is a copy of."""
+
+
+class WritesBody(Body, frozen=True, kw_only=True):
+    """Results of a task that were added to a checkpoint, to be taken in by the next one."""
+
+    checkpoint: str
+    """The id of the checkpoint, which may follow later."""
+    task: str
+    root: str
+    """The digest of the root blob of what was written."""
+    lane: str = ""
+    path: str = ""
+    """Where the task stands in the program, as the framework says."""
+    fresh: tuple[str, ...] = ()
+    fresh_list: str | None = None
+    question: Any = None
+    """What the task waits for somebody to answer."""
+    answers: bool = False
+    """They are an answer that somebody gave, and not yet what the task made of it."""
+    held: bool = False
+    """They are the checkpoint itself, which a pause held back."""
+    origin: tuple[str, str] | None = None
 
 
 class AdoptBody(Body, frozen=True, kw_only=True):
     """An operator took a thread, or the store chain, into an anchor that did not know it."""
 
     reason: str
-
-
-class PruneBody(Body, frozen=True, kw_only=True):
-    """Payloads that were given up, in this prune and in those before it.
-
-    Every checkpoint at a position below `before` that is not in `kept` has lost its payload.
-    """
-
-    before: int
-    kept: tuple[int, ...] = ()
-    """In rising order, all below `before`."""
-    reason: str | None = None
-
-    def covers(self, seq: int) -> bool:
-        """Whether a checkpoint at this position has lost its payload."""
-        if seq >= self.before:
-            return False
-        place = bisect_left(self.kept, seq)
-        return place == len(self.kept) or self.kept[place] != seq
 
 
 class EraseBody(Body, frozen=True, kw_only=True):
@@ -229,7 +230,9 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
     Kind.RESUME: msgspec.json.Decoder(ResumeBody),
     Kind.CHECKPOINT: msgspec.json.Decoder(CheckpointBody),
     Kind.ADOPT: msgspec.json.Decoder(AdoptBody),
+    Kind.WRITES: msgspec.json.Decoder(WritesBody),
     Kind.PRUNE: msgspec.json.Decoder(PruneBody),
+    Kind.HIDE: msgspec.json.Decoder(PruneBody),
     Kind.ERASE: msgspec.json.Decoder(EraseBody),
     Kind.HANDOFF: msgspec.json.Decoder(HandoffBody),
     Kind.PAUSE: msgspec.json.Decoder(PauseBody),
@@ -245,17 +248,19 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
 }
 
 
-def _require_sense(body: PruneBody) -> None:
-    """Refuse positions that no writer would list, even if its owner signed them."""
-    places = (-1, *body.kept, body.before)
-    if any(earlier >= later for earlier, later in pairwise(places)):
-        raise ValueError("expected rising positions below the bound")
-
-
 def _require_digests(body: CheckpointBody) -> None:
     """Refuse names of blobs that are no digests: even its owner may have signed nonsense."""
+    _require_names(body, body.world)
+
+
+def _require_result_digests(body: WritesBody) -> None:
+    _require_names(body, None)
+
+
+def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None:
+    origin = None if body.origin is None else body.origin[1]
     named = [body.root, *body.fresh]
-    named += [name for name in (body.fresh_list, body.world) if name is not None]
+    named += [name for name in (body.fresh_list, world, origin) if name is not None]
     _require_hexadecimal(named)
 
 
@@ -292,7 +297,9 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.DENIAL: _require_verdict(Verdict.DENY),
     Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
     Kind.BREAK_GLASS: lambda body: _require_hexadecimal([body.request]),
-    Kind.PRUNE: _require_sense,
+    Kind.WRITES: _require_result_digests,
+    Kind.PRUNE: require_sense,
+    Kind.HIDE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost]),
 }
 

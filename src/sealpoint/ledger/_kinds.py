@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closed table of entry kinds: on which chain, by whom, and under which fence.
 
-A kind that is not in the table is refused, never skipped. A kind that the format reserves and
-this version does not yet judge is refused as well: reading past an entry whose meaning is unknown
-could turn a pause or an erasure into nothing.
+A kind that is not in the table is refused, never skipped: reading past an entry whose meaning is
+unknown could turn a pause or an erasure into nothing.
 """
 
 from collections.abc import Mapping
@@ -76,16 +75,11 @@ class KindRule:
     tells_time: bool = True
     """Its time counts for the thread; that of what anybody may write does not."""
 
-    judged: bool = True
-    """This version knows what it means; otherwise it is refused on every chain."""
-
     @property
     def said_roles(self) -> str:
         """The roles, for a message."""
         return "any role" if self.roles == _ANYBODY else " or ".join(self.roles)
 
-
-_RESERVED = KindRule(judged=False, tells_time=False)
 
 KINDS: Mapping[Kind, KindRule] = MappingProxyType(
     {
@@ -108,6 +102,10 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             moves_basis=True,
             halts=True,
         ),
+        # Results of work that had begun are kept even while the thread is paused.
+        Kind.WRITES: KindRule(
+            roles=(Role.WRITER,), on_threads=True, by_owner=True, in_session=True, moves_basis=True
+        ),
         # By the owner, or by an operator who carries the approval of another person.
         Kind.HANDOFF: KindRule(
             roles=(Role.WRITER, Role.OPERATOR), on_threads=True, sets_fence=True, moves_basis=True
@@ -125,6 +123,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.PRUNE: KindRule(
             roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True
         ),
+        Kind.HIDE: KindRule(roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True),
         Kind.ERASE: KindRule(
             roles=(Role.PRIVACY,), on_threads=True, sets_fence=True, moves_basis=True
         ),
@@ -132,8 +131,6 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.ROSTER: KindRule(on_store_chain=True),
         Kind.RESTORE: KindRule(on_store_chain=True),
         Kind.ROOT: KindRule(on_store_chain=True),
-        Kind.WRITES: _RESERVED,
-        Kind.HIDE: _RESERVED,
     }
 )
 """Every kind has its line: `tests/unit/ledger` holds the table to the specification."""

@@ -233,7 +233,7 @@ class StoreChain:
     def _check_seals(self, header: Header, raw: bytes, seals: bytes) -> None:
         where = f"store chain entry {header.seq}"
         rule = KINDS[header.kind]
-        if not rule.judged or not rule.on_store_chain:
+        if not rule.on_store_chain:
             raise NotTrusted(f"{where}: expected a kind of this chain, found {header.kind}")
         found = parse_seals(seals)
         message = pae(ENTRY_TYPE, raw)

@@ -138,8 +138,8 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
     except Forged as exc:
         raise Forged(f"{where}: {exc.message}") from exc
     rule = KINDS[header.kind]
-    if not rule.judged or not rule.on_threads:
-        raise NotTrusted(f"{where}: expected a kind this version knows, found {header.kind}")
+    if not rule.on_threads:
+        raise NotTrusted(f"{where}: expected a kind that threads have, found {header.kind}")
     if not identity.may_any(rule.roles, header.ns):
         raise NotTrusted(
             f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a {header.kind}, "

@@ -5,6 +5,7 @@ from sealpoint.store._accept import AcceptedRestore, accept_restore
 from sealpoint.store._adopt import adopt_store_chain, adopt_thread, unanchored_threads
 from sealpoint.store._append import Draft, check_rights
 from sealpoint.store._blobs import BlobReader, fresh_digests
+from sealpoint.store._building import EntryDraft, Item, Outcome
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
 from sealpoint.store._core import Core, Parts
@@ -12,6 +13,7 @@ from sealpoint.store._end import Ended, end_keys
 from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._json import plain_value
+from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name, store_slot
 from sealpoint.store._refs import (
     CheckpointRef,
@@ -20,6 +22,9 @@ from sealpoint.store._refs import (
     Event,
     Loaded,
     Pruning,
+    Results,
+    ResultsRef,
+    Snapshot,
     ThreadNames,
 )
 from sealpoint.store._restore import (
@@ -30,7 +35,7 @@ from sealpoint.store._restore import (
 )
 from sealpoint.store._roster import append_root, append_roster, require_roots
 from sealpoint.store._roster_copy import export_roster, import_roster
-from sealpoint.store._save_draft import SaveDraft
+from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread import Thread
 from sealpoint.store._view import decode_world, make_ref
@@ -47,13 +52,21 @@ __all__ = [
     "Doubt",
     "Draft",
     "Ended",
+    "EntryDraft",
     "Erasure",
     "Event",
+    "Item",
+    "Key",
     "Loaded",
+    "Outcome",
     "Parts",
     "Pruning",
     "RestorePlan",
+    "Results",
+    "ResultsDraft",
+    "ResultsRef",
     "SaveDraft",
+    "Snapshot",
     "Survey",
     "Thread",
     "ThreadNames",

@@ -20,7 +20,7 @@ from sealpoint.ledger import (
     verify_entry,
 )
 from sealpoint.signing import check_reason
-from sealpoint.store._append import Draft, append, check_rights
+from sealpoint.store._append import Draft, append_all, check_rights
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import newest_genesis
 from sealpoint.store._names import thread_slot
@@ -112,7 +112,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
         raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
     head = chain.verified_head()
     body = AdoptBody(salt=core.salt(), reason=text)
-    entry = append(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)
+    entry = append_all(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:
         raise Forked(f"thread {name!r}: expected entry {head.seq} to be taken in, found another")

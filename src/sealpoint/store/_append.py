@@ -42,7 +42,7 @@ from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 from sealpoint.store._expiry import require_unexpired
 
-__all__ = ["Draft", "append", "check_rights", "reserve"]
+__all__ = ["Draft", "append", "append_all", "check_rights", "reserve"]
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -51,6 +51,8 @@ class Draft(msgspec.Struct, frozen=True):
     kind: Kind
     body: Body
     payload: bytes | None = None
+    halts: bool = False
+    """A pause stops it although its kind would be let pass: it answers a question."""
 
 
 def reserve(chain: Chain, thread: bytes) -> bool:
@@ -110,7 +112,12 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
     return holder[0]
 
 
-def append(
+def append(chain: Chain, draft: Draft, *, trust: StoreChain | None = None) -> Entry:
+    """Append one entry that brings no blobs; the errors are those of `append_all`."""
+    return append_all(chain, [draft], blobs={}, trust=trust)[-1]
+
+
+def append_all(
     chain: Chain,
     drafts: Sequence[Draft],
     *,
@@ -119,14 +126,11 @@ def append(
     label: bytes | None = None,
     follow: bool = True,
     trust: StoreChain | None = None,
-) -> Entry:
+) -> list[Entry]:
     """Append entries after the verified tip and let the anchor follow, unless adoption does that.
 
     With `trust` they are written under the roster of that store chain, by which something was
     decided; else under the newest one.
-
-    Returns:
-        The last of them.
 
     Raises:
         HeadMoved: Somebody else has written there.
@@ -143,9 +147,11 @@ def append(
         _require_running(chain, tip, drafts)
     first = 0 if tip is None else tip.entry.seq + 1
     records: list[Record] = []
+    entries: list[Entry] = []
     for draft in drafts:
         tip, record = _sealed(chain, trust, tip, draft)
         records.append(record)
+        entries.append(tip.entry)
     if tip is None:
         raise UsageError("append: expected at least one entry, found none")
     try:
@@ -158,12 +164,12 @@ def append(
     if follow:
         chain.advance_anchor()
         _require_standing(chain, trust, tip.entry, records[-1].body)
-    return tip.entry
+    return entries
 
 
 def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
     """Refuse what a pause stops, before anything is signed."""
-    if tip.paused is None or not any(KINDS[draft.kind].halts for draft in drafts):
+    if tip.paused is None or not any(draft.halts or KINDS[draft.kind].halts for draft in drafts):
         return
     _, header = chain.descend(tip.paused)
     raise Paused(

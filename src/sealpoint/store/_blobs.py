@@ -38,12 +38,14 @@ class BlobWriter:
         known: Those that may be left out.
         before: What the writer of the save before saw, in order. A state that grew puts mostly
             the same blobs again, and comparing bytes is ten times faster than hashing them.
+        others: More that may be left out: what other lanes' newest checkpoints hold.
     """
 
     __slots__ = (
         "_at",
         "_before",
         "_known",
+        "_others",
         "_pending_bytes",
         "_seen_bytes",
         "_storage",
@@ -61,10 +63,12 @@ class BlobWriter:
         thread: bytes,
         known: set[bytes],
         before: Sequence[tuple[bytes, bytes]] = (),
+        others: Sequence[set[bytes]] = (),
     ) -> None:
         self._storage = storage
         self._thread = thread
         self._known = known
+        self._others = others
         self._before = before
         self._at = 0
         self._pending_bytes = 0
@@ -97,7 +101,7 @@ class BlobWriter:
         name = pair[1]
         if name not in self.reached:
             self.reached.add(name)
-            if name not in self._known:
+            if name not in self._known and not any(name in known for known in self._others):
                 self.fresh[name] = None
                 self.pending[name] = blob
                 self._pending_bytes += len(blob)

@@ -69,6 +69,7 @@ class Chain:
         self.observe = observe
         self.forget = forget
         self.name = name
+        self._shown = f"thread {name!r}"
         self.slot = thread_slot(core.parts.secret, core.namespace, name)
         self.thread = b""
         self._namespace = core.namespace
@@ -176,10 +177,10 @@ class Chain:
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
         head = self.verified_head()
-        self._cuts.require_settled(self._shown())
+        self._cuts.require_settled(self._shown)
         if anchored.seq > head.seq:
             raise RolledBack(
-                f"{self._shown()}: expected entry {anchored.seq}, which the anchor has seen, "
+                f"{self._shown}: expected entry {anchored.seq}, which the anchor has seen, "
                 f"found the store to end at entry {head.seq}"
             )
         if anchored != self.anchored and known is not None and not anchored.reserved:
@@ -199,7 +200,7 @@ class Chain:
         anchored = self.core.follow_restore(self.slot, anchored)
         if anchored.thread != self.thread:
             if self.head is not None:
-                raise Forked(f"{self._shown()}: expected the anchored thread, found another")
+                raise Forked(f"{self._shown}: expected the anchored thread, found another")
             self.bind(anchored.thread)
         return anchored
 
@@ -211,7 +212,7 @@ class Chain:
             genesis = found.genesis()
             if genesis is not None and genesis.name == self.name:
                 return Unanchored(
-                    f"{self._shown()}: expected the anchor to know it, found it in the store only"
+                    f"{self._shown}: expected the anchor to know it, found it in the store only"
                 )
         return self._never_saved()
 
@@ -236,7 +237,7 @@ class Chain:
         if anchored.reserved and self.head is None:
             return self._never_saved()
         return RolledBack(
-            f"{self._shown()}: expected entry {first}, which the anchor has seen, found the store "
+            f"{self._shown}: expected entry {first}, which the anchor has seen, found the store "
             "to end before it"
         )
 
@@ -294,7 +295,7 @@ class Chain:
             hashes, header = {head.seq: head.hash}, head.header
             while header.seq:
                 below = skip_seq(header.seq)
-                record, header = self._linked(below, header.skip)
+                record, header = self.linked(below, header.skip)
                 hashes[below] = link_hash(record.header)
             record, header = self.descend(head.header.fence)
             fence = read_fence(self.verify(record, header.seq), record.body)
@@ -313,18 +314,20 @@ class Chain:
         if seq > header.seq:
             raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
         if seq == header.seq:
-            return self._linked(seq, self.verified_head().hash.hex())
+            return self.linked(seq, self.verified_head().hash.hex())
         while True:
             below = next_link(header.seq, seq)
             expected = header.skip if below == skip_seq(header.seq) else header.prev
-            record, header = self._linked(below, expected)
+            record, header = self.linked(below, expected)
             if header.seq <= seq:
                 return record, header
 
-    def walk(self) -> Iterator[tuple[Header, Record]]:
-        """Every entry from the verified head to genesis, each proven by the link to it."""
+    def walk(self, below: Header | None = None) -> Iterator[tuple[Header, Record]]:
+        """Every entry from the verified head, or below a proven one, each proven by its link."""
         seq, expected = (head := self.verified_head()).seq, head.hash
-        for found, record in self.core.storage.scan(self.thread, 0, head.seq, descending=True):
+        if below is not None:
+            seq, expected = below.seq - 1, bytes.fromhex(below.prev or "")
+        for found, record in self.core.storage.scan(self.thread, 0, seq, descending=True):
             if found != seq:
                 break
             if link_hash(record.header) != expected:
@@ -336,7 +339,8 @@ class Chain:
         if seq >= 0:
             raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
 
-    def _linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
+    def linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
+        """The entry at a position, if it is the one of this hash."""
         record = self._record(seq)
         if link_hash(record.header).hex() != expected:
             raise self._differs(record, seq)
@@ -362,7 +366,7 @@ class Chain:
         position = Position(self.thread, header.epoch, header.gen, head.seq, head.hash, erased)
         expected = self.anchored
         if expected is None:
-            raise AnchorUnavailable(f"{self._shown()}: expected to know what the anchor holds")
+            raise AnchorUnavailable(f"{self._shown}: expected to know what the anchor holds")
         while True:
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
@@ -381,8 +385,6 @@ class Chain:
         if link_hash(record.header) != anchored.entry or anchored.thread != self.thread:
             raise Forked(f"{self._entry(anchored.seq)}: expected the anchored entry, found another")
 
-    # ------------------------------------------------------------------ what to say
-
     def _differs(self, record: Record, seq: int) -> SealpointError:
         """Why the entry at a position is not the one that is known to belong there."""
         try:
@@ -393,8 +395,5 @@ class Chain:
             return exc
         return Forked(f"{self._entry(seq)}: expected the anchored entry, found another genuine one")
 
-    def _shown(self) -> str:
-        return f"thread {self.name!r}"
-
     def _entry(self, seq: int) -> str:
-        return f"entry {seq} of thread {self.name!r}"
+        return f"entry {seq} of {self._shown}"

@@ -15,7 +15,7 @@ from sealpoint.limits import NAME_BYTES_MAX
 __all__ = ["check_name", "label_of", "store_slot", "thread_slot"]
 
 
-def check_name(text: object, what: str) -> str:
+def check_name(text: object, what: str, bytes_max: int = NAME_BYTES_MAX) -> str:
     """Refuse what could not be shown, stored or told apart.
 
     Raises:
@@ -23,10 +23,10 @@ def check_name(text: object, what: str) -> str:
     """
     if not isinstance(text, str):
         raise NameInvalid(f"{what}: expected a str, found {type(text).__name__}")
-    if not text or not text.isprintable() or len(text.encode()) > NAME_BYTES_MAX:
+    if not text or not text.isprintable() or len(text.encode()) > bytes_max:
         found = "another" if text else "none"
         raise NameInvalid(
-            f"{what}: expected 1 to {NAME_BYTES_MAX} bytes of printable text, found {found}"
+            f"{what}: expected 1 to {bytes_max} bytes of printable text, found {found}"
         )
     return str(text)
 

@@ -13,6 +13,9 @@ __all__ = [
     "Event",
     "Loaded",
     "Pruning",
+    "Results",
+    "ResultsRef",
+    "Snapshot",
     "ThreadNames",
 ]
 
@@ -35,6 +38,43 @@ class CheckpointRef:
     """Its state was given up by a prune."""
     question: Any = field(default=None, hash=False)
     """What the run was waiting for somebody to answer."""
+    lane: str = ""
+    """Which of several lines of work inside the thread it belongs to, such as a subgraph's."""
+    parent: str | None = None
+    """The id of the checkpoint it came from, as the application said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsRef:
+    """Where results that were added to a checkpoint lie."""
+
+    seq: int
+    entry: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Results of a task that were added to a checkpoint."""
+
+    task: str
+    path: str
+    """Where the task stands in the program."""
+    value: Any
+    ref: ResultsRef
+    question: Any = None
+    """What the task waits for somebody to answer."""
+    answers: bool = False
+    """They are an answer that somebody gave."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A checkpoint with its state, and everything that was added to it since."""
+
+    state: Any
+    ref: CheckpointRef
+    results: tuple[Results, ...]
+    """In the order in which they were added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

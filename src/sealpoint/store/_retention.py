@@ -5,18 +5,30 @@ First the signed entry that says what goes, then the bytes: a crash in between l
 nobody may read any more, and the next call, or `gc`, takes them away. ADR 0009 says why.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sealpoint.errors import Edited, HeadMoved, UnknownCheckpoint, UsageError
-from sealpoint.ledger import Entry, EraseBody, Kind, PruneBody
+import msgspec
+
+from sealpoint.errors import Edited, HeadMoved, Missing, UnknownCheckpoint, UsageError
+from sealpoint.ledger import (
+    CheckpointBody,
+    Entry,
+    EraseBody,
+    Kind,
+    PruneBody,
+    WritesBody,
+    parse_body,
+)
 from sealpoint.signing import check_reason, check_reason_size
 from sealpoint.store._append import Draft, append
+from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
+from sealpoint.store._snapshots import SnapshotView
 from sealpoint.store._sweep import Swept, sweep, would_sweep
-from sealpoint.store._view import ThreadView
 
 __all__ = ["RetainedThread"]
 
@@ -57,7 +69,7 @@ class _Keep:
         )
 
 
-class RetainedThread(ThreadView):
+class RetainedThread(SnapshotView):
     """A thread whose past can be given up."""
 
     def prune(
@@ -72,12 +84,13 @@ class RetainedThread(ThreadView):
     ) -> Pruning:
         """Give up the states of older checkpoints and free their space.
 
-        A checkpoint stays if any rule keeps it; the newest one always does. What goes is recorded
-        in a signed entry; ids, metadata and times stay in the history. A worker may go on saving
-        meanwhile.
+        A checkpoint stays if any rule keeps it; the newest of a lane, and the one that was saved
+        there last if that is another, always do. What goes is recorded in a signed entry; ids,
+        metadata and times stay in the history. A worker may go on saving meanwhile.
 
         Args:
-            keep_last: Keep so many of the newest checkpoints that still have their state.
+            keep_last: Keep so many of the newest checkpoints that still have their state, of each
+                lane.
             keep_since: Keep what was saved at this time or later.
             keep: Keep these.
             reason: Why, for the record.
@@ -123,20 +136,106 @@ class RetainedThread(ThreadView):
         """What the rule gives up now, and the entry that says so together with all before."""
         given_up: list[CheckpointRef] = []
         kept: list[CheckpointRef] = []
-        for ref in self._listed(self._chain):
-            if not ref.pruned:
-                (kept if rule.keeps(len(kept) + len(given_up), ref) else given_up).append(ref)
+        places: Counter[str] = Counter()
+        holding = list(self._holding())
+        ranks = {seq: rank for seq, _, _, rank in holding}
+        listed = [ref for ref in self._listed(self._chain) if not ref.pruned]
+        # Whoever saves meanwhile counts on what was saved last, and that may rank lower.
+        last = {ref.lane: ref.seq for ref in reversed(listed)}
+        for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
+            keeps = rule.keeps(places[ref.lane], ref) or ref.seq == last[ref.lane]
+            (kept if keeps else given_up).append(ref)
+            places[ref.lane] += 1
         if missing := rule.ids - {ref.id for ref in kept}:
             raise UnknownCheckpoint(
                 f"thread {self._name!r}: expected checkpoint {min(missing)!r} with its state, "
                 "found none"
             )
-        earlier = self._retention()
-        before = max(
-            given_up[0].seq + 1 if given_up else 0, 0 if earlier is None else earlier.before
+        earlier = self._given_up_before()
+        # A checkpoint that another one of the same name superseded goes with that one's name.
+        gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
+        added = [(seq, key in gone) for seq, kind, key, _ in holding if kind is Kind.WRITES]
+        rest = [ref.seq for ref in kept]
+        rest += [seq for seq, goes in added if not goes and not earlier.covers(seq)]
+        lost = [ref.seq for ref in given_up] + [seq for seq, goes in added if goes]
+        before = max(earlier.before, *(seq + 1 for seq in lost), 0)
+        body = msgspec.structs.replace(
+            earlier,
+            salt=self._core.salt(),
+            before=before,
+            kept=tuple(sorted(seq for seq in rest if seq < before)),
+            reason=reason,
         )
-        rest = tuple(sorted(ref.seq for ref in kept if ref.seq < before))
-        return given_up, PruneBody(salt=self._core.salt(), before=before, kept=rest, reason=reason)
+        return given_up, body
+
+    def _given_up_before(self) -> PruneBody:
+        earlier = self._retention()
+        return PruneBody(salt="", before=0) if earlier is None else earlier
+
+    def _holding(self) -> Iterator[tuple[int, Kind, Key, int]]:
+        """Every entry of this generation that holds something, with its rank, newest first."""
+        for header, record in self._chain.walk():
+            if header.kind is Kind.ERASE:
+                return
+            if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
+                if record.body is None:  # an erasure follows, or somebody took it away
+                    raise Missing(
+                        f"entry {header.seq} of thread {self._name!r}: expected its body, "
+                        "found none"
+                    )
+                body: CheckpointBody | WritesBody = parse_body(
+                    header.kind, header.body, record.body
+                )
+                rank = header.seq
+                if isinstance(body, CheckpointBody):
+                    rank = header.seq if body.again is None else body.again
+                name = body.id if isinstance(body, CheckpointBody) else body.checkpoint
+                yield header.seq, header.kind, Key(body.lane, name), rank
+
+    def hide(
+        self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
+    ) -> int | None:
+        """Delete checkpoints for the application, with all results that were added to them.
+
+        They are shown no more, and what they held is taken away as far as nothing else needs it.
+        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`. A
+        database file may show remnants until somebody compacts it, as `gc` and `prune` do.
+
+        Args:
+            names: Lane and id of each; None: all that the thread holds.
+            reason: Why, for the record.
+
+        Returns:
+            The position of the entry that records it; None: there was nothing to delete.
+
+        Raises:
+            NotOwner: The thread belongs to another identity.
+            UnknownThread: Nobody has saved anything under this name.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        chosen = None if names is None else frozenset(names)
+        with self._lock, self._reporting():
+            self._core.signer()
+            return self._settled(lambda: self._hidden(chosen, reason))
+
+    def _hidden(self, names: frozenset[Key] | None, reason: str | None) -> int | None:
+        while True:
+            self._look()
+            earlier = self._given_up_before()
+            holding = self._holding()
+            places = sorted((seq, names is None or key in names) for seq, _, key, _ in holding)
+            spans = _spans((seq, goes or earlier.hides(seq)) for seq, goes in places)
+            if spans == earlier.hidden:
+                return None
+            body = msgspec.structs.replace(
+                earlier, salt=self._core.salt(), hidden=spans, reason=reason
+            )
+            seq = self._recorded(Draft(Kind.HIDE, body))
+            if seq is not None:
+                self._prune, self._prune_known = (seq, body), True
+                self._trails.lose_known()
+                sweep(self._chain)
+                return seq
 
     def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
         """Remove all that the thread ever held from the store and its files.
@@ -177,7 +276,7 @@ class RetainedThread(ThreadView):
 
     def _forget(self) -> None:
         """Let go of what this handle knew, which is no longer there."""
-        self._known, self._seen, self._ids = set(), [], None
+        self._forget_all()
         self._prune, self._prune_known = None, True
         self._take_up()
 
@@ -185,7 +284,7 @@ class RetainedThread(ThreadView):
         """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
         before = self._chain.head
         try:
-            entry = append(self._chain, [draft], blobs={})
+            entry = append(self._chain, draft)
         except HeadMoved:
             self._look()
             self._require_moved(before)
@@ -205,6 +304,17 @@ class RetainedThread(ThreadView):
         if compact and (swept.blobs or swept.payloads):
             self._core.storage.compact()
         return swept
+
+
+def _spans(places: Iterable[tuple[int, bool]]) -> tuple[tuple[int, int], ...]:
+    """First and last of each stretch of what goes; what lies between holds nothing."""
+    spans: list[tuple[int, int]] = []
+    open_span = False
+    for seq, goes in places:
+        if goes:
+            spans.append((spans.pop()[0], seq) if open_span else (seq, seq))
+        open_span = goes
+    return tuple(spans)
 
 
 def _pruning(given_up: Sequence[CheckpointRef], swept: Swept, entry: int | None) -> Pruning:

@@ -1,52 +1,59 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of a save, checked before anything is read or written."""
+"""What is to be written, checked before anything is read or written."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from sealpoint.errors import HeadMoved
-from sealpoint.ledger import Entry
+from sealpoint.errors import HeadMoved, UsageError
+from sealpoint.ledger import CheckpointBody, Entry, Kind
+from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store._json import plain_object, plain_value
+from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.world import World
 
-__all__ = ["SaveDraft"]
+__all__ = ["ResultsDraft", "SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
 
 _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end
 must not keep it for ever."""
+_HELD = "held back"
 
 
-class SaveDraft:
-    """The arguments of a save, checked before anything is read or written."""
+class _EntryDraft:
+    """What both kinds of drafts have: a value, and the world of the run that wrote it."""
 
-    __slots__ = ("_repeats", "declared", "id", "metadata", "parent", "question", "state", "world")
+    __slots__ = ("_repeats", "declared", "halts", "lane", "origin", "question", "value", "world")
+
+    kind: Kind
 
     def __init__(
         self,
-        state: Any,
-        name: str | None,
-        parent: str | CheckpointRef | None,
-        metadata: Mapping[str, Any] | None,
-        world: World | Mapping[str, Any] | None,
+        value: Any,
         *,
-        question: Any = None,
+        lane: str,
+        world: World | Mapping[str, Any] | None,
+        question: Any,
+        origin: tuple[str, str] | None,
     ) -> None:
-        self.state = state
+        self.value = value
+        self.lane = "" if lane == "" else check_name(lane, "lane", LANE_BYTES_MAX)
+        self.question = None if question is None else plain_value(question, "question")
+        self.origin = origin
+        self.halts = False
+        """A pause stops it although its kind would be let pass."""
         self._repeats = _REPEATS_MAX
-        self.id = None if name is None else check_name(name, "checkpoint id")
-        if isinstance(parent, CheckpointRef):
-            parent = parent.id
-        self.parent = None if parent is None else check_name(parent, "parent id")
-        self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
+        self.declare(world)
+
+    def declare(self, world: World | Mapping[str, Any] | None) -> None:
+        """Say what the run is able to do."""
         self.declared = world if isinstance(world, World) else None
         self.world = _encoded(world)
-        self.question = None if question is None else plain_value(question, "question")
 
     def may_repeat(self) -> bool:
         """Whether it is worth while to begin once more."""
@@ -65,6 +72,120 @@ class SaveDraft:
                 f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
                 hint="Nothing was saved, and the session goes on: save again once they are quiet.",
             )
+
+
+class SaveDraft(_EntryDraft):
+    """A state that is to become a checkpoint.
+
+    Args:
+        state: Any value that the store's registry allows.
+        name: A name of the caller's own; None: one is drawn.
+        parent: The checkpoint it came from, as the application says.
+        metadata: A JSON object beside the state.
+        world: What the run was able to do.
+        question: What the run waits for somebody to answer, as JSON.
+        lane: Which of several lines of work inside the thread it belongs to.
+        supersedes: Whether another state under the same name replaces the one that is there;
+            otherwise it is refused. The names of a lane rise then, as texts.
+        origin: The thread and the hash of the entry that it is a copy of.
+    """
+
+    __slots__ = ("id", "metadata", "parent", "supersedes")
+
+    kind = Kind.CHECKPOINT
+
+    def __init__(
+        self,
+        state: Any,
+        name: str | None,
+        parent: str | CheckpointRef | None,
+        metadata: Mapping[str, Any] | None,
+        world: World | Mapping[str, Any] | None,
+        *,
+        question: Any = None,
+        lane: str = "",
+        supersedes: bool = False,
+        origin: tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__(state, lane=lane, world=world, question=question, origin=origin)
+        self.id = None if name is None else check_name(name, "checkpoint id")
+        if isinstance(parent, CheckpointRef):
+            parent = parent.id
+        self.parent = None if parent is None else check_name(parent, "parent id")
+        self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
+        self.supersedes = supersedes
+
+    @property
+    def key(self) -> Key | None:
+        """What names it within the thread."""
+        return None if self.id is None else Key(self.lane, self.id)
+
+    def held(self) -> "ResultsDraft":
+        """The same as results that are kept while a pause holds the checkpoint back.
+
+        Raises:
+            UsageError: It has no name, under which it could be saved later.
+        """
+        if self.id is None:
+            raise UsageError("checkpoint: expected an id, without which it cannot be held back")
+        value = {"state": self.value, "parent": self.parent, "metadata": self.metadata}
+        found = ResultsDraft(
+            value, checkpoint=self.id, task=_HELD, lane=self.lane, world=self.declared
+        )
+        found.question, found.held = self.question, True
+        return found
+
+    def says_what(self, body: CheckpointBody, world: str | None) -> bool:
+        """Whether a checkpoint says the same, beside its state."""
+        # As JSON: in Python, 1 equals 1.0 and True.
+        mine = (self.parent, _encode_json((self.metadata, self.question)), world)
+        return (body.parent, _encode_json((body.metadata, body.question)), body.world) == mine
+
+
+class ResultsDraft(_EntryDraft):
+    """Results of a task that are to be added to a checkpoint.
+
+    Args:
+        results: Any value that the store's registry allows.
+        checkpoint: The id of the checkpoint, which may follow later.
+        task: Whose results they are.
+        path: Where the task stands in the program.
+        lane: The lane of the checkpoint.
+        question: What the task waits for somebody to answer, as JSON.
+        answers: Whether they answer a question: a paused thread takes no answers.
+        world: What the run is able to do, if a session begins with them.
+        origin: The thread and the hash of the entry that it is a copy of.
+    """
+
+    __slots__ = ("checkpoint", "held", "path", "task")
+
+    kind = Kind.WRITES
+
+    def __init__(
+        self,
+        results: Any,
+        *,
+        checkpoint: str,
+        task: str,
+        path: str = "",
+        lane: str = "",
+        question: Any = None,
+        answers: bool = False,
+        world: World | Mapping[str, Any] | None = None,
+        origin: tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__(results, lane=lane, world=world, question=question, origin=origin)
+        self.checkpoint = check_name(checkpoint, "checkpoint id")
+        self.task = check_name(task, "task id")
+        self.path = "" if path == "" else check_name(path, "task path", LANE_BYTES_MAX)
+        self.halts = answers
+        self.held = False
+        """It is the checkpoint itself, which a pause held back."""
+
+    @property
+    def key(self) -> Key:
+        """What names the checkpoint within the thread."""
+        return Key(self.lane, self.checkpoint)
 
 
 def _encoded(world: World | Mapping[str, Any] | None) -> bytes | None:

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import HeadMoved, Missing
-from sealpoint.ledger import CheckpointBody, Header, Kind, PruneBody, parse_body
+from sealpoint.ledger import CheckpointBody, Header, Kind, PruneBody, WritesBody, parse_body
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
@@ -22,7 +22,8 @@ from sealpoint.store._core import Core
 __all__ = ["Swept", "drop_orphans", "sweep", "would_sweep"]
 
 _BATCH = 1000
-_GIVES_UP = (Kind.PRUNE, Kind.ERASE)
+_GIVES_UP = (Kind.PRUNE, Kind.HIDE, Kind.ERASE)
+_HOLDS = (Kind.CHECKPOINT, Kind.WRITES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class _Living:
         self._reached = Reached()
         self.blobs: set[bytes] = set()
         self.payloads: list[int] = []
-        """Checkpoints that were pruned and still have a payload beside them."""
+        """Entries that were given up and still have a payload beside them."""
         self.bodies: list[int] = []
         """Erased entries that still have a body."""
         for header, record in chain.walk():
@@ -61,9 +62,9 @@ class _Living:
                     self.bodies.append(header.seq)
             elif header.kind is Kind.ERASE:
                 erased = True
-            elif header.kind is Kind.PRUNE and prune is None:
-                prune = parse_body(Kind.PRUNE, header.body, _body(header, record))
-            elif header.kind is Kind.CHECKPOINT:
+            elif header.kind in _GIVES_UP and prune is None:
+                prune = parse_body(header.kind, header.body, _body(header, record))
+            elif header.kind in _HOLDS:
                 self._add(header, record, prune)
 
     def follow(self, seq: int) -> bool:
@@ -75,17 +76,20 @@ class _Living:
         for header, record in _newer(self._chain, seq):
             if header.kind in _GIVES_UP:
                 return False
-            if header.kind is Kind.CHECKPOINT:
+            if header.kind in _HOLDS:
                 self._add(header, record, None)
         return True
 
     def _add(self, header: Header, record: Record, prune: PruneBody | None) -> None:
-        """Keep what a checkpoint needs, unless the prune that came after it gave it up."""
+        """Keep what an entry needs, unless the prune or hide that came after gave it up."""
         if prune is not None and prune.covers(header.seq):
             if record.payload is not None:
                 self.payloads.append(header.seq)
             return
-        body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, _body(header, record))
+        body: CheckpointBody | WritesBody = parse_body(
+            header.kind, header.body, _body(header, record)
+        )
+        world = body.world if isinstance(body, CheckpointBody) else None
         root = bytes.fromhex(body.root)
         core = self._chain.core
         reader = BlobReader(
@@ -97,10 +101,10 @@ class _Living:
         )
         self.blobs.add(root)
         self.blobs.update(
-            bytes.fromhex(name) for name in (body.fresh_list, body.world) if name is not None
+            bytes.fromhex(name) for name in (body.fresh_list, world) if name is not None
         )
         if prune is None:
-            # Whatever it did not bring itself, the newest checkpoint before it reaches.
+            # Whatever it did not bring itself, a checkpoint that lived before it reaches.
             self.blobs.update(fresh_digests(body.fresh, body.fresh_list, reader))
         else:
             limits = core.registry.limits

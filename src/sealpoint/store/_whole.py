@@ -29,13 +29,13 @@ class WholeChain(Chain):
         for seq, record in self.core.storage.scan(self.thread, 0):
             self._step(record, seq)
         if self.head is None:
-            raise Missing(f"{self._shown()}: expected a genesis in the store, found none")
-        self._cuts.require_settled(self._shown())
+            raise Missing(f"{self._shown}: expected a genesis in the store, found none")
+        self._cuts.require_settled(self._shown)
         self.tip()
         kept = self.core.trust().kept(self.thread)
         if kept is not None and kept[0] > self.head.seq:
             raise RolledBack(
-                f"{self._shown()}: expected entry {kept[0]}, which the newest restore kept, "
+                f"{self._shown}: expected entry {kept[0]}, which the newest restore kept, "
                 f"found the store to end at entry {self.head.seq}"
             )
 

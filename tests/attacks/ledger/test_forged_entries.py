@@ -128,7 +128,22 @@ def test_an_entry_that_relays_nonsense_is_found(scene: Scene, kind: Kind) -> Non
         assert store.thread("alpha").resume(world=WORLD).state
 
 
-@pytest.mark.parametrize("kind", sorted(set(Kind) - {Kind.CHECKPOINT, Kind.PRUNE} - _RELAYED))
+# What the owner of a thread writes in its session, or at any time.
+_OWNED = {Kind.CHECKPOINT, Kind.WRITES, Kind.HANDOFF, Kind.PRUNE, Kind.HIDE}
+
+
+@pytest.mark.parametrize("kind", sorted(_OWNED))
+def test_nonsense_of_the_owner_is_refused(scene: Scene, kind: Kind) -> None:
+    """Under the kinds that are its to write, a body of another kind is none."""
+    insider = Insider(scene, "alpha")
+    record = insider.entry(kind, AdoptBody(salt=SALT, reason="nonsense"), key_of(scene, "worker"))
+    found = _appended(scene, record, insider.next_seq)
+
+    assert found
+    assert {*found.values()} == {Edited}
+
+
+@pytest.mark.parametrize("kind", sorted(set(Kind) - _OWNED - _RELAYED))
 def test_the_worker_cannot_write_what_the_table_does_not_give_it(scene: Scene, kind: Kind) -> None:
     """The owner's own key, under every kind that is not its to write here and now."""
     insider = Insider(scene, "alpha")

@@ -25,7 +25,9 @@ from sealpoint.ledger import (
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
+from sealpoint.store import Key
 from tests.ledgers import SALT, identity, key, sealed
+from tests.unit.store.laned import put, results, saved
 from tests.unit.store.retained import filled
 from tests.unit.store.simulator import Opened, World
 
@@ -395,3 +397,58 @@ def test_a_prune_before_an_erasure_does_not_count_after_it(world: World) -> None
         fence=12,
     )
     assert _codes(world) == ["misplaced"]
+
+
+# ---------------------------------------------------------------------- results and deletions
+
+
+def _laned(world: World) -> Opened:
+    """The thread `laned`: 2 is a checkpoint, 3 and 4 are its results; 5 and 6 lie in a lane."""
+    store = world.open()
+    saved(
+        store.thread("laned"),
+        put({"n": 1}, "1"),
+        results("a", "1", "a"),
+        results(["b" * 5000], "1", "b"),
+        put({"n": 1}, "1", "sub"),
+        results("c", "1", lane="sub"),
+    )
+    return store
+
+
+def test_results_and_deletions_are_no_finding(world: World) -> None:
+    """Nor is a deletion of everything, of nothing but results, or one after another."""
+    store = _laned(world)
+    store.thread("laned").hide([Key("sub", "1")])
+    saved(store.thread("laned"), put({"n": 2}, "2"), results("d", "3"))
+    store.thread("laned").hide([Key("", "1")])
+    store.thread("laned").hide()
+    saved(store.thread("laned"), put({"n": 1}, "1"))
+    saved(store.thread("results alone"), results("early", "1"))
+    store.thread("results alone").hide()
+
+    assert world.open(None, read_only=True).verify().findings == ()
+
+
+@pytest.mark.parametrize("seq", [3, 4, 6])
+def test_lost_results_are_found(world: World, seq: int) -> None:
+    """Of any lane, whether their payload lies beside them or among the blobs."""
+    _laned(world)
+    thread, record = world.thread_id("laned"), world.record("laned", seq)
+    if record.payload is None:
+        body = parse_body(Kind.WRITES, parse_header(record.header).body, record.body or b"")
+        world.put_blob("laned", bytes.fromhex(body.fresh[0]), None)
+    else:
+        world.put(thread, seq, msgspec.structs.replace(record, payload=None))
+
+    found = world.open(None, read_only=True).verify().findings
+    assert [finding.code for finding in found] == ["missing"]
+
+
+def test_a_deletion_may_hide_what_an_earlier_prune_kept(world: World) -> None:
+    """It is still listed as kept, and a later deletion may list it so again."""
+    thread = world.open().thread("t")
+    thread.hide([Key("", "c2")])
+    thread.hide([Key("", "c5")])
+
+    assert world.open(None, read_only=True).verify().findings == ()

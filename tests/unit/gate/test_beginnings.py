@@ -12,7 +12,7 @@ import pytest
 from sealpoint.errors import NeedsApproval, UnknownCheckpoint
 from sealpoint.ledger import GenesisBody, Kind, ResumeBody
 from sealpoint.store import Draft
-from sealpoint.store._append import append, reserve
+from sealpoint.store._append import append_all, reserve
 from tests.ledgers import SALT
 from tests.unit.gate.team import READ, SHELL, Team
 
@@ -27,7 +27,7 @@ def begun(team: Team, request: pytest.FixtureRequest) -> Team:
     if request.param == "session":
         resume = ResumeBody(salt=SALT, owner="worker", basis=0, policy=team.digest)
         drafts.append(Draft(Kind.RESUME, resume))
-    append(chain, drafts, blobs={}, label=chain.label)
+    append_all(chain, drafts, blobs={}, label=chain.label)
     return team
 
 

@@ -14,7 +14,7 @@ from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._words import NONSENSE
 from sealpoint.errors import NeedsApproval, RequestClosed
 from sealpoint.gate import GatedThread, Request
-from sealpoint.gate import _review as review_module
+from sealpoint.gate import _past as past_module
 from sealpoint.ledger import (
     KINDS,
     Body,
@@ -25,6 +25,7 @@ from sealpoint.ledger import (
     ResumeBody,
     UnpauseBody,
     VerdictBody,
+    WritesBody,
     encode_body,
     encode_header,
     link_hash,
@@ -33,10 +34,11 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import Draft
+from sealpoint.store import Draft, Key
 from sealpoint.world import World as SealedWorld
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.store.laned import put, results, saved
 from tests.unit.store.simulator import World
 
 
@@ -625,10 +627,95 @@ def test_an_operators_handoff_under_another_policy_is_found(crew: Team) -> None:
 
 def test_memory_does_not_follow_the_thread(crew: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a checkpoint far back it is still found that it is not the newest."""
-    monkeypatch.setattr(review_module, "_SAVED_KEPT", 2)
+    monkeypatch.setattr(past_module, "_KEPT", 2)
     for number in range(4):
         crew.thread().save(number, world=READ)
     oldest = list(crew.fresh().history())[-1].entry
     _rogue(crew, checkpoint=oldest)
 
     assert "older-checkpoint" in _found(crew)
+
+
+def _resaved(crew: Team, times: int) -> None:
+    """Two checkpoints, the older of which is saved once more so many times."""
+    saved(crew.thread(), put(0, "0", world=SealedWorld.of(READ)), put(1, "1"))
+    for number in range(times):
+        saved(crew.thread(), put([number], "0"))
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_a_checkpoint_saved_once_more_is_not_the_newest(
+    crew: Team, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """However often: the reviewer goes by rank as the gate does, within its bound."""
+    monkeypatch.setattr(past_module, "_KEPT", 2)
+    _resaved(crew, times)
+    crew.fresh().save(2, world=READ)
+    assert _found(crew) == ""
+    older = next(ref for ref in crew.fresh().history() if ref.id == "0")
+    _rogue(crew, checkpoint=older.entry)
+
+    assert "older-checkpoint" in _found(crew)
+
+
+@pytest.mark.parametrize("times", [0, 1, 5])
+def test_after_a_deletion_the_newest_of_the_rest_counts(
+    crew: Team, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The gate goes on from it, and the reviewer accuses nobody, even of what it forgot."""
+    monkeypatch.setattr(past_module, "_KEPT", 2)
+    _resaved(crew, times)
+    crew.thread().hide([Key("", "1")])
+    crew.fresh().save(2, world=READ)
+
+    assert _found(crew) == ""
+
+
+def test_after_deleting_everything_nothing_is_older(
+    crew: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nothing to go on from, and a resume from what was deleted is found."""
+    monkeypatch.setattr(past_module, "_KEPT", 2)
+    _resaved(crew, 4)
+    deleted = next(iter(crew.fresh().history())).entry
+    crew.thread().hide()
+    saved(crew.fresh(), put(2, "2", world=SealedWorld.of(READ)))
+    assert _found(crew) == ""
+    _rogue(crew, checkpoint=deleted)
+
+    assert "older-checkpoint" in _found(crew)
+
+
+def test_a_question_of_a_task_that_was_passed_over_is_found(crew: Team) -> None:
+    """A pod went on although results wait for an answer; what settled it is believed."""
+    saved(crew.thread(), put(1, "1", world=SealedWorld.of(READ)))
+    saved(crew.thread(), results("?", "1", "pay", question="pay?"))
+    _rogue(crew)
+    assert "answer" in _found(crew)
+    calm = _crew(policy())
+    saved(calm.thread(), put(1, "1", world=SealedWorld.of(READ)))
+    saved(calm.thread(), results("?", "1", "pay", question="pay?"), results("paid", "1", "pay"))
+    _rogue(calm)
+
+    assert _found(calm) == ""
+
+
+def test_questions_of_many_tasks_are_remembered_within_a_bound(
+    crew: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory follows neither the tasks of a checkpoint nor the checkpoints."""
+    monkeypatch.setattr(past_module, "_KEPT", 3)
+    past = past_module.Past()
+    saved(crew.thread(), put(1, "1", world=SealedWorld.of(READ)))
+    entry = crew.thread()._chain.verified_head()
+    for checkpoint in range(9):
+        for task in range(9):
+            past.add(
+                entry,
+                WritesBody(
+                    salt="", checkpoint=f"{checkpoint}", task=f"{task}", root="", question="?"
+                ),
+            )
+
+    assert len(past._waiting) == 3
+    assert all(len(tasks) == 3 for tasks in past._waiting.values())

@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from sealpoint.ledger import (
     PruneBody,
     ResumeBody,
     RosterBody,
+    WritesBody,
     encode_body,
     parse_body,
 )
@@ -38,8 +40,28 @@ _BODIES: dict[Kind, Body] = {
         metadata={"step": 1, "nested": {"list": [1.5, None, True, "ü"]}},
         world=_DIGEST,
         prune=7,
+        question=["sure?"],
+        lane="sub|1",
+        again=3,
+        since=2,
+        origin=("11" * 16, _DIGEST),
     ),
     Kind.PRUNE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="thirty days are over"),
+    Kind.WRITES: WritesBody(
+        salt=SALT,
+        checkpoint="c1",
+        task="t1",
+        root=_DIGEST,
+        lane="sub|1",
+        path="~pull, node",
+        fresh=(_DIGEST,),
+        fresh_list=_DIGEST,
+        question={"pay": 5},
+        answers=True,
+        held=True,
+        origin=("11" * 16, _DIGEST),
+    ),
+    Kind.HIDE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="x", hidden=((2, 4), (7, 7))),
     Kind.ERASE: EraseBody(salt=SALT, reason="as was asked for"),
     Kind.ADOPT: AdoptBody(salt=SALT, reason="moved"),
     Kind.ROSTER: RosterBody(salt=SALT, roster=roster(identity("worker")), reason="init"),
@@ -152,9 +174,9 @@ def test_other_bytes_are_no_body(data: bytes) -> None:
         _parse(Kind.CHECKPOINT, data)
 
 
-@pytest.mark.parametrize("kind", sorted(set(Kind) - set(_BODIES)))
-def test_a_kind_that_is_not_judged_has_no_body(kind: Kind) -> None:
-    """No body of a reserved kind is read, whatever it says."""
+@pytest.mark.parametrize("kind", sorted(Kind))
+def test_a_salt_alone_is_no_body(kind: Kind) -> None:
+    """Every kind says something, and what it must say is not left out."""
     with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
         _parse(kind, encode_body(Body(salt=SALT)))
 
@@ -241,3 +263,81 @@ def test_a_bound_is_a_number(field: bytes) -> None:
 
     with pytest.raises(Edited):
         _parse(Kind.PRUNE, data)
+
+
+def test_defaults_of_results_are_not_written() -> None:
+    """Those that a framework mostly writes are short."""
+    plain = encode_body(WritesBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST))
+
+    assert list(json.loads(plain)) == ["salt", "checkpoint", "task", "root"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"root": "ab"},
+        {"fresh": ("AB" * 32,)},
+        {"fresh_list": "zz" * 32},
+        {"origin": ("11" * 16, "short")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> None:
+    """As those of a checkpoint are, even where the owner signed others."""
+    body = msgspec.structs.replace(_BODIES[kind], **change)
+    with pytest.raises(Edited):
+        _parse(kind, encode_body(body))
+
+
+_HIDDEN_NONSENSE: list[tuple[tuple[int, int], ...]] = [
+    ((4, 3),),
+    ((-1, 2),),
+    ((2, 4), (4, 5)),
+    ((2, 4), (5, 6)),
+    ((5, 6), (2, 3)),
+    ((2, 2), (2, 2)),
+]
+
+
+@pytest.mark.parametrize("hidden", _HIDDEN_NONSENSE, ids=str)
+@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.HIDE])
+def test_stretches_that_no_writer_lists_are_refused(
+    kind: Kind, hidden: tuple[tuple[int, int], ...]
+) -> None:
+    """They rise, are apart, and none ends before it begins."""
+    with pytest.raises(Edited):
+        _parse(kind, encode_body(PruneBody(salt=SALT, before=0, hidden=hidden)))
+
+
+def test_what_is_hidden_is_covered() -> None:
+    """Below the bound or above it, kept or not; nothing beside the stretches is."""
+    body = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
+
+    assert [seq for seq in range(12) if body.hides(seq)] == [4, 8, 9]
+    assert [seq for seq in range(12) if body.covers(seq)] == [0, 1, 3, 4, 8, 9]
+    assert body.end == 10
+    assert PruneBody(salt=SALT, before=6).end == 6
+
+
+@pytest.mark.parametrize(
+    ("later", "includes"),
+    [
+        ({"hidden": ((4, 4), (8, 9))}, True),
+        ({"hidden": ((2, 9),)}, True),
+        ({"hidden": ((4, 4), (8, 8))}, False),
+        ({"hidden": ((8, 9),)}, False),
+        ({"hidden": ((4, 4), (9, 12))}, False),
+        ({"hidden": ()}, False),
+        ({"hidden": ((4, 4), (8, 9)), "before": 5}, False),
+        ({"hidden": ((4, 4), (8, 9)), "kept": (2, 3, 5)}, False),
+        ({"hidden": ((3, 4), (8, 9)), "kept": (2, 3, 4)}, True),
+        ({"hidden": ((4, 4), (8, 9)), "before": 10, "kept": (2, 9)}, True),
+    ],
+    ids=str,
+)
+def test_what_is_gone_stays_so(later: dict[str, Any], *, includes: bool) -> None:
+    """A later body includes an earlier one if nothing that was given up is there again."""
+    earlier = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
+
+    assert msgspec.structs.replace(earlier, **later).includes(earlier) is includes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The closed table is the specification's: written out here, cell by cell."""
 
-import dataclasses
-
 import pytest
 
 from sealpoint.errors import NotTrusted
@@ -18,10 +16,11 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
 # f(ence), moves the b(asis), h(alted by a pause), marked for break-g(lass), its (c)lock counts.
-_JUDGED: dict[str, tuple[tuple[Role, ...], str]] = {
+_TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_WRITER, "tofhc"),
     "resume": (_WRITER, "tofbhc"),
     "checkpoint": (_WRITER, "toibhc"),
+    "writes": (_WRITER, "toibc"),
     "handoff": (_EITHER, "tfbc"),
     "pause": (_OPERATOR, "tc"),
     "unpause": (_OPERATOR, "tc"),
@@ -31,25 +30,25 @@ _JUDGED: dict[str, tuple[tuple[Role, ...], str]] = {
     "expiry": (_ANYBODY, "t"),
     "break-glass": (_OPERATOR, "tgc"),
     "prune": (_WRITER, "tobc"),
+    "hide": (_WRITER, "tobc"),
     "erase": ((Role.PRIVACY,), "tfbc"),
     "adopt": (_OPERATOR, "tsc"),
     "roster": ((), "sc"),
     "root": ((), "sc"),
     "restore": ((), "sc"),
 }
-_RESERVED = {"writes", "hide"}
 
 
 def test_the_table_is_closed() -> None:
     """Every kind of the format has its line, and there is no line besides."""
-    assert {kind.value for kind in Kind} == _JUDGED.keys() | _RESERVED
+    assert {kind.value for kind in Kind} == _TABLE.keys()
     assert set(KINDS) == set(Kind)
     with pytest.raises(TypeError):
         KINDS[Kind.PAUSE] = KINDS[Kind.GENESIS]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", _JUDGED)
-def test_a_judged_kind_has_the_cells_of_the_specification(name: str) -> None:
+@pytest.mark.parametrize("name", _TABLE)
+def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
     """Roles, chain, owner, session, fence, basis, pause and clock are as it says."""
     rule = KINDS[Kind(name)]
     cells = {
@@ -63,22 +62,15 @@ def test_a_judged_kind_has_the_cells_of_the_specification(name: str) -> None:
         "g": rule.break_glass,
         "c": rule.tells_time,
     }
-    roles, letters = _JUDGED[name]
+    roles, letters = _TABLE[name]
 
-    assert rule.judged
     assert rule.roles == roles
     assert "".join(letter for letter, holds in cells.items() if holds) == letters
 
 
-@pytest.mark.parametrize("name", sorted(_RESERVED))
-def test_a_reserved_kind_is_allowed_to_nobody_anywhere(name: str) -> None:
-    """Empty means no: no role, no chain, not judged."""
-    assert not any(dataclasses.asdict(KINDS[Kind(name)]).values())
-
-
 def test_what_anybody_may_write_tells_no_time() -> None:
-    """Of the kinds that are judged, those about requests alone do not move a thread's time."""
-    silent = {kind for kind, rule in KINDS.items() if rule.judged and not rule.tells_time}
+    """Those about requests alone do not move a thread's time."""
+    silent = {kind for kind, rule in KINDS.items() if not rule.tells_time}
 
     assert silent == {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY}
 
@@ -99,7 +91,7 @@ def test_roles_are_said_in_words() -> None:
 def test_a_kind_of_the_gate_is_for_the_roles_of_the_table(kind: Kind, who: object) -> None:
     """Whoever has none of its roles in the namespace may not write it, with a valid key."""
     identity = next(each for each in people() if each == who)
-    roles, letters = _JUDGED[kind]
+    roles, letters = _TABLE[kind]
     may = bool({*roles} & {*identity.roles}) and "*" in identity.namespaces
     may = may and ("g" not in letters or identity.break_glass)
     ledger = begun()

@@ -133,7 +133,7 @@ def test_a_restore_on_a_thread_is_refused() -> None:
     thread = ThreadLedger(store.chain).begun()
     body = RestoreBody(salt=SALT, reason="mine", kept="0" * 64, lost="0" * 64)
 
-    with pytest.raises(NotTrusted, match="expected a kind this version knows"):
+    with pytest.raises(NotTrusted, match="expected a kind that threads have"):
         thread.add(Kind.RESTORE, body)
 
 

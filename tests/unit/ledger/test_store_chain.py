@@ -387,4 +387,6 @@ def test_the_reserved_id_is_no_thread() -> None:
 
 def test_chains_are_the_same_wherever_their_lists_come_from() -> None:
     """Two readers of one store have verified the same chain."""
-    assert StoreChain(pin()) == StoreChain(pin(), lists=CutLists())
+    same = pin()
+
+    assert StoreChain(same) == StoreChain(same, lists=CutLists())

@@ -208,13 +208,13 @@ def test_a_key_without_the_right_is_refused(kind: Kind, signer: str, why: str) -
     sorted(set(Kind) - _ON_THREADS),
     ids=lambda kind: kind.value,
 )
-def test_kinds_of_the_store_chain_and_reserved_kinds_are_refused(kind: Kind) -> None:
-    """Reading past an entry whose meaning is unknown could turn a pause into nothing."""
+def test_kinds_of_the_store_chain_are_refused(kind: Kind) -> None:
+    """Reading past an entry that means nothing on a thread could turn a pause into nothing."""
     ledger = _team()
 
     for signer in ("worker", "operator"):
         record = ledger.record(kind, Body(salt=SALT), signer=signer)
-        _refused(ledger, record, NotTrusted, f"expected a kind this version knows, found {kind}")
+        _refused(ledger, record, NotTrusted, f"expected a kind that threads have, found {kind}")
 
 
 def _resealed(record: Record, changed: bytes) -> Record:

@@ -200,6 +200,16 @@ def test_other_fields_are_refused(data: bytes) -> None:
         Statement.parse(data)
 
 
+@pytest.mark.parametrize("name", ["epoch", "gen"])
+def test_counts_have_53_bits(name: str) -> None:
+    """The largest one that every reader of JSON keeps is taken, and one more is not."""
+    largest = statement(**{name: 2**53 - 1})
+
+    assert Statement.parse(largest.encode()) == largest
+    with pytest.raises(Edited):
+        Statement.parse(statement(**{name: 2**53}).encode())
+
+
 def test_a_missing_version_is_refused() -> None:
     """The one field with a default is written nevertheless."""
     with pytest.raises(Edited, match="one spelling"):

@@ -342,7 +342,7 @@ def test_reading_during_an_erasure_is_no_alarm(
     filled(worker, 4)
     worker.thread("t").prune(keep_last=3)
     reader.thread("t").load()
-    reader.thread("t")._seen.clear()
+    reader.thread("t")._trails.forget()
     hooks = getattr(reader.storage, where)
     hooks.before = lambda: officer.thread("t").erase(reason="x")
     if error is None:

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LangGraph on a sealed store: `SealedSaver` is the checkpointer, `guard` gates a graph."""
+
+from sealpoint.adapters._extras import extra_missing
+
+try:
+    from sealpoint.adapters.langgraph._guard import deliberately, guard
+    from sealpoint.adapters.langgraph._saver import SealedSaver
+    from sealpoint.adapters.langgraph._world import world_of
+except ModuleNotFoundError as exc:
+    raise extra_missing("langgraph", ("langchain_core", "langgraph"), exc) from exc
+
+__all__ = ["SealedSaver", "deliberately", "guard", "world_of"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From which checkpoints a run begins, as the framework reads it from a configuration.
+
+An id beside the thread is not the only way to name a checkpoint: a map names one for each
+namespace, and counts for more. The gate judges what is going to be loaded, so it has to read the
+configuration in the same way.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sealpoint.gate import GatedThread
+
+__all__ = ["Aim", "is_nested"]
+
+_NESTED = "__pregel_read"
+"""What the framework leaves in the configuration of a graph that a task of another one runs."""
+
+
+def is_nested(config: Mapping[str, Any] | None) -> bool:
+    """Whether a graph is run by a task of another one.
+
+    What is left there is a function. A configuration that came over a network may have the name in
+    it, but no function.
+    """
+    return callable(((config or {}).get("configurable") or {}).get(_NESTED))
+
+
+class Aim(NamedTuple):
+    """The checkpoints that a configuration names."""
+
+    root: str | None
+    """The one of the graph itself; None: the newest."""
+    inner: dict[str, str]
+    """Those of its subgraphs, by namespace."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Aim":
+        """Read the configuration of a run that no other run has begun."""
+        found = config.get("configurable") or {}
+        lane, named = found.get("checkpoint_ns"), found.get("checkpoint_id") or None
+        by_lane = dict(found.get("checkpoint_map") or {})
+        inner = {str(key): str(value) for key, value in by_lane.items() if key and value}
+        if lane:
+            # The framework begins at the root; only the map tells where from.
+            if named is not None:
+                inner.setdefault(str(lane), str(named))
+            lane, named = "", None
+        return cls(by_lane.get(lane) or named, inner)
+
+    def older(self, thread: GatedThread) -> dict[str, str]:
+        """Those of subgraphs that are not the newest of their namespace."""
+        found = {}
+        for lane, name in self.inner.items():
+            newest = thread.snapshot(lane)
+            if newest is None or newest.ref.id != name:
+                found[lane] = name
+        return found

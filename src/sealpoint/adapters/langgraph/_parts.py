@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the nodes of a graph consist of: functions, tools, models, prompts and other graphs.
+
+Found by looking, never by calling: from a node's runnable through the steps, closures, defaults,
+partials, methods and the global names that its functions use. What an application looks up in
+another way (a registry, a file, a request) cannot be seen. Secrets are not looked at: models are
+not entered, and of functions only their code counts.
+"""
+
+import functools
+import hashlib
+import inspect
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.language_models import BaseLanguageModel
+from langchain_core.messages import SystemMessage
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.tools import BaseTool
+from langgraph.func import _TaskFunction
+from langgraph.pregel import Pregel
+
+from sealpoint.errors import WorldInvalid
+
+__all__ = ["TASK", "Model", "Parts", "code_digest", "joined_digest", "parts_of"]
+
+TASK = "task."
+"""What the places of tasks of the functional API begin with."""
+
+_VISITS_MAX = 20_000
+_FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
+_LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model, and what it was bound with."""
+
+    model: BaseLanguageModel[Any]
+    bound: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What was found, each list in the order of finding."""
+
+    code: dict[str, list[str]] = field(default_factory=dict)
+    """For each place (`node.agent`, `tool.search`, `function.shop.total`) the digests of its code,
+    each once."""
+    functions: list[tuple[str, types.FunctionType]] = field(default_factory=list)
+    """The application's functions, each with its place."""
+    tools: list[BaseTool] = field(default_factory=list)
+    models: list[Model] = field(default_factory=list)
+    prompts: list[Any] = field(default_factory=list)
+    graphs: list[Pregel[Any, Any, Any, Any]] = field(default_factory=list)
+
+
+def parts_of(root: Any, place: str) -> Parts:
+    """Find what something that a graph runs consists of.
+
+    Args:
+        root: A runnable, a function, or anything else that a graph runs.
+        place: What its code is called.
+
+    Raises:
+        WorldInvalid: It is too large to be looked through.
+    """
+    search = _Search()
+    search.add([root], place, "")
+    search.run()
+    return search.parts
+
+
+def code_digest(function: types.FunctionType) -> str:
+    """The SHA-256 of a function's source, or of its compiled code where there is no source."""
+    try:
+        # Of the code, not of the function: that would be the source of what it wraps.
+        text = inspect.getsource(function.__code__)
+    except (OSError, TypeError):
+        return joined_digest(_code_parts(function.__code__))
+    return joined_digest([text])
+
+
+def joined_digest(texts: Iterable[str]) -> str:
+    """The SHA-256 of texts, framed so that no character can move from one to another."""
+    digest = hashlib.sha256()
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(_LENGTH_BYTES, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _code_parts(code: types.CodeType) -> Iterator[str]:
+    """What compiled code does, without where it stands."""
+    yield code.co_code.hex()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield joined_digest(_code_parts(constant))
+        elif isinstance(constant, frozenset):
+            # The order of a set differs between processes.
+            yield repr(sorted(map(repr, constant)))
+        else:
+            yield repr(constant)
+
+
+def _names_used(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names_used(constant)
+
+
+def _package(value: Any) -> str:
+    """The outermost package that a function, a class or an object's class is defined in."""
+    module = getattr(value, "__module__", None)
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+class _Search:
+    """One search under way: what waits to be looked at, with its place and who refers to it."""
+
+    def __init__(self) -> None:
+        self.parts = Parts()
+        self._waiting: deque[tuple[Any, str, str]] = deque()
+        self._seen: dict[int, Any] = {}
+
+    def add(self, values: Iterable[Any], place: str, package: str) -> None:
+        """Look at these later: they belong to a place, and code of this package refers to them."""
+        self._waiting.extend((value, place, package) for value in values)
+
+    def run(self) -> None:
+        while self._waiting:
+            value, place, package = self._waiting.popleft()
+            # What was seen is kept, or another object could get its identity.
+            if (
+                value is None
+                or isinstance(value, type | types.ModuleType)
+                or id(value) in self._seen
+            ):
+                continue
+            self._seen[id(value)] = value
+            if len(self._seen) > _VISITS_MAX:
+                raise WorldInvalid(
+                    f"{place}: expected at most {_VISITS_MAX} objects to look through, found more",
+                    hint="Give the graph's world yourself with world=.",
+                )
+            self._visit(value, place, package)
+
+    def _visit(self, value: Any, place: str, package: str) -> None:
+        parts = self.parts
+        if isinstance(value, Pregel):
+            parts.graphs.append(value)
+        elif isinstance(value, BaseTool):
+            parts.tools.append(value)
+            self.add(_tool_code(value), f"tool.{value.name}", _package(type(value)))
+        elif isinstance(value, BaseLanguageModel):
+            parts.models.append(Model(model=value, bound={}))
+        elif isinstance(value, SystemMessage | BasePromptTemplate):
+            parts.prompts.append(value)
+        elif isinstance(value, RunnableBindingBase):
+            self._binding(value, place, package)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, place)
+        elif isinstance(value, types.MethodType):
+            self.add([value.__func__], place, package)
+            # The object that a node is a method of belongs to the application, like the method.
+            self.add(_attributes(value.__self__), place, _package(type(value.__self__)))
+        elif isinstance(value, functools.partial):
+            self.add([value.func, value.args, value.keywords], place, package)
+        elif isinstance(value, _TaskFunction):
+            self.add([value.func], _task_place(value), package)
+        elif isinstance(value, Mapping):
+            self.add(list(value.values()), place, package)
+        elif isinstance(value, list | tuple):
+            self.add(value, place, package)
+        elif isinstance(value, Runnable):
+            self.add(_attributes(value), place, _package(type(value)))
+            self._methods(value, place)
+        elif package and _package(type(value)) == package and package not in _FRAMEWORKS:
+            self.add(_attributes(value), place, package)
+            self._methods(value, place)
+
+    def _methods(self, value: Any, place: str) -> None:
+        """The code of an application's own callable object."""
+        if _package(type(value)) in _FRAMEWORKS:
+            return
+        for name in ("__call__", "invoke", "ainvoke"):
+            method = inspect.getattr_static(type(value), name, None)
+            if isinstance(method, types.FunctionType) and _package(method) not in _FRAMEWORKS:
+                self.add([method], place, _package(method))
+
+    def _binding(self, value: Any, place: str, package: str) -> None:
+        bound: dict[str, Any] = {}
+        inner = value
+        while isinstance(inner, RunnableBindingBase):
+            bound = {**inner.kwargs, **bound}
+            inner = inner.bound
+        if isinstance(inner, BaseLanguageModel):
+            self.parts.models.append(Model(model=inner, bound=bound))
+        else:
+            self.add([inner], place, package)
+        self.add([bound.get("tools")], place, package)
+
+    def _function(self, function: types.FunctionType, place: str) -> None:
+        package = _package(function)
+        if package not in _FRAMEWORKS:
+            self.parts.functions.append((place, function))
+        digest = joined_digest([function.__qualname__, code_digest(function)])
+        found = self.parts.code.setdefault(place, [])
+        if digest not in found:
+            found.append(digest)
+        self.add(_cells(function), place, package)
+        self.add(function.__defaults__ or (), place, package)
+        self.add((function.__kwdefaults__ or {}).values(), place, package)
+        self.add([getattr(function, "__wrapped__", None)], place, package)
+        if package in _FRAMEWORKS:
+            return  # its version says what it does
+        for name in dict.fromkeys(_names_used(function.__code__)):
+            value = function.__globals__.get(name)
+            if isinstance(value, types.FunctionType):
+                if _package(value) == package:
+                    self.add([value], f"function.{value.__module__}.{value.__qualname__}", package)
+            else:
+                self.add([value], place, package)
+
+
+def _task_place(task: Any) -> str:
+    function = task.func
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    return f"{TASK}{module}.{name or type(function).__qualname__}"
+
+
+def _cells(function: types.FunctionType) -> Iterator[Any]:
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            continue  # nothing was put into it yet
+
+
+def _attributes(value: Any) -> list[Any]:
+    found = getattr(value, "__dict__", None)
+    return list(found.values()) if isinstance(found, dict) else []
+
+
+def _tool_code(tool: BaseTool) -> list[Any]:
+    """What runs when a tool is called."""
+    found = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
+    if any(found):
+        return found
+    methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
+    own = [method for method in methods if _package(method) not in _FRAMEWORKS]
+    return [*own, *_attributes(tool)]

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The framework's words and ours: configurations, checkpoints and pending writes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    PendingWrite,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+
+from sealpoint.adapters.langgraph._types import storable_error
+from sealpoint.adapters.langgraph._types_privileged import check_privileged
+from sealpoint.errors import UsageError
+from sealpoint.store import CheckpointRef, Results, Snapshot
+
+__all__ = [
+    "COUNTERS",
+    "Address",
+    "checkpoint_tuple",
+    "metadata_of",
+    "pending_writes",
+    "state_of",
+    "storable_writes",
+]
+
+_ERROR = "__error__"
+COUNTERS = "counters_since_delta_snapshot"
+"""Where the framework counts, for each delta channel, how long its value was not saved."""
+
+
+class Address(NamedTuple):
+    """Which checkpoint a configuration means."""
+
+    thread: str
+    lane: str | None
+    """The namespace of a subgraph; None where none is named."""
+    id: str | None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Address":
+        """Read a configuration.
+
+        Raises:
+            UsageError: It names no thread.
+        """
+        found = config.get("configurable") or {}
+        thread = found.get("thread_id")
+        if thread is None or thread == "":
+            raise UsageError(
+                "configuration: expected a thread_id in configurable, found none",
+                hint='Pass config={"configurable": {"thread_id": "..."}} to the graph.',
+            )
+        return cls(str(thread), found.get("checkpoint_ns"), found.get("checkpoint_id") or None)
+
+    def config(self, name: str | None, lane: str, marks: Mapping[str, Any] = {}) -> RunnableConfig:
+        """The configuration that names a checkpoint of this thread."""
+        found = {"thread_id": self.thread, "checkpoint_ns": lane, "checkpoint_id": name, **marks}
+        return {"configurable": found}
+
+
+def state_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """What of a checkpoint is saved as its state; its id is that of the entry.
+
+    Raises:
+        TypeNotAllowed: It holds a command where the framework has none.
+    """
+    for channel, value in checkpoint["channel_values"].items():
+        check_privileged(channel, value)
+    return {key: value for key, value in checkpoint.items() if key != "id"}
+
+
+def metadata_of(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+    """The metadata of a checkpoint as JSON, in which a counter of the framework is a list."""
+    found = get_checkpoint_metadata(config, metadata)
+    counters = found.get(COUNTERS)
+    if isinstance(counters, Mapping):
+        told = {name: list(pair) for name, pair in counters.items() if isinstance(pair, tuple)}
+        return {**found, COUNTERS: {**counters, **told}}
+    return {**found}
+
+
+def storable_writes(writes: Sequence[tuple[str, Any]]) -> list[list[Any]]:
+    """Writes of a task, each with its slot.
+
+    Raises:
+        TypeNotAllowed: One of them is a command where the framework has none.
+    """
+    found = []
+    for number, (channel, value) in enumerate(writes):
+        check_privileged(channel, value)
+        kept = storable_error(value) if channel == _ERROR else value
+        found.append([WRITES_IDX_MAP.get(channel, number), channel, kept])
+    return found
+
+
+def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
+    """What is pending on a checkpoint, in the framework's order.
+
+    A slot is written once and stays; where a task wrote to special slots alone, the newest counts.
+    """
+    slots: dict[tuple[str, int], tuple[str, str, Any]] = {}
+    for result in results:
+        replaces = all(channel in WRITES_IDX_MAP for _, channel, _ in result.value)
+        for slot, channel, value in result.value:
+            found = (result.path, channel, value)
+            if replaces:
+                slots[result.task, slot] = found
+            else:
+                slots.setdefault((result.task, slot), found)
+    ordered = sorted(slots.items(), key=lambda item: writes_sort_key(item[1][0], *item[0]))
+    return [(task, channel, value) for (task, _), (_, channel, value) in ordered]
+
+
+def checkpoint_tuple(
+    address: Address, snapshot: Snapshot, marks: Mapping[str, Any] = {}
+) -> CheckpointTuple:
+    """A checkpoint as the framework knows it."""
+    ref = snapshot.ref
+    checkpoint = cast("Checkpoint", {**snapshot.state, "id": ref.id})
+    return CheckpointTuple(
+        config=address.config(ref.id, ref.lane, marks),
+        checkpoint=checkpoint,
+        metadata=cast("Any", ref.metadata),
+        parent_config=_parent(address, ref, marks),
+        pending_writes=pending_writes(snapshot.results),
+    )
+
+
+def _parent(
+    address: Address, ref: CheckpointRef, marks: Mapping[str, Any]
+) -> RunnableConfig | None:
+    return None if ref.parent is None else address.config(ref.parent, ref.lane, marks)

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frameworks' own types: what a checkpoint may hold without the application's doing.
+
+Each has a rule with a name, a form that is ours and a reason why it may be stored. Exactly these
+classes are meant: a subclass is an application's type and needs a rule of its own. Decoding sets
+fields on bare objects and runs no constructor and no validator. Nothing falls back to text or to
+dicts, with one exception that the framework makes itself: an exception in the channel `__error__`
+is stored as its text (`storable_error`).
+
+`Send` and `Command` steer a graph. They have rules because the framework stores them, and a check
+that keeps them where it does (`check_privileged`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    BaseMessageChunk,
+    ChatMessage,
+    ChatMessageChunk,
+    FunctionMessage,
+    FunctionMessageChunk,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+    SystemMessage,
+    SystemMessageChunk,
+    ToolMessage,
+    ToolMessageChunk,
+)
+from langchain_core.messages.base import TextAccessor
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.store.base import GetOp, Item, SearchItem
+from langgraph.types import (
+    Command,
+    Interrupt,
+    Overwrite,
+    PregelTask,
+    Send,
+    StateSnapshot,
+    TimeoutPolicy,
+)
+
+from sealpoint.adapters.langgraph._types_fields import (
+    REQUIRED,
+    Pair,
+    dataclass_pair,
+    named_tuple_pair,
+    slots_pair,
+)
+from sealpoint.adapters.langgraph._types_models import model_pair
+from sealpoint.codec import Registry
+from sealpoint.errors import BytesMalformed
+
+__all__ = ["FRAMEWORK_TYPES", "FrameworkType", "allow_framework_types", "storable_error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkType:
+    """One type of a framework that may be stored."""
+
+    cls: type
+    name: str
+    """The name of its rule, which is in stored data and never changes."""
+    reason: str
+    """Why it may be stored, in one sentence."""
+    pair: Pair
+    """What takes an object apart and puts it together again."""
+
+
+def _allowed(name: str, cls: type, pair: Pair, reason: str) -> FrameworkType:
+    return FrameworkType(cls=cls, name=name, reason=reason, pair=pair)
+
+
+# The fields that every message stores, whatever fields a later version adds. The order is part of
+# the stored form and stays.
+_MESSAGE = ("content", "additional_kwargs", "response_metadata", "type", "name", "id")
+_AI = (*_MESSAGE, "tool_calls", "invalid_tool_calls", "usage_metadata")
+_AI_CHUNK = (*_AI, "tool_call_chunks", "chunk_position")
+_TOOL = (*_MESSAGE, "tool_call_id", "artifact", "status")
+_CHAT = (*_MESSAGE, "role")
+_DOCUMENT = ("id", "metadata", "page_content", "type")
+_ITEM = dict.fromkeys(("value", "key", "namespace", "created_at", "updated_at"), REQUIRED)
+_SEND = {"node": REQUIRED, "arg": REQUIRED, "timeout": None}
+
+
+def _text_pair() -> Pair:
+    def build(form: Any) -> TextAccessor:
+        if type(form) is not str:
+            raise BytesMalformed(f"text: expected a string, found {type(form).__name__}")
+        return str.__new__(TextAccessor, form)
+
+    return str.__str__, build
+
+
+FRAMEWORK_TYPES: tuple[FrameworkType, ...] = (
+    _allowed(
+        "langchain.human",
+        HumanMessage,
+        model_pair(HumanMessage, _MESSAGE),
+        "What a person said: text and content blocks, which are data.",
+    ),
+    _allowed(
+        "langchain.human-chunk",
+        HumanMessageChunk,
+        model_pair(HumanMessageChunk, _MESSAGE),
+        "A streamed part of a human message.",
+    ),
+    _allowed(
+        "langchain.ai",
+        AIMessage,
+        model_pair(AIMessage, _AI),
+        "What a model said; the tool calls in it are data, and a node decides whether to run them.",
+    ),
+    _allowed(
+        "langchain.ai-chunk",
+        AIMessageChunk,
+        model_pair(AIMessageChunk, _AI_CHUNK),
+        "A streamed part of a model's message.",
+    ),
+    _allowed(
+        "langchain.system",
+        SystemMessage,
+        model_pair(SystemMessage, _MESSAGE),
+        "An instruction to a model: text, which is data.",
+    ),
+    _allowed(
+        "langchain.system-chunk",
+        SystemMessageChunk,
+        model_pair(SystemMessageChunk, _MESSAGE),
+        "A streamed part of a system message.",
+    ),
+    _allowed(
+        "langchain.tool",
+        ToolMessage,
+        model_pair(ToolMessage, _TOOL),
+        "What a tool returned; its artifact may hold allowed types only.",
+    ),
+    _allowed(
+        "langchain.tool-chunk",
+        ToolMessageChunk,
+        model_pair(ToolMessageChunk, _TOOL),
+        "A streamed part of a tool's message.",
+    ),
+    _allowed(
+        "langchain.function",
+        FunctionMessage,
+        model_pair(FunctionMessage, _MESSAGE),
+        "What a function returned: the older form of a tool's message.",
+    ),
+    _allowed(
+        "langchain.function-chunk",
+        FunctionMessageChunk,
+        model_pair(FunctionMessageChunk, _MESSAGE),
+        "A streamed part of a function's message.",
+    ),
+    _allowed(
+        "langchain.chat",
+        ChatMessage,
+        model_pair(ChatMessage, _CHAT),
+        "A message of a role that the application names: text and content blocks.",
+    ),
+    _allowed(
+        "langchain.chat-chunk",
+        ChatMessageChunk,
+        model_pair(ChatMessageChunk, _CHAT),
+        "A streamed part of a chat message.",
+    ),
+    _allowed(
+        "langchain.message",
+        BaseMessage,
+        model_pair(BaseMessage, _MESSAGE),
+        "A message of no particular kind: text and content blocks.",
+    ),
+    _allowed(
+        "langchain.message-chunk",
+        BaseMessageChunk,
+        model_pair(BaseMessageChunk, _MESSAGE),
+        "A streamed part of a message of no particular kind.",
+    ),
+    _allowed(
+        "langchain.remove",
+        RemoveMessage,
+        model_pair(RemoveMessage, _MESSAGE),
+        "Asks the reducer of a list of messages to drop one by its id; it can do nothing else.",
+    ),
+    _allowed(
+        "langchain.document",
+        Document,
+        model_pair(Document, _DOCUMENT),
+        "A retrieved text with metadata, which is data.",
+    ),
+    _allowed(
+        "langchain.text",
+        TextAccessor,
+        _text_pair(),
+        "What `message.text` gives: a string that may also be called, and gives itself then.",
+    ),
+    _allowed(
+        "langgraph.send",
+        Send,
+        slots_pair(Send, _SEND),
+        "Privileged: starts a node with any input, so only in the channel of pending tasks.",
+    ),
+    _allowed(
+        "langgraph.command",
+        Command,
+        dataclass_pair(Command),
+        "Privileged: updates, resumes and jumps, so only where the functional API stores results.",
+    ),
+    _allowed(
+        "langgraph.interrupt",
+        Interrupt,
+        dataclass_pair(Interrupt),
+        "A question of a node that waits for an answer: its value and its id, which are data.",
+    ),
+    _allowed(
+        "langgraph.overwrite",
+        Overwrite,
+        dataclass_pair(Overwrite),
+        "A value that replaces a channel's instead of being reduced into it.",
+    ),
+    _allowed(
+        "langgraph.timeout",
+        TimeoutPolicy,
+        dataclass_pair(TimeoutPolicy),
+        "How long a pending task may take: two durations and a word, part of `Send`.",
+    ),
+    _allowed(
+        "langgraph.snapshot",
+        StateSnapshot,
+        named_tuple_pair(StateSnapshot),
+        "What `get_state` returned, where an application keeps it in its state: a tuple of data.",
+    ),
+    _allowed(
+        "langgraph.task",
+        PregelTask,
+        named_tuple_pair(PregelTask),
+        "A task in a snapshot: a tuple of data; it cannot be run.",
+    ),
+    _allowed(
+        "langgraph.delta",
+        _DeltaSnapshot,
+        named_tuple_pair(_DeltaSnapshot),
+        "How a delta channel stores its whole value now and then: a tuple of one.",
+    ),
+    _allowed(
+        "langgraph.item",
+        Item,
+        slots_pair(Item, _ITEM),
+        "What a node found in a long-term store: plain values with a key and two times.",
+    ),
+    _allowed(
+        "langgraph.search-item",
+        SearchItem,
+        slots_pair(SearchItem, {**_ITEM, "score": None}),
+        "What a node searched in a long-term store: an item and how well it fits.",
+    ),
+    _allowed(
+        "langgraph.get-op",
+        GetOp,
+        named_tuple_pair(GetOp),
+        "A question to a long-term store: a namespace and a key; it asks nothing by itself.",
+    ),
+)
+"""Every type of the frameworks that may be stored, each with the reason why."""
+
+
+def allow_framework_types(registry: Registry) -> None:
+    """Add a rule for each type of `FRAMEWORK_TYPES` that the registry has none for.
+
+    Raises:
+        RuleInvalid: The registry has a rule of the same name for another class.
+    """
+    there = {rule.cls for rule in registry.rules}
+    for each in FRAMEWORK_TYPES:
+        if each.cls not in there:
+            encode, decode = each.pair
+            registry.allow(each.cls, name=each.name, encode=encode, decode=decode)
+
+
+def storable_error(value: Any) -> Any:
+    """What to store for a value written to the channel `__error__`.
+
+    The framework's own savers store the text `repr(value)` of an exception, and it comes back as
+    that text; so do we. Anything else is returned as it is, and stored like any value.
+    """
+    if not isinstance(value, BaseException):
+        return value
+    try:
+        return str.__str__(repr(value))
+    except Exception:  # noqa: BLE001 - an exception whose own code fails is still one to record
+        return f"{type(value).__qualname__}(...)"

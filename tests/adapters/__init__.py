@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frameworks through their doors: the same programs, with our stores underneath."""

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store under the policy `team`, with two people who approve, and guarded graphs on it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import sealpoint
+from sealpoint import api
+from sealpoint.adapters.langgraph import SealedSaver, guard, world_of
+from sealpoint.api import Store
+from sealpoint.errors import NeedsApproval
+from sealpoint.gate import Request
+from sealpoint.ledger import parse_header
+from tests.adapters.langgraph.stores import opened, places, url_of
+from tests.attacks.langgraph.desks import Desk, config_of
+from tests.attacks.ledger.burglar import DatabaseBurglar
+
+__all__ = ["APPROVERS", "Office"]
+
+APPROVERS = ("ann", "bob")
+
+
+class Office:
+    """Everybody's process; the worker has a guarded graph."""
+
+    def __init__(self, home: Path, *, policy: str = "team") -> None:
+        self.home = home
+        self.worker = opened("sqlite", home, policy=policy)
+        self._open = [self.worker]
+        url = url_of("sqlite", home)
+        for name in APPROVERS:
+            api.new_key(url, name, **places(home))
+            api.add_identity(
+                url, name, person=name, roles=["approver"], namespaces=["*"], **places(home)
+            )
+        self._people = {name: self.process(name) for name in (*APPROVERS, "operator")}
+        self.saver = SealedSaver(self.worker)
+
+    def process(self, identity: str = "worker") -> Store:
+        """A new process of somebody."""
+        store = sealpoint.open_store(
+            url_of("sqlite", self.home), identity=identity, **places(self.home)
+        )
+        self._open.append(store)
+        return store
+
+    def close(self) -> None:
+        """End every process."""
+        for store in self._open:
+            store.close()
+
+    def guarded(self, desk: Desk, *more: str, saver: SealedSaver | None = None) -> Any:
+        """A guarded graph."""
+        return guard(desk.builder(*more).compile(), saver or self.saver, actor="dev")
+
+    def waiting(self, desk: Desk, thread: str, amount: int = 2) -> Any:
+        """A guarded graph whose thread waits for an answer."""
+        graph = self.guarded(desk)
+        graph.invoke({"amount": amount}, config_of(thread))
+        assert graph.get_state(config_of(thread)).interrupts
+        desk.ran.clear()
+        return graph
+
+    def asked(self, call: Callable[[], object]) -> Request:
+        """The request that a call leads to."""
+        try:
+            found = call()
+        except NeedsApproval as needs:
+            return cast("Request", needs.request)
+        raise AssertionError(f"not refused: {found!r}")
+
+    def approve(self, request: Request, *people: str) -> None:
+        """Let people approve."""
+        for name in people or APPROVERS:
+            self._people[name].approve(request.id, reason=f"{name} has looked")
+
+    def operator(self) -> Store:
+        """The process of who may pause."""
+        return self._people["operator"]
+
+    def world(self, graph: Any) -> Any:
+        """What a guarded graph declares."""
+        return world_of(graph)
+
+    def kinds(self, thread: str) -> list[str]:
+        """The kinds of all entries of a thread, read past every lock."""
+        burglar = DatabaseBurglar(self.home / "disk" / "agents.db")
+        rows = burglar.rows(bytes.fromhex(self.worker.thread(thread).id))
+        return [str(parse_header(row.header).kind) for row in rows.values()]

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of one branch are kept while another failed: who drops them has it run twice."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, StateGraph
+
+from sealpoint.adapters.langgraph import SealedSaver
+from sealpoint.ledger import Kind, parse_header
+from sealpoint.storage import Record
+from tests.adapters.langgraph.stores import opened
+from tests.attacks.langgraph.desks import FACES, SHAPES, State, config_of, run
+from tests.attacks.langgraph.vault import ALARMS, BACKENDS, ending
+from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+
+
+class Branches:
+    """One branch pays and is done, the other fails for as long as it is told to."""
+
+    def __init__(self, shape: str) -> None:
+        self.shape, self.fails = shape, True
+        self.ran: list[str] = []
+
+    def _pay(self, _state: State) -> State:
+        self.ran.append("pay")
+        return {"log": ["paid"]}
+
+    def _tell(self, _state: State) -> State:
+        if self.fails:
+            raise ConnectionError("nobody there")
+        self.ran.append("tell")
+        return {"log": ["told"]}
+
+    def builder(self) -> Any:
+        """Both branches, in the graph or in a subgraph."""
+        built: Any = StateGraph(State)
+        built.add_node("pay", self._pay)
+        built.add_node("tell", self._tell)
+        built.add_edge(START, "pay")
+        built.add_edge(START, "tell")
+        if self.shape == "root":
+            return built
+        outer: Any = StateGraph(State)
+        outer.add_node("both", built.compile())
+        outer.add_edge(START, "both")
+        return outer
+
+    def fail(self, graph: Any, face: str) -> None:
+        """Run until the one has paid and the other has failed."""
+        with pytest.raises(ConnectionError):
+            run(face, graph, {"amount": 1}, config_of(), durability="sync")
+        assert self.ran == ["pay"]
+        self.fails = False
+
+
+def _writes(record: Record, word: bytes) -> bool:
+    header = parse_header(record.header)
+    return header.kind is Kind.WRITES and word in (record.payload or b"")
+
+
+def _is_done(record: Record) -> bool:
+    return _writes(record, b"paid")
+
+
+def _is_error(record: Record) -> bool:
+    return _writes(record, b"__error__")
+
+
+def _burglar(backend: str, home: Path) -> Burglar:
+    disk = home / "disk"
+    return DatabaseBurglar(disk / "agents.db") if backend == "sqlite" else DirectoryBurglar(disk)
+
+
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_dropped_results_are_noticed(tmp_path: Path, backend: str, shape: str, face: str) -> None:
+    """Whatever of them is dropped, nothing runs; put back, only what failed runs again."""
+    home, branches = tmp_path / "home", Branches(shape)
+    with opened(backend, home) as store:
+        branches.fail(branches.builder().compile(checkpointer=SealedSaver(store)), face)
+        thread = bytes.fromhex(store.thread("t").id)
+        assert store.verify().ok
+    burglar = _burglar(backend, home)
+    rows = burglar.rows(thread)
+    for dropped in (_is_done, _is_error, lambda record: _is_done(record) or _is_error(record)):
+        kept = {seq: row for seq, row in rows.items() if not dropped(row)}
+        assert len(kept) < len(rows), "the edit did not land"
+        burglar.put_rows(thread, kept)
+        with opened(backend, home) as store:
+            graph = branches.builder().compile(checkpointer=SealedSaver(store))
+            found = ending(lambda: run(face, graph, None, config_of()))  # noqa: B023
+        assert found is not None
+        assert issubclass(found, ALARMS)
+    assert branches.ran == ["pay"]
+    burglar.put_rows(thread, rows)
+    with opened(backend, home) as store:
+        graph = branches.builder().compile(checkpointer=SealedSaver(store))
+        run(face, graph, None, config_of())
+
+    assert branches.ran == ["pay", "tell"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_stock_saver_pays_twice(tmp_path: Path, shape: str) -> None:
+    """The control: without the rows of the finished branch, it runs again."""
+    branches = Branches(shape)
+    with closing(sqlite3.connect(tmp_path / "stock.db", check_same_thread=False)) as database:
+        graph = branches.builder().compile(checkpointer=SqliteSaver(database))
+        branches.fail(graph, "sync")
+        found = database.execute("DELETE FROM writes WHERE channel <> '__resume__'")
+        assert found.rowcount > 0, "the edit did not land"
+        database.commit()
+        graph.invoke(None, config_of())
+
+    assert branches.ran.count("pay") == 2

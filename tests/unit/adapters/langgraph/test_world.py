@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world of a graph names what it can do, the same in every process, and holds no secret."""
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, SystemMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tools import BaseTool, StructuredTool, tool
+from langgraph.func import entrypoint, task
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolNode
+from pydantic import BaseModel, SecretStr
+
+from sealpoint.adapters.langgraph._parts import code_digest, parts_of
+from sealpoint.adapters.langgraph._world import world_of
+from sealpoint.errors import UsageError, WorldInvalid
+from sealpoint.world import World, WorldDiff
+
+
+class State(TypedDict):
+    """The state of the graphs here."""
+
+    text: str
+
+
+class Scripted(GenericFakeChatModel):
+    """A model with a name, settings and four secrets."""
+
+    model_name: str = "scripted-1"
+    temperature: float = 0.5
+    api_key: SecretStr = SecretStr("secret-1")
+    openai_api_key: str = "secret-2"
+    base_url: str = "https://user:secret-3@models.example:8443/v1?key=secret-4"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        """Bind tools in the form of a provider."""
+        told = [
+            {"type": "function", "function": {"name": each.name, "description": each.description}}
+            for each in tools
+        ]
+        return self.bind(tools=told, api_key="secret-5", **kwargs)
+
+
+def _model(**settings: Any) -> Scripted:
+    return Scripted(messages=iter([AIMessage("x")]), **settings)
+
+
+def _tool(name: str = "pay", description: str = "Move money.", kind: type = int) -> BaseTool:
+    def run(amount: Any) -> str:
+        return str(amount)
+
+    run.__annotations__["amount"] = kind
+    return StructuredTool.from_function(run, name=name, description=description)
+
+
+def _graph(node: Any, *tools: BaseTool, name: str = "work", **compiled: Any) -> Any:
+    builder = StateGraph(State).add_node(name, node).add_edge(START, name)
+    if tools:
+        builder.add_node("tools", ToolNode(list(tools))).add_edge(name, "tools")
+    return builder.compile(**compiled)
+
+
+def _echo(state: State) -> State:
+    return state
+
+
+def _other_echo(state: State) -> State:
+    return {"text": state["text"] + "!"}
+
+
+def _diff(before: Any, after: Any) -> WorldDiff:
+    return world_of(before).diff(world_of(after))
+
+
+def test_the_same_graph_has_the_same_world() -> None:
+    """Building a graph twice gives worlds without a difference."""
+    assert _diff(_graph(_echo, _tool()), _graph(_echo, _tool())).same
+
+
+def test_a_changed_node_body_is_named() -> None:
+    """Other code in a node is a change of code, under the node's name."""
+    diff = _diff(_graph(_echo), _graph(_other_echo))
+
+    assert diff.code_changed
+    assert not diff.widening
+    assert diff.lines() == ("~ code module node.work",)
+
+
+def test_one_more_tool_is_named() -> None:
+    """A tool that was added widens the world, with its code."""
+    diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(), _tool("shell_exec")))
+
+    assert diff.widening
+    assert diff.lines() == ("+ code module tool.shell_exec", "+ tool shell_exec")
+
+
+def test_another_description_of_a_tool_is_named() -> None:
+    """What a model is told of a tool is part of the world."""
+    diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(description="Move any money.")))
+
+    assert "~ tool pay: description" in " ".join(diff.lines())
+
+
+def test_another_schema_of_a_tool_is_named() -> None:
+    """The arguments of a tool are part of the world."""
+    diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(kind=str)))
+
+    assert "~ tool pay: inputSchema/properties/amount/type" in diff.lines()
+
+
+def test_edges_and_stops_are_named() -> None:
+    """A graph that no longer stops for people before its tools is another one."""
+    one = _graph(_echo, _tool(), interrupt_before=["tools"])
+    diff = _diff(one, _graph(_echo, _tool()))
+
+    assert diff.widening
+    assert diff.lines() == ("~ extra topology: interrupt_before/0",)
+
+
+@pytest.mark.parametrize("hidden", ["closure", "default", "method", "partial", "global", "list"])
+def test_tools_and_models_are_found_wherever_a_node_keeps_them(
+    hidden: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closures, defaults, objects, partials, globals and lists are looked through."""
+    bound = _model().bind_tools([_tool("search", "Look.")])
+
+    class Agent:
+        def __init__(self) -> None:
+            self.model = bound
+
+        def run(self, state: State) -> Any:
+            return self.model.invoke(state["text"])
+
+    def closure(state: State) -> Any:
+        return bound.invoke(state["text"])
+
+    def default(state: State, kept: Any = bound) -> Any:
+        return kept.invoke(state["text"])
+
+    def partly(kept: Any, state: State) -> Any:
+        return kept.invoke(state["text"])
+
+    def listed(state: State, kept: Any = ({"a": [bound]},)) -> Any:
+        return kept[0]["a"][0].invoke(state["text"])
+
+    monkeypatch.setattr(sys.modules[__name__], "KEPT", bound, raising=False)
+    nodes: dict[str, Any] = {
+        "closure": closure,
+        "default": default,
+        "method": Agent().run,
+        "partial": functools.partial(partly, bound),
+        "global": _uses_global,
+        "list": listed,
+    }
+    world = world_of(_graph(nodes[hidden]))
+
+    assert [each.name for each in world.tools] == ["search"]
+    assert world.model is not None
+    assert world.model["work"]["model_name"] == "scripted-1"
+    assert set(world.model["work"]["tools"]) == {"search"}
+
+
+def _uses_global(state: State) -> Any:
+    return KEPT.invoke(state["text"])  # type: ignore[name-defined] # noqa: F821
+
+
+def test_model_name_settings_and_origin_are_told() -> None:
+    """Another model, setting or address is another world, and says which."""
+    one, other = _model(), _model(model_name="scripted-2", temperature=1.0)
+    diff = _diff(_graph(one.bind()), _graph(other.bind()))
+    world = world_of(_graph(one.bind()))
+
+    assert diff.lines() == ("~ model work: model_name, temperature",)
+    assert world.model is not None
+    assert world.model["work"]["base_url"] == "https://models.example:8443"
+
+
+def test_no_secret_gets_into_a_world() -> None:
+    """Keys in fields, secret fields, bound arguments and addresses are left out."""
+    model = _model()
+    bound = model.bind_tools([_tool()], temperature=0.1)
+    api_key = "secret-6"
+
+    def node(state: State, key: str = "secret-7") -> Any:
+        return bound.invoke(state["text"] + api_key + key)
+
+    encoded = world_of(_graph(node, _tool())).encode()
+
+    assert b"scripted-1" in encoded
+    assert b"secret" not in encoded
+
+
+def test_prompts_are_told() -> None:
+    """System messages and the fixed texts of templates are prompts of their node."""
+    system = SystemMessage("Be careful.")
+    template = ChatPromptTemplate.from_messages([("system", "You pay {who}."), ("human", "{x}")])
+
+    def node(state: State) -> Any:
+        return [system, template.invoke({"who": "ann", "x": state["text"]})]
+
+    world = world_of(_graph(node))
+
+    assert sorted(world.prompts.values()) == ["Be careful.", "You pay {who}.\n{x}"]
+
+
+def test_a_subgraph_is_a_world_of_its_own() -> None:
+    """As a node or called by one, a subgraph's tools are named with it."""
+    inner = _graph(_echo, _tool("shell_exec"), name="inner")
+
+    def calls(state: State) -> Any:
+        return inner.invoke(state)
+
+    for node in (inner, calls):
+        world = world_of(_graph(node))
+
+        assert "agent.work/tool.shell_exec" in world.leaves()
+        assert world.tools == ()
+
+
+@tool
+def _lookup(key: str) -> str:
+    """Look a key up."""
+    return _total(key)
+
+
+def _total(key: str) -> str:
+    return key * 2
+
+
+@task
+def _pay(amount: int) -> str:
+    return str(_lookup.invoke({"key": str(amount)}))
+
+
+def test_entrypoints_tasks_and_functions_are_told() -> None:
+    """Of the functional API the tasks count, their tools, and what all of them call."""
+
+    @entrypoint()
+    def flow(amount: int) -> str:
+        return _pay(amount).result()
+
+    leaves = world_of(flow).leaves()
+    module = __name__
+
+    assert "tool._lookup" in leaves
+    assert "code.module.node.flow" in leaves
+    assert f"code.module.task.{module}._pay" in leaves
+    assert f"code.module.function.{module}._total" in leaves
+    assert "code.module.tool._lookup" in leaves
+
+
+def test_two_tools_of_one_name_are_both_told() -> None:
+    """A tool of the same name in another node hides nothing."""
+    builder = StateGraph(State)
+    builder.add_node("a", ToolNode([_tool()])).add_node("b", ToolNode([_tool(kind=str)]))
+    builder.add_edge(START, "a").add_edge("a", "b")
+
+    assert [each.name for each in world_of(builder.compile()).tools] == ["pay", "pay of b"]
+
+
+def test_a_class_based_tool_is_told_with_its_code() -> None:
+    """A tool that is a class of the application has code too."""
+
+    class Shell(BaseTool):
+        name: str = "shell"
+        description: str = "Run."
+
+        def _run(self, command: str) -> str:
+            return command
+
+    world = world_of(_graph(_echo, Shell()))
+
+    assert "code.module.tool.shell" in world.leaves()
+    assert world.tools[0].definition["inputSchema"]["required"] == ("command",)
+
+
+def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
+    """A wrapper that looks like what it wraps is told apart all the same."""
+
+    def doubled(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(state: State) -> Any:
+            return function(function(state))
+
+        return wrapper
+
+    diff = _diff(_graph(_echo), _graph(doubled(_echo)))
+
+    assert diff.lines() == ("~ code module node.work",)
+
+
+def test_code_without_source_is_told_by_what_was_compiled() -> None:
+    """Functions that have no source file differ by what they do, not by where they stand."""
+
+    def made(text: str) -> FunctionType:
+        space: dict[str, Any] = {}
+        exec(text, space)  # noqa: S102 - the way an interactive session defines functions
+        return space["f"]  # type: ignore[no-any-return]
+
+    one, moved = (
+        made("def f(x): return x in {'a', 'b'}"),
+        made("\n\ndef f(x): return x in {'a','b'}"),
+    )
+
+    assert code_digest(one) == code_digest(moved)
+    assert code_digest(one) != code_digest(made("def f(x): return x in {'a', 'c'}"))
+
+
+def test_extra_is_kept_and_cannot_replace_the_topology() -> None:
+    """What the application adds is told beside what the graph says."""
+    world = world_of(_graph(_echo), extra={"region": "eu"})
+
+    assert world.extra["region"] == "eu"
+    assert "topology" in world.extra
+    with pytest.raises(WorldInvalid, match="topology"):
+        world_of(_graph(_echo), extra={"topology": {}})
+
+
+def test_what_is_no_compiled_graph_is_refused() -> None:
+    """A builder has no world yet."""
+    with pytest.raises(UsageError, match="compiled graph"):
+        world_of(StateGraph(State))  # type: ignore[arg-type]
+
+
+def test_a_search_without_end_is_refused() -> None:
+    """A node that holds too much to look through is an error, not half a world."""
+    held = [[number] for number in range(30_000)]
+
+    def node(state: State) -> Any:
+        return held, state
+
+    with pytest.raises(WorldInvalid, match="expected at most"):
+        parts_of(node, "node.work")
+
+
+def test_a_tool_without_a_schema_is_refused() -> None:
+    """Arguments that have no JSON schema cannot be shown to anybody."""
+
+    class Arguments(BaseModel, arbitrary_types_allowed=True):
+        raw: FunctionType
+
+    broken = StructuredTool.from_function(
+        repr, name="raw", description="Raw.", args_schema=Arguments
+    )
+
+    with pytest.raises(WorldInvalid, match="raw"):
+        world_of(_graph(_echo, broken))
+
+
+_PROGRAM = Path(__file__).with_name("program.py")
+
+
+def test_two_processes_give_the_same_world() -> None:
+    """Hashes that differ between processes leave the world alone."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, str(_PROGRAM)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+        )
+        for seed in ("1", "2")
+    ]
+    found = [process.communicate()[0] for process in started]
+
+    assert found[0] == found[1]
+    assert len(World.decode(found[0]).tools) == 2

@@ -1,0 +1,484 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions of frameworks: begun or admitted before a state is read, with results that may ask."""
+
+import pytest
+
+from sealpoint.errors import (
+    Busy,
+    HeadMoved,
+    NeedsApproval,
+    NotOwner,
+    ResumeRefused,
+    Superseded,
+    UnknownCheckpoint,
+    UsageError,
+)
+from sealpoint.gate import GatedThread, Outcome, Rule, shipped_policy
+from sealpoint.ledger import Kind
+from sealpoint.store import Key, ResultsDraft, SaveDraft
+from sealpoint.world import World
+from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.store.laned import ids, put, refused, results, saved, values
+
+
+def _rules(thread: GatedThread, **wish: object) -> list[str]:
+    decision = thread.judge(**({"world": READ} | wish))  # type: ignore[arg-type]
+    return [reason.rule for reason in decision.reasons]
+
+
+def _asking(team: Team) -> None:
+    """A checkpoint, and a task that goes on from it and waits for an answer."""
+    saved(
+        team.thread(),
+        put(1, "1", world=World.of(READ)),
+        results("paid?", "1", "pay", question="pay 5?"),
+    )
+
+
+# ---------------------------------------------------------------------- questions of tasks
+
+
+def test_a_question_of_a_task_is_pending(team: Team) -> None:
+    """The gate sees it as one of the checkpoint itself, and says what it is."""
+    _asking(team)
+    decision = team.fresh().judge(world=READ)
+
+    assert decision.outcome is Outcome.NEEDS_APPROVAL
+    assert [reason.rule for reason in decision.reasons] == [Rule.ANSWER]
+    assert team.fresh().question == ["pay 5?"]
+    with pytest.raises(ResumeRefused, match="a question is pending"):
+        team.fresh().save(2, world=READ)
+
+
+def test_a_question_before_its_checkpoint_is_pending(team: Team) -> None:
+    """Results may come first; who looks later finds them all the same."""
+    saved(team.thread(), put(0, "0", world=World.of(READ)))
+    saved(team.thread(), results("?", "1", question="pay?"), put(1, "1", world=World.of(READ)))
+
+    assert _rules(team.fresh()) == [Rule.ANSWER]
+
+
+def test_the_team_policy_asks_for_the_answer(memory: Team) -> None:
+    """Under the shipped policy two people approve the very answer; then it is given."""
+    memory.apply(shipped_policy("team"))
+    _asking(memory)
+    request = memory.ask(world=READ, answer="yes")
+    memory.approve(request)
+    memory.thread().resume(world=READ, answer="yes")
+    saved(memory.thread(), results("paid", "1", "pay"))
+
+    assert memory.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+    assert _rules(memory.fresh()) == []
+    memory.check_sound()
+
+
+@pytest.mark.parametrize(
+    ("more", "pending"),
+    [
+        (results("done", "1", "pay"), False),
+        (results("yes", "1", "pay", answers=True), True),
+        (results("yes", "1", "other"), True),
+        (results("done", "1", "pay", lane="sub"), True),
+    ],
+    ids=["what the task made of it", "an answer alone", "another task", "another lane"],
+)
+def test_what_settles_a_question(memory: Team, more: object, *, pending: bool) -> None:
+    """Only what the task itself wrote next: an answer that was kept is not yet taken in."""
+    _asking(memory)
+    saved(memory.thread(), more)  # type: ignore[arg-type]
+
+    assert (_rules(memory.fresh()) == [Rule.ANSWER]) == pending
+    memory.check_sound()
+
+
+def test_a_question_of_an_older_checkpoint_is_not_that_of_the_newest(memory: Team) -> None:
+    """It counts for who goes on from there."""
+    _asking(memory)
+    saved(memory.thread(), put(2, "2", world=World.of(READ)))
+
+    assert _rules(memory.fresh()) == []
+    assert _rules(memory.fresh(), ref="1") == [Rule.OLDER_CHECKPOINT, Rule.ANSWER]
+
+
+def test_a_deleted_question_is_not_pending(memory: Team) -> None:
+    """Nor for who saves the same name anew, and the audit agrees with the gate about it."""
+    _asking(memory)
+    memory.thread().hide()
+    saved(memory.thread(), put(1, "1", world=World.of(READ)))
+
+    assert memory.fresh().question is None
+    assert _rules(memory.fresh()) == []
+    memory.fresh().save(2, world=READ)
+    memory.check_sound()
+
+
+# ---------------------------------------------------------------------- begin
+
+
+def test_begin_records_the_decision_before_anything_is_read(team: Team) -> None:
+    """As a resume does, and what is written then belongs to the session."""
+    first = team.thread().save(1, id="1", world=READ)
+    thread = team.fresh()
+    at = thread.begin(world=READ, actor="ann")
+    body = team.newest(Kind.RESUME)
+
+    assert (at, team.kinds()[-1]) == (3, "resume")
+    assert (body.checkpoint, body.policy, body.actor) == (first.entry, team.digest, "ann")
+    assert thread.snapshot().state == 1  # type: ignore[union-attr]
+    saved(thread, results("r", "1"))
+    assert team.kinds()[-2:] == ["resume", "writes"]
+    team.check_sound()
+
+
+def test_begin_on_nothing_writes_nothing(team: Team) -> None:
+    """Its first save begins the thread."""
+    thread = team.fresh()
+    before = team.everything()
+    assert thread.begin(world=READ) is None
+    assert team.everything() == before
+    saved(thread, put(1, "1", world=World.of(READ)))
+
+    assert team.kinds() == ["genesis", "resume", "checkpoint"]
+
+
+def test_begin_asks_as_resume_does(team: Team) -> None:
+    """What needs approval is asked for, and granted once for exactly that."""
+    team.granted()
+    thread = team.thread()
+    assert thread.begin(world=SHELL) == 7
+
+    assert team.newest(Kind.RESUME).request is not None
+    with pytest.raises(NeedsApproval):
+        team.fresh().begin(world=SHELL)
+    with pytest.raises(UnknownCheckpoint):
+        team.fresh().begin(world=READ, ref="9")
+    team.check_sound()
+
+
+# ---------------------------------------------------------------------- admit
+
+
+def test_an_admission_writes_nothing(team: Team) -> None:
+    """Neither does what is read after it: reading must write nothing."""
+    team.thread().save(1, id="1", world=READ)
+    before = team.everything()
+    thread = team.fresh()
+    thread.admit(world=READ)
+
+    assert thread.snapshot().state == 1  # type: ignore[union-attr]
+    assert team.everything() == before
+
+
+def test_an_admission_is_recorded_with_the_first_write(team: Team) -> None:
+    """One group: the resume that says what was decided, and what was written."""
+    team.apply(shipped_policy("solo"))
+    first = team.thread().save(1, id="1", world=READ)
+    team.thread().save(2, id="2", world=READ)
+    store = team.world.open("worker", gated=True)
+    thread = store.thread("t")
+    thread.admit(world=SHELL, ref="1", deliberate="the tool is needed")
+    saved(thread, results("r", "1"))
+    body = team.newest(Kind.RESUME)
+
+    assert store.storage.groups == [2]
+    assert body.checkpoint == first.entry
+    assert body.reason == "the tool is needed"
+    assert set(body.rules) == {Rule.OLDER_CHECKPOINT, Rule.WIDER_WORLD}
+    assert World.of(body.leaves) == World.of(SHELL)
+    saved(thread, put(3, "3"))
+    assert team.newest(Kind.CHECKPOINT).world == body.world
+    team.check_sound()
+
+
+def test_an_answer_that_is_admitted_is_recorded_as_one(team: Team) -> None:
+    """The rule is named in the session that the answer begins."""
+    team.apply(shipped_policy("solo"))
+    _asking(team)
+    thread = team.fresh()
+    thread.admit(world=READ, answered=True)
+    saved(thread, results("yes", "1", "pay", answers=True))
+
+    assert team.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+    team.check_sound()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [{"world": SHELL}, {"world": READ, "ref": "1"}, {"world": READ, "answered": True}],
+    ids=["wider", "older", "answered"],
+)
+def test_what_needs_approval_is_not_admitted(team: Team, wish: dict[str, object]) -> None:
+    """Nothing is asked for, nothing is written, and no session comes of it."""
+    team.thread().save(1, id="1", world=READ)
+    team.thread().save(2, id="2", world=READ)
+    before = team.everything()
+    thread = team.fresh()
+    with pytest.raises(ResumeRefused):
+        thread.admit(**wish)  # type: ignore[arg-type]
+
+    assert thread._session is None
+    assert thread._admission is None
+    assert team.everything() == before
+
+
+def test_a_refused_admission_takes_an_earlier_one_along(memory: Team) -> None:
+    """Who was admitted and then refused has nothing to go on from."""
+    memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.admit(world=SHELL, deliberate="the tool is needed")
+    with pytest.raises(ResumeRefused):
+        thread.admit(world=SHELL)
+    (outcome,) = thread.commit([put(2, "2", world=World.of(SHELL))])
+
+    assert isinstance(outcome, ResumeRefused)
+
+
+def test_a_load_drops_an_admission(memory: Team) -> None:
+    """What was decided is about what was shown before; the next save is judged by itself."""
+    memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.admit(world=SHELL, deliberate="the tool is needed")
+    thread.load()
+    before = memory.everything()
+    (outcome,) = thread.commit([put(2, "2", world=World.of(SHELL))])
+
+    assert isinstance(outcome, ResumeRefused)
+    assert memory.everything() == before
+    thread.save(2, world=READ)
+
+
+def test_an_admission_is_judged_again_when_it_is_recorded(memory: Team) -> None:
+    """A policy that was put in force meanwhile holds."""
+    memory.apply(shipped_policy("solo"))
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.admit(world=SHELL, deliberate="the tool is needed")
+    memory.apply(policy("strict"))
+    thread._core.renewed_trust()
+    (outcome,) = thread.commit([put(2, "2")])
+
+    assert isinstance(outcome, ResumeRefused)
+
+
+def test_an_admission_does_not_outlive_what_others_wrote(memory: Team) -> None:
+    """Another session came in between: what was read is not what is there."""
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.admit(world=READ)
+    memory.fresh().save(2, world=READ)
+    outcomes = thread.commit([results("r", "1")])
+
+    assert refused(outcomes) == ["head-moved"]
+
+
+def test_an_admission_ends_the_session_before(memory: Team) -> None:
+    """What is written next belongs to the session that was admitted."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread().admit(world=NARROW)
+    saved(memory.thread(), put(2, "2"))
+
+    assert memory.kinds() == ["genesis", "resume", "checkpoint", "resume", "checkpoint"]
+    assert memory.newest(Kind.RESUME).rules == (Rule.NARROWER_WORLD,)
+    memory.check_sound()
+
+
+def test_who_may_not_write_is_not_admitted(memory: Team) -> None:
+    """Nor while another session is young; a process that only reads decides nothing wrong."""
+    memory.apply(policy(takeover="1h"))
+    memory.thread().save(1, world=READ)
+    with pytest.raises(NotOwner):
+        memory.fresh("spare").admit(world=READ)
+    with pytest.raises(Busy):
+        memory.fresh().admit(world=READ)
+
+
+def test_admitting_nothing_is_fine(team: Team) -> None:
+    """A thread that holds nothing yet is begun by its first write."""
+    thread = team.fresh()
+    thread.admit(world=READ)
+    saved(thread, put(1, "1"))
+
+    assert team.kinds() == ["genesis", "resume", "checkpoint"]
+
+
+# ---------------------------------------------------------------------- handles that were lost
+
+
+@pytest.mark.parametrize("look", ["snapshot", "snapshots", "question", "paused", "judge"])
+def test_looking_arms_no_handle_again(memory: Team, look: str) -> None:
+    """A run that was taken over stays so, whatever is read beside it."""
+    thread = memory.thread()
+    thread.save(1, id="1", world=READ)
+    memory.fresh().save(2, id="2", world=READ)
+
+    def looked() -> object:
+        if look == "judge":
+            return thread.judge(world=READ)
+        found = getattr(thread, look)
+        return list(found()) if look == "snapshots" else (found() if callable(found) else found)
+
+    for _ in range(2):
+        looked()
+        with pytest.raises(Superseded):
+            thread.save(3, world=READ)
+    thread.load()
+    thread.save(3, world=READ)
+
+
+def test_a_refused_admission_arms_no_handle_again(memory: Team) -> None:
+    """Who had to load again still has to."""
+    thread = memory.thread()
+    thread.save(1, id="1", world=READ)
+    memory.fresh().save(2, id="2", world=READ)
+    for _ in range(2):
+        with pytest.raises(ResumeRefused):
+            thread.admit(world=SHELL)
+        with pytest.raises((Superseded, HeadMoved)):
+            thread.save(3, world=READ)
+
+
+# ---------------------------------------------------------------------- groups behind the gate
+
+
+def test_a_wider_world_is_found_in_the_middle_of_a_group(team: Team) -> None:
+    """Inside a session no draft widens it, wherever it stands; the others are written."""
+    team.thread().save(0, id="0", world=READ)
+    outcomes = team.thread().commit(
+        [
+            put(1, "1"),
+            put(2, "2", world=World.of(SHELL)),
+            put(3, "3", world=World.of(READ)),
+            results("r", "3"),
+        ]
+    )
+
+    assert refused(outcomes) == [None, "resume-refused", None, None]
+    assert ids(team.fresh()) == ["3", "1", "0"]
+    team.check_sound()
+
+
+def test_a_group_has_the_world_of_the_draft_before(team: Team) -> None:
+    """What declares none has that of the one before it, so it is not taken for a change."""
+    store = team.store()
+    saved(store.thread("t"), put(1, "1", world=World.of(READ)), results("r", "1"), put(2, "2"))
+    worlds = {body.world for kind, body in team.entries() if kind == "checkpoint"}
+
+    assert store.storage.groups == [5]
+    assert len(worlds) == 1
+    assert None not in worlds
+
+
+def test_a_draft_has_a_world_that_can_be_judged(memory: Team) -> None:
+    """Plain JSON would be sealed into the checkpoint without having been compared."""
+    with pytest.raises(UsageError, match="expected a World"):
+        memory.thread().commit([SaveDraft(1, "1", None, None, SHELL)])
+
+
+# ---------------------------------------------------------------------- paused threads
+
+
+def test_a_paused_thread_takes_results_and_nothing_else(team: Team) -> None:
+    """Work that had begun is kept: inside one group, results pass and the rest is refused."""
+    team.thread().save(1, id="1", world=READ)
+    team.thread("operator").pause("a look")
+    outcomes = team.thread().commit(
+        [
+            results("a", "1", "a"),
+            put(2, "2"),
+            results("yes", "1", "b", answers=True),
+            results("c", "1", "c"),
+        ]
+    )
+
+    assert refused(outcomes) == [None, "paused", "paused", None]
+    assert values(team.fresh()) == ["a", "c"]
+    assert team.fresh().paused
+    assert ids(team.fresh()) == ["1"]
+    team.check_sound()
+
+
+@pytest.mark.parametrize("what", ["results", "both", "a checkpoint", "an answer"])
+def test_a_paused_thread_begins_no_session(memory: Team, what: str) -> None:
+    """Not even for results: who writes them had not begun the work."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread("operator").pause("a look")
+    before = memory.everything()
+    declared = World.of(READ)
+    groups: dict[str, list[SaveDraft | ResultsDraft]] = {
+        "results": [results("a", "1", world=declared)],
+        "both": [results("a", "1", world=declared), put(2, "2")],
+        "a checkpoint": [put(2, "2", world=declared)],
+        "an answer": [results("yes", "1", answers=True, world=declared)],
+    }
+    outcomes = memory.fresh().commit(groups[what])
+
+    assert refused(outcomes) == ["paused"] * len(groups[what])
+    assert memory.everything() == before
+
+
+@pytest.mark.parametrize("how", ["resume", "begin", "admit"])
+def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
+    """Neither by a resume nor by what frameworks call."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread("operator").pause("a look")
+    with pytest.raises(ResumeRefused, match="paused"):
+        getattr(memory.fresh(), how)(world=READ)
+    memory.thread("operator").unpause("fine")
+
+    getattr(memory.fresh(), how)(world=READ)
+
+
+def test_a_pause_that_comes_in_between_is_met(memory: Team) -> None:
+    """Between building a group and writing it: the checkpoint is refused, the results stay."""
+    store = memory.store()
+    store.thread("t").save(1, id="1", world=READ)
+    store.storage.appending.before = lambda: memory.thread("operator").pause("now")
+    outcomes = store.thread("t").commit([results("a", "1"), put(2, "2")])
+
+    assert refused(outcomes) == [None, "paused"]
+    assert values(memory.fresh()) == ["a"]
+    memory.thread("operator").unpause("fine")
+    saved(store.thread("t"), put(2, "2"))
+    memory.check_sound()
+
+
+def test_a_checkpoint_that_a_pause_holds_back_is_kept(memory: Team) -> None:
+    """As results, shown as what it is, and saved once the thread runs again."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread("operator").pause("a look")
+    draft = put({"n": 2}, "2", metadata={"step": 2}, question="pay?")
+    assert refused(memory.thread().commit([draft])) == ["paused"]
+    saved(memory.thread(), draft.held(), results("r", "2"))
+
+    reader = memory.fresh()
+    found = reader.snapshot()
+    assert found is not None
+    assert (found.state, found.ref.id, found.ref.metadata) == ({"n": 2}, "2", {"step": 2})
+    assert [each.value for each in found.results] == ["r"]
+    memory.check_sound()
+    memory.thread("operator").unpause("fine")
+    held = reader.held_back()
+    assert [each.id for each in held] == ["2"]
+    saved(memory.thread(), *held)
+    for thread in (memory.thread(), memory.fresh()):
+        assert thread.held_back() == []
+        assert thread.snapshot().ref.question == "pay?"  # type: ignore[union-attr]
+        assert values(thread) == ["r"]
+    memory.check_sound()
+
+
+def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
+    """Deleting takes what a pause held back along."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread("operator").pause("a look")
+    saved(memory.thread(), put(2, "2", question="pay?").held())
+    reader = memory.fresh()
+    assert reader.snapshot().ref.id == "2"  # type: ignore[union-attr]
+    memory.thread().hide([Key("", "2")])
+
+    for thread in (reader, memory.fresh()):
+        assert thread.snapshot().ref.id == "1"  # type: ignore[union-attr]
+        assert thread.held_back() == []
+        assert thread.question is None

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of the frozen vectors of lanes, results and deletions, every byte of them fixed.
+
+One thread, and what a reader shows of it after so many entries: said here, never computed.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from sealpoint.ledger import (
+    Body,
+    CheckpointBody,
+    Kind,
+    PauseBody,
+    PruneBody,
+    UnpauseBody,
+    WritesBody,
+)
+from sealpoint.storage import Record
+from tests.ledgers import SALT, ThreadLedger
+from tests.vectors.building import encoded
+from tests.vectors.ledger import vector_entry
+from tests.vectors.retention_chains import digest, store_chain, trusted
+from tests.vectors.retention_refused import row
+
+__all__ = ["lane_vectors"]
+
+_THREAD = bytes([0x55]) * 16
+_HELD = {"state": {"step": 11}, "parent": "2", "metadata": None}
+
+SHOWN: dict[int, dict[str, list[list[Any]]]] = {
+    3: {},
+    4: {"": [["1", 3, [2]]]},
+    8: {"": [["2", 7, []], ["1", 3, [2, 4]]], "sub": [["1", 5, [6]]]},
+    9: {"": [["2", 7, []], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
+    12: {"": [["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
+    14: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
+    15: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]]},
+    17: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 15, [16]]]},
+    18: {"": [["3", 13, []], ["2", 7, [10]]], "sub": [["1", 15, [16]]]},
+    20: {"": [["4", 18, []], ["3", 13, []]], "sub": [["1", 15, [16]]]},
+    21: {"": [["4", 18, [20]], ["3", 13, []]], "sub": [["1", 15, [16]]]},
+}
+"""By the number of entries: for each lane, the newest first, id, position and results."""
+
+
+def _value(seq: int) -> bytes:
+    return encoded(_HELD if seq == 11 else {"step": seq})
+
+
+def _saved(seq: int, name: str, **fields: Any) -> tuple[Kind, Body]:
+    body = CheckpointBody(salt=SALT, id=name, root=digest(_value(seq)))
+    return Kind.CHECKPOINT, msgspec.structs.replace(body, **fields)
+
+
+def _added(seq: int, name: str, task: str, **fields: Any) -> tuple[Kind, Body]:
+    body = WritesBody(salt=SALT, checkpoint=name, task=task, root=digest(_value(seq)))
+    return Kind.WRITES, msgspec.structs.replace(body, **fields)
+
+
+def _gone(kind: Kind, before: int, *kept: int, hidden: Any) -> tuple[Kind, Body]:
+    return kind, PruneBody(salt=SALT, before=before, kept=kept, hidden=hidden)
+
+
+@cache
+def _made() -> ThreadLedger:
+    """Every entry once; see `SHOWN` for what they make of the thread."""
+    ledger = ThreadLedger(store_chain(1).chain, thread=_THREAD)
+    ledger.add(Kind.GENESIS)
+    ledger.add(Kind.RESUME)
+    origin = ("66" * 16, "77" * 32)
+    for kind, body in (
+        _added(2, "1", "a"),
+        _saved(3, "1", since=2, parent="0", metadata={"step": 1}),
+        _added(4, "1", "b", path="~pull, b"),
+        _saved(5, "1", lane="sub|1:2", origin=origin),
+        _added(6, "1", "a", lane="sub|1:2", question={"pay": 5}, origin=origin),
+        _saved(7, "2"),
+        _saved(8, "1", again=3, since=2),
+        (Kind.PAUSE, PauseBody(salt=SALT, reason="a look")),
+        _added(10, "2", "a"),
+        _added(11, "3", "held back", held=True, question="sure?"),
+        (Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="fine")),
+        _saved(13, "3", since=11, question="sure?"),
+        _gone(Kind.HIDE, 0, hidden=((5, 6),)),
+        _saved(15, "1", lane="sub|1:2", prune=14),
+        _added(16, "1", "a", lane="sub|1:2", answers=True),
+        _gone(Kind.PRUNE, 9, 7, hidden=((5, 6),)),
+        _saved(18, "4", prune=17),
+        _gone(Kind.HIDE, 9, 7, hidden=((5, 7), (10, 10))),
+        _added(20, "4", "c"),
+    ):
+        ledger.add(kind, body, signer="ann" if kind in {Kind.PAUSE, Kind.UNPAUSE} else "")
+    return ledger
+
+
+def _record(seq: int) -> Record:
+    """A genuine entry with its payload, although it may have been given up."""
+    record = _made().records[seq]
+    holds = b'"kind":"checkpoint"' in record.header or b'"kind":"writes"' in record.header
+    return msgspec.structs.replace(record, payload=_value(seq)) if holds else record
+
+
+def _cut(length: int) -> ThreadLedger:
+    again = ThreadLedger(_made().chain, thread=_THREAD)
+    for record in _made().records[:length]:
+        again.tip = again.follow(record)
+        again.records.append(record)
+    return again
+
+
+def _case(after: int, name: str, error: str, record: Record) -> dict[str, Any]:
+    return {"name": name, "error": error, "after": after, **row(record)}
+
+
+def _with_value(record: Record, seq: int) -> Record:
+    return msgspec.structs.replace(record, payload=_value(seq))
+
+
+def _results() -> Iterator[dict[str, Any]]:
+    for after in (12, 21):
+        ledger, body = _cut(after), _added(after, "2", "z")[1]
+        for who in ("second", "officer", "ann", "clerk"):
+            made = _with_value(ledger.record(Kind.WRITES, body, signer=who), after)
+            yield _case(after, f"results at {after} by {who}", "not-trusted", made)
+        others: list[tuple[str, str, dict[str, Any]]] = [
+            ("that set the fence", "not-trusted", {"fence": after}),
+            ("of an older fence", "not-trusted", {"fence": 0}),
+            ("of another generation", "misplaced", {"gen": 1}),
+        ]
+        for name, error, changes in others:
+            made = _with_value(ledger.record(Kind.WRITES, body, **changes), after)
+            yield _case(after, f"results at {after} {name}", error, made)
+    early = _with_value(_cut(1).record(Kind.WRITES, _added(1, "1", "a")[1]), 1)
+    yield _case(1, "results before any session", "not-trusted", early)
+    ledger, body = _cut(21), _added(21, "4", "z")[1]
+    made = ledger.record(Kind.WRITES, body)
+    yield _case(21, "results without their payload", "missing", made)
+    yield _case(21, "results with another payload", "edited", _with_value(made, 20))
+    gone = msgspec.structs.replace(_with_value(made, 21), body=None)
+    yield _case(21, "results without their body", "missing", gone)
+    paused = _with_value(_cut(11).record(Kind.CHECKPOINT, _saved(11, "3")[1]), 11)
+    yield _case(11, "a checkpoint while results pass", "not-trusted", paused)
+
+
+def _spellings() -> Iterator[dict[str, Any]]:
+    ledger, root = _cut(21), digest(_value(21))
+    start = b'{"salt":"%b","checkpoint":"4","task":"z","root":"%b"' % (SALT.encode(), root.encode())
+    for name, rest in {
+        "an empty lane": b',"lane":""}',
+        "an empty path": b',"path":""}',
+        "a default that is written": b',"answers":false}',
+        "a checkpoint that is not held back, said": b',"held":false}',
+        "an answer as a number": b',"answers":1}',
+        "an answer as a text": b',"answers":"true"}',
+        "an unknown field": b',"world":"%b"}' % root.encode(),
+        "fields in another order": b',"answers":true,"question":1}',
+        "no fresh blobs, written": b',"fresh":[]}',
+        "a fresh blob that is no digest": b',"fresh":["ab"]}',
+        "an origin of one text": b',"origin":["%b"]}' % root.encode(),
+        "an origin that is no digest": b',"origin":["ab","cd"]}',
+    }.items():
+        made = ledger.record(Kind.WRITES, start + rest)
+        yield _case(21, f"results: {name}", "edited", _with_value(made, 21))
+    for name, field in {
+        "a rank as a text": b'"again":"3"',
+        "a beginning as null": b'"since":null',
+        "an empty lane": b'"lane":""',
+    }.items():
+        data = b'{"salt":"%b","id":"5","root":"%b","prune":19,%b}'
+        made = ledger.record(Kind.CHECKPOINT, data % (SALT.encode(), root.encode(), field))
+        yield _case(21, f"a checkpoint: {name}", "edited", _with_value(made, 21))
+
+
+def _deletions() -> Iterator[dict[str, Any]]:
+    ledger = _cut(21)
+    hidden = ((5, 7), (10, 10))
+
+    def gone(
+        name: str, error: str, kind: Kind, spans: Any, before: int = 9, *kept: int, **changes: Any
+    ) -> dict[str, Any]:
+        body = PruneBody(salt=SALT, before=before, kept=kept, hidden=spans)
+        return _case(21, name, error, ledger.record(kind, body, **changes))
+
+    for who in ("second", "officer", "ann"):
+        yield gone(f"a deletion by {who}", "not-trusted", Kind.HIDE, hidden, signer=who)
+    yield gone("a deletion that sets the fence", "not-trusted", Kind.HIDE, hidden, fence=21)
+    yield gone("a deletion of another generation", "misplaced", Kind.HIDE, hidden, gen=1)
+    yield gone("a deletion that shows again", "misplaced", Kind.HIDE, ((5, 6), (10, 10)))
+    yield gone("a deletion that shows all", "misplaced", Kind.HIDE, ())
+    yield gone("a deletion of less", "misplaced", Kind.HIDE, ((5, 7),))
+    yield gone("a deletion that goes less far", "misplaced", Kind.HIDE, hidden, 8)
+    yield gone("a deletion that keeps what was given up", "misplaced", Kind.HIDE, hidden, 9, 8)
+    yield gone("a deletion of what is yet to come", "misplaced", Kind.HIDE, ((5, 7), (10, 21)))
+    yield gone("a prune that deletes", "misplaced", Kind.PRUNE, ((5, 7), (10, 10), (13, 13)), 9)
+    yield gone("a prune that shows again", "misplaced", Kind.PRUNE, ((5, 7),), 9)
+    for name, spans in {
+        "stretches that fall": ((10, 10), (5, 7)),
+        "stretches that touch": ((5, 7), (8, 10)),
+        "stretches that overlap": ((5, 7), (7, 10)),
+        "a stretch that ends before it begins": ((5, 7), (10, 9)),
+        "a stretch below 0": ((-1, 7), (10, 10)),
+    }.items():
+        yield gone(name, "edited", Kind.HIDE, spans)
+    for name, rest in {
+        "a stretch of one number": b"[[5]]",
+        "a stretch of texts": b'[["5","7"]]',
+        "no stretches, written": b"[]",
+    }.items():
+        data = b'{"salt":"%b","before":9,"hidden":%b}' % (SALT.encode(), rest)
+        yield _case(21, name, "edited", ledger.record(Kind.HIDE, data))
+    for name, prune in {"no deletion": None, "the one before": 17, "itself": 21}.items():
+        made = ledger.record(Kind.CHECKPOINT, _saved(21, "5", prune=prune)[1])
+        text = f"a checkpoint that names {name}"
+        yield _case(21, text, "misplaced", _with_value(made, 21))
+
+
+def _lines(vectors: list[dict[str, Any]]) -> str:
+    return "[\n" + ",\n".join(map(json.dumps, vectors)) + "\n]"
+
+
+def lane_vectors() -> str:
+    """The text of the frozen file: an entry or a case to a line."""
+    records = [_record(seq) for seq in range(len(_made().records))]
+    shown = [
+        {"after": after, "lanes": {lane.replace("sub", "sub|1:2"): each for lane, each in found}}
+        for after, found in ((after, lanes.items()) for after, lanes in SHOWN.items())
+    ]
+    parts = {
+        "pin": json.dumps(json.loads(trusted().encode())),
+        "store_chain": _lines([vector_entry(record) for record in store_chain(1).records]),
+        "place": json.dumps({"namespace": "default", "thread": _THREAD.hex()}),
+        "entries": _lines([{**vector_entry(record), **row(record)} for record in records]),
+        "shown": _lines(shown),
+        "refused": _lines([*_results(), *_spellings(), *_deletions()]),
+    }
+    body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
+    return "{\n" + body + "\n}\n"

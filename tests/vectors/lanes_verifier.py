@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of the second verifier that knows lanes, results and deletions, and what they show.
+
+Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpoint.
+"""
+
+import itertools
+from typing import Any
+
+from tests.vectors.reading import DIGEST, require
+
+__all__ = ["BODIES", "CHECKPOINT_FIELDS", "OWNED", "TYPES", "gives_up", "hides", "judge", "shown"]
+
+CHECKPOINT_FIELDS = ["lane", "again", "since", "origin"]
+_RESULTS = [
+    *("lane", "path", "fresh", "fresh_list", "question", "answers", "held", "origin"),
+]
+BODIES: dict[str, tuple[list[str], list[str]]] = {
+    "writes": (["salt", "checkpoint", "task", "root"], _RESULTS),
+    **dict.fromkeys(("prune", "hide"), (["salt", "before"], ["kept", "reason", "hidden"])),
+}
+OWNED = {"writes", "hide"}
+TYPES: dict[str, type] = {
+    **dict.fromkeys(("again", "since"), int),
+    **dict.fromkeys(("answers", "held"), bool),
+    **dict.fromkeys(("origin", "hidden"), list),
+}
+
+Body = dict[str, Any]
+Living = list[tuple[int, str, Body]]
+
+
+def judge(kind: str, body: Body) -> None:
+    """What a body of frameworks may not say, whoever signed it."""
+    if kind in {"checkpoint", "writes"}:
+        require(not any(body.get(name) in ("", False) for name in TYPES), "written default")
+        require("" not in (body.get("lane"), body.get("path")), "written default")
+        if "origin" in body:
+            thread, entry = body["origin"]
+            require(type(thread) is str and DIGEST.fullmatch(entry), "origin")
+    if kind == "writes":
+        named = [body["root"], *([body["fresh_list"]] if "fresh_list" in body else [])]
+        require(all(map(DIGEST.fullmatch, named)), "digests")
+    if kind in {"prune", "hide"}:
+        ends = [-1]
+        for first, last in body.get("hidden", []):
+            require(type(first) is int and type(last) is int, "positions")
+            ends += [first, last + 1]
+        require(all(one < two for one, two in itertools.pairwise(ends)), "stretches")
+
+
+def hides(body: Body | None, seq: int) -> bool:
+    """Whether a prune or hide says that this was deleted."""
+    return body is not None and any(one <= seq <= two for one, two in body.get("hidden", []))
+
+
+def gives_up(body: Body | None, seq: int) -> bool:
+    """Whether it says that this has lost its payload."""
+    if body is None:
+        return False
+    return hides(body, seq) or (seq < body["before"] and seq not in body.get("kept", []))
+
+
+def shown(living: Living) -> dict[str, list[list[Any]]]:
+    """By lane, the newest first: id and position of each checkpoint, and those of its results."""
+    newest = next((body for _, kind, body in reversed(living) if kind in {"prune", "hide"}), None)
+    named: dict[tuple[str, str], tuple[int, Body]] = {}
+    for seq, kind, body in living:
+        if kind == "checkpoint":
+            named[body.get("lane", ""), body["id"]] = (seq, body)
+    ranked: list[tuple[int, str, str, int, Body]] = sorted(
+        (
+            (body.get("again", seq), lane, name, seq, body)
+            for (lane, name), (seq, body) in named.items()
+            if not gives_up(newest, seq)
+        ),
+        key=lambda each: each[0],
+        reverse=True,
+    )
+    found: dict[str, list[list[Any]]] = {}
+    for rank, lane, name, seq, body in ranked:
+        results = [
+            at
+            for at, kind, result in living
+            if kind == "writes"
+            and (result.get("lane", ""), result["checkpoint"]) == (lane, name)
+            and at >= body.get("since", rank)
+            and not result.get("held")
+            and not gives_up(newest, at)
+        ]
+        found.setdefault(lane, []).append([name, seq, results])
+    return found

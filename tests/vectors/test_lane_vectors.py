@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The frozen lanes, results and deletions, our reader and the second one: three that agree."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from sealpoint.anchor import Position
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.audit import verify_thread
+from sealpoint.codec import Registry
+from sealpoint.errors import SealpointError
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    Kind,
+    encode_body,
+    encode_header,
+    link_hash,
+    parse_body,
+    parse_header,
+)
+from sealpoint.signing import TrustPin
+from sealpoint.storage import Record
+from sealpoint.storage.memory import MemoryStorage
+from sealpoint.store import Core, Parts, Thread
+from sealpoint.store._names import thread_slot
+from tests.ledgers import NOW
+from tests.vectors import decoder, verifier
+from tests.vectors.lanes import lane_vectors
+from tests.vectors.lanes_verifier import gives_up, shown
+from tests.vectors.ledger import as_bytes
+from tests.vectors.retention_verifier import verify_retained
+
+_FILE = Path(__file__).parent / "lanes.json"
+_FROZEN = json.loads(_FILE.read_text(encoding="ascii"))
+_PIN = TrustPin.parse(msgspec.json.format(msgspec.json.encode(_FROZEN["pin"]), indent=2) + b"\n")
+_PLACE: dict[str, str] = _FROZEN["place"]
+_ENTRIES: list[dict[str, Any]] = _FROZEN["entries"]
+_SHOWN: list[dict[str, Any]] = _FROZEN["shown"]
+_REFUSED: list[dict[str, Any]] = _FROZEN["refused"]
+_THREAD = bytes.fromhex(_PLACE["thread"])
+_NAME = "invoice-7"
+
+_every_shown = pytest.mark.parametrize("case", _SHOWN, ids=[str(case["after"]) for case in _SHOWN])
+_every_refused = pytest.mark.parametrize("case", _REFUSED, ids=[case["name"] for case in _REFUSED])
+
+
+def _record(row: dict[str, Any]) -> Record:
+    body, payload = row["body"], row.get("payload")
+    return Record(
+        as_bytes(row["header"]),
+        as_bytes(row["seals"]),
+        None if body is None else as_bytes(body),
+        None if payload is None else bytes.fromhex(payload),
+    )
+
+
+def _records(length: int | None = None) -> list[Record]:
+    return [_record(row) for row in _ENTRIES[:length]]
+
+
+def _rows(records: list[Record]) -> list[verifier.Row]:
+    return [(record.header, record.seals, record.body) for record in records]
+
+
+def _swept(records: list[Record]) -> list[Record]:
+    """The same without the payloads that the newest prune or deletion gave up."""
+    living = verifier.living(_rows(records))
+    newest = next((body for _, kind, body in reversed(living) if kind in {"prune", "hide"}), None)
+    return [
+        msgspec.structs.replace(record, payload=None) if gives_up(newest, seq) else record
+        for seq, record in enumerate(records)
+    ]
+
+
+def _core(records: list[Record]) -> Core:
+    """A store that holds these entries, all of which the anchor has seen."""
+    storage, anchor = MemoryStorage(), MemoryAnchor()
+    chain = [_record(row) for row in _FROZEN["store_chain"]]
+    storage.append(STORE_CHAIN, 0, chain, blobs={})
+    core = Core(
+        Parts(
+            storage=storage,
+            anchor=anchor,
+            pin=_PIN,
+            secret=bytes(32),
+            signer=None,
+            registry=Registry(),
+            namespace="default",
+            read_only=True,
+            now=lambda: NOW,
+            random_bytes=bytes,
+            on_event=None,
+        )
+    )
+    core.anchor_store_chain()
+    storage.append(_THREAD, 0, records, blobs={})
+    position = Position(_THREAD, 0, 0, len(records) - 1, link_hash(records[-1].header))
+    anchor.create(thread_slot(bytes(32), "default", _NAME), position)
+    return core
+
+
+def _read(records: list[Record]) -> dict[str, list[list[Any]]]:
+    """As we show it: every lane, the newest first, with the results of each."""
+    thread, found = Thread(_core(records), _NAME), dict[str, list[list[Any]]]()
+    for ref in thread.snapshots():
+        snapshot = thread.snapshot(ref.lane, ref.id)
+        assert snapshot is not None
+        assert snapshot.state == {"step": ref.seq}
+        assert all(each.value == {"step": each.ref.seq} for each in snapshot.results)
+        results = [each.ref.seq for each in snapshot.results]
+        found.setdefault(ref.lane, []).append([ref.id, ref.seq, results])
+    return found
+
+
+def _verify_again(records: list[Record]) -> list[str]:
+    """As the second verifier does it, payloads included."""
+    rows = _rows(records)
+    trust = verifier.verify_store_chain(
+        _FROZEN["pin"], _rows([_record(row) for row in _FROZEN["store_chain"]])
+    )
+    hashes = verifier.verify_thread(_FROZEN["pin"], trust, _PLACE, rows)
+    payloads = {
+        seq: record.payload for seq, record in enumerate(records) if record.payload is not None
+    }
+    verify_retained(rows, payloads, {}, lambda _root, _blobs: None)
+    return hashes
+
+
+def test_generator_yields_no_diff() -> None:
+    """Generating them again gives the frozen file, byte by byte."""
+    assert lane_vectors() == _FILE.read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize("swept", [False, True])
+@pytest.mark.parametrize("length", range(3, len(_ENTRIES) + 1))
+def test_both_verifiers_believe_every_beginning(length: int, *, swept: bool) -> None:
+    """With what was given up still there, and without it."""
+    records = _swept(_records(length)) if swept else _records(length)
+    verify_thread(_core(records), _THREAD)
+
+    assert _verify_again(records) == [entry["hash"] for entry in _ENTRIES[:length]]
+
+
+@pytest.mark.parametrize("swept", [False, True])
+@_every_shown
+def test_both_readers_show_the_same(case: dict[str, Any], *, swept: bool) -> None:
+    """What the vector says, after so many entries: lanes, order and results."""
+    records = _swept(_records(case["after"])) if swept else _records(case["after"])
+
+    assert shown(verifier.living(_rows(records))) == case["lanes"]
+    if case["after"] != 12:
+        assert _read(records) == case["lanes"]
+
+
+def test_a_checkpoint_that_was_held_back_is_shown_as_the_newest() -> None:
+    """While the pause lasts: its state is in results, and it is nobody's result."""
+    thread = Thread(_core(_records(12)), _NAME)
+    held, other = thread.snapshot(), thread.snapshot("", "2")
+
+    assert held is not None
+    assert (held.ref.id, held.ref.parent, held.state) == ("3", "2", {"step": 11})
+    assert other is not None
+    assert [each.ref.seq for each in other.results] == [10]
+
+
+@_every_refused
+def test_our_verifier_refuses_with_the_code(case: dict[str, Any]) -> None:
+    """The entries before it are believed; it is refused, with the error whose code it names."""
+    records = [*_records(case["after"]), _record(case)]
+    with pytest.raises(SealpointError) as caught:
+        verify_thread(_core(records), _THREAD)
+
+    assert caught.value.code == case["error"], caught.value
+
+
+@_every_refused
+def test_second_verifier_refuses_as_well(case: dict[str, Any]) -> None:
+    """It believes what comes before, and none of them."""
+    _verify_again(_records(case["after"]))
+    with pytest.raises((*verifier.FAULTS, *decoder.FAULTS)):
+        _verify_again([*_records(case["after"]), _record(case)])
+
+
+def test_genuine_entries_are_written_to_the_same_bytes() -> None:
+    """Header and body each have one encoding."""
+    for record in _records():
+        header = parse_header(record.header)
+
+        assert encode_header(header) == record.header
+        assert encode_body(parse_body(header.kind, header.body, record.body or b"")) == record.body
+
+
+def test_the_vectors_have_every_field_and_error() -> None:
+    """Those of frameworks, and each name once."""
+    kinds = {parse_header(as_bytes(entry["header"])).kind for entry in _ENTRIES}
+    bodies = [json.loads(as_bytes(entry["body"])) for entry in _ENTRIES]
+    names = [case["name"] for case in _REFUSED]
+
+    assert kinds >= {Kind.WRITES, Kind.HIDE, Kind.PRUNE, Kind.PAUSE}
+    assert {
+        *("lane", "again", "since", "origin", "path", "question", "answers", "held", "hidden")
+    } <= {name for body in bodies for name in body}
+    assert len(set(names)) == len(names) >= 55
+    assert {case["error"] for case in _REFUSED} == {"edited", "misplaced", "missing", "not-trusted"}
