@@ -30,7 +30,7 @@ _INVOKED = [
 ]
 # Streamed in the durability that the framework uses when it is not told.
 _STREAMED = [Mode(face=face, durability="async", streamed=True) for face in ("sync", "async")]
-_SAMPLE = 7
+_SAMPLE = 23
 
 _every_saver = pytest.mark.parametrize(
     "saver",
