@@ -110,7 +110,7 @@ def _checkpoint(body: CheckpointBody) -> str:
 def _writes(body: WritesBody) -> str:
     what = "an answer" if body.answers else f"results of task {short(body.task)}"
     asked = "" if body.question is None else "; a question is pending"
-    return f"{what} for state {_shown(body.checkpoint)} are kept{_copied(body)}{asked}"
+    return f"{what} for state {_shown(body.checkpoint)}{_copied(body)}{asked}"
 
 
 def _copied(body: CheckpointBody | WritesBody) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from sealpoint.errors import Edited, Erased, Misplaced, Missing, Pruned, SealpointError
+from sealpoint.errors import Erased, Misplaced, Missing, Pruned, SealpointError
 from sealpoint.ledger import (
     CheckpointBody,
     Entry,
@@ -21,7 +21,7 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
-from sealpoint.store._lanes import LaneIndex, Trails
+from sealpoint.store._lanes import LaneIndex, Trails, entry_body
 from sealpoint.store._names import check_name
 
 __all__ = ["ThreadHandle"]
@@ -185,15 +185,8 @@ class ThreadHandle:
         return Erased(f"thread {self._name!r}: it was erased at entry {header.seq}")
 
     def _body(self, header: Header, record: Record) -> CheckpointBody:
-        if record.body is None:
-            # No erasure came after it, or nobody would have asked for the body.
-            raise Missing(
-                f"entry {header.seq} of thread {self._name!r}: expected its body, found none"
-            )
-        try:
-            body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, record.body)
-        except Edited as exc:
-            raise Edited(f"entry {header.seq} of thread {self._name!r}: {exc.message}") from exc
+        # No erasure came after it, or nobody would have asked for the body.
+        body: CheckpointBody = entry_body(self._name, header, record.body)
         return body
 
     @contextmanager

@@ -17,7 +17,7 @@ from sealpoint.ledger import CheckpointBody, Header, Kind, WritesBody, link_hash
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 
-__all__ = ["Key", "LaneIndex", "Place", "Trail", "Trails"]
+__all__ = ["Key", "LaneIndex", "Place", "Trail", "Trails", "entry_body"]
 
 _TRAILS_MAX = 8
 
@@ -174,7 +174,7 @@ class LaneIndex:
             self._results.setdefault(key, []).insert(0, place)
 
     def _put(self, header: Header, entry: bytes, data: bytes | None, *, older: bool) -> None:
-        body: CheckpointBody = self._parsed(header, data)
+        body: CheckpointBody = entry_body(self._chain.name, header, data)
         key = Key(body.lane, body.id)
         known = self._places.get(key)
         if known is not None and older:
@@ -188,20 +188,27 @@ class LaneIndex:
             insort(order, (first, body.id))
 
     def _result(self, header: Header, entry: bytes, data: bytes | None) -> tuple[Key, Place]:
-        body: WritesBody = self._parsed(header, data)
+        body: WritesBody = entry_body(self._chain.name, header, data)
         key = Key(body.lane, body.checkpoint)
         asks = body.question is not None
         self.any_held = self.any_held or body.held
         return key, Place(header.seq, entry, body.checkpoint, header.seq, body.held, asks)
 
-    def _parsed(self, header: Header, data: bytes | None) -> Any:
-        where = f"entry {header.seq} of thread {self._chain.name!r}"
-        if data is None:
-            raise Missing(f"{where}: expected its body, found none")
-        try:
-            return parse_body(header.kind, header.body, data)
-        except Edited as exc:
-            raise Edited(f"{where}: {exc.message}") from exc
+
+def entry_body(name: str, header: Header, data: bytes | None) -> Any:
+    """The body of an entry of a thread, of which a message says where it lies.
+
+    Raises:
+        Missing: It is gone, and no erasure says so.
+        Edited: It is not the one that was sealed, or not one of its kind.
+    """
+    where = f"entry {header.seq} of thread {name!r}"
+    if data is None:
+        raise Missing(f"{where}: expected its body, found none")
+    try:
+        return parse_body(header.kind, header.body, data)
+    except Edited as exc:
+        raise Edited(f"{where}: {exc.message}") from exc
 
 
 class Trail:

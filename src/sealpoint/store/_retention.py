@@ -12,7 +12,7 @@ from datetime import datetime
 
 import msgspec
 
-from sealpoint.errors import Edited, HeadMoved, Missing, UnknownCheckpoint, UsageError
+from sealpoint.errors import Edited, HeadMoved, UnknownCheckpoint, UsageError
 from sealpoint.ledger import (
     CheckpointBody,
     Entry,
@@ -20,11 +20,10 @@ from sealpoint.ledger import (
     Kind,
     PruneBody,
     WritesBody,
-    parse_body,
 )
 from sealpoint.signing import check_reason, check_reason_size
 from sealpoint.store._append import Draft, append
-from sealpoint.store._lanes import Key
+from sealpoint.store._lanes import Key, entry_body
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
 from sealpoint.store._snapshots import SnapshotView
@@ -178,14 +177,7 @@ class RetainedThread(SnapshotView):
             if header.kind is Kind.ERASE:
                 return
             if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
-                if record.body is None:  # an erasure follows, or somebody took it away
-                    raise Missing(
-                        f"entry {header.seq} of thread {self._name!r}: expected its body, "
-                        "found none"
-                    )
-                body: CheckpointBody | WritesBody = parse_body(
-                    header.kind, header.body, record.body
-                )
+                body: CheckpointBody | WritesBody = entry_body(self._name, header, record.body)
                 rank = header.seq
                 if isinstance(body, CheckpointBody):
                     rank = header.seq if body.again is None else body.again

@@ -9,10 +9,10 @@ in. What is not there is None; what is there and cannot be trusted is an error.
 from collections.abc import Iterator
 from typing import Any
 
-from sealpoint.errors import Missing, UnknownThread
-from sealpoint.ledger import CheckpointBody, Header, Kind, WritesBody, link_hash, parse_body
+from sealpoint.errors import BytesMalformed, UnknownThread
+from sealpoint.ledger import CheckpointBody, Header, Kind, WritesBody, link_hash
 from sealpoint.storage import Record
-from sealpoint.store._lanes import Key, Place
+from sealpoint.store._lanes import Key, Place, entry_body
 from sealpoint.store._refs import CheckpointRef, Results, ResultsRef, Snapshot
 from sealpoint.store._save_draft import SaveDraft
 from sealpoint.store._view import ThreadView, make_ref
@@ -108,6 +108,11 @@ class SnapshotView(ThreadView):
         header, record = self._at(held)
         body = self._results_body(header, record)
         value = self._decoded(header, record, body, keep=False)
+        if not isinstance(value, dict) or value.keys() != {"state", "parent", "metadata"}:
+            raise BytesMalformed(
+                f"entry {header.seq} of thread {self._name!r}: expected a checkpoint that was held "
+                "back, found another value"
+            )
         ref = CheckpointRef(
             id=held.id,
             seq=header.seq,
@@ -191,11 +196,7 @@ class SnapshotView(ThreadView):
         )
 
     def _results_body(self, header: Header, record: Record) -> WritesBody:
-        if record.body is None:
-            raise Missing(
-                f"entry {header.seq} of thread {self._name!r}: expected its body, found none"
-            )
-        body: WritesBody = parse_body(Kind.WRITES, header.body, record.body)
+        body: WritesBody = entry_body(self._name, header, record.body)
         return body
 
     def _decoded(

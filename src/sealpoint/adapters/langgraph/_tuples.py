@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._types import storable_error
 from sealpoint.adapters.langgraph._types_privileged import check_privileged
-from sealpoint.errors import UsageError
+from sealpoint.errors import BytesMalformed, UsageError
 from sealpoint.store import CheckpointRef, Results, Snapshot
 
 __all__ = [
@@ -107,6 +107,12 @@ def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
     """
     slots: dict[tuple[str, int], tuple[str, str, Any]] = {}
     for result in results:
+        if not _is_written(result.value):
+            raise BytesMalformed(
+                f"entry {result.ref.seq}: expected writes of a task of LangGraph, found another "
+                "value",
+                hint="Something else added it; give the graph a thread_id of its own.",
+            )
         replaces = all(channel in WRITES_IDX_MAP for _, channel, _ in result.value)
         for slot, channel, value in result.value:
             found = (result.path, channel, value)
@@ -118,11 +124,25 @@ def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
     return [(task, channel, value) for (task, _), (_, channel, value) in ordered]
 
 
+def _is_written(value: object) -> bool:
+    """Whether a value is what `storable_writes` makes."""
+    return isinstance(value, list) and all(
+        isinstance(each, list) and [type(part) for part in each[:-1]] == [int, str]
+        for each in value
+    )
+
+
 def checkpoint_tuple(
     address: Address, snapshot: Snapshot, marks: Mapping[str, Any] = {}
 ) -> CheckpointTuple:
     """A checkpoint as the framework knows it."""
     ref = snapshot.ref
+    if not isinstance(snapshot.state, dict) or "channel_values" not in snapshot.state:
+        raise BytesMalformed(
+            f"checkpoint {ref.id!r} of thread {address.thread!r}: expected one of LangGraph, found "
+            "another state",
+            hint="Something else saved it; give the graph a thread_id of its own.",
+        )
     checkpoint = cast("Checkpoint", {**snapshot.state, "id": ref.id})
     return CheckpointTuple(
         config=address.config(ref.id, ref.lane, marks),

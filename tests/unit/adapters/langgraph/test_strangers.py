@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What something else than LangGraph saved in a thread is an error that says so."""
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.base import empty_checkpoint
+
+import sealpoint
+from sealpoint.adapters.langgraph import SealedSaver
+from sealpoint.errors import BytesMalformed
+from sealpoint.store import ResultsDraft
+
+_CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+@pytest.mark.parametrize("state", [1, {"step": 1}, [{"channel_values": {}}]])
+def test_a_state_of_something_else_is_refused(state: Any) -> None:
+    """A graph is given a checkpoint of LangGraph or an error, and never something like one."""
+    with sealpoint.open_store("memory:") as store:
+        store.thread("t").save(state)
+
+        with pytest.raises(BytesMalformed, match="expected one of LangGraph"):
+            SealedSaver(store).get_tuple(_CONFIG)
+
+
+@pytest.mark.parametrize("value", [1, [1], [[0, "messages"]], [["0", "messages", 1]], [[]]])
+def test_results_of_something_else_are_refused(value: Any) -> None:
+    """The same for what was added to a checkpoint."""
+    with sealpoint.open_store("memory:") as store:
+        saver = SealedSaver(store)
+        saved = saver.put(_CONFIG, empty_checkpoint(), {"source": "loop", "step": 0}, {})
+        name = saved["configurable"]["checkpoint_id"]
+        store.thread("t").commit([ResultsDraft(value, checkpoint=name, task="stranger")])
+
+        with pytest.raises(BytesMalformed, match="expected writes of a task"):
+            saver.get_tuple(_CONFIG)
+
+
+def test_a_held_checkpoint_that_is_none_is_refused() -> None:
+    """What claims to be a checkpoint that was held back has the parts of one."""
+    with sealpoint.open_store("memory:") as store:
+        thread = store.thread("t")
+        thread.save({"step": 1})
+        stranger = ResultsDraft({"state": 1}, checkpoint="later", task="stranger")
+        stranger.held = True
+        thread.commit([stranger])
+
+        with pytest.raises(BytesMalformed, match="expected a checkpoint that was held back"):
+            thread.snapshot()
