@@ -10,7 +10,6 @@ import os
 import re
 import struct
 import sys
-import time
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -39,6 +38,7 @@ from tests.application import (
     Text,
     make_registry,
 )
+from tests.ruler import Ruler
 from tests.wire import array, binary, extension, flood, nested, text, typed
 
 SIZE_BYTES_MAX = 1_000_000
@@ -265,16 +265,15 @@ def _measure(data: bytes) -> dict[str, Any]:
     """Decode one input and say what it took."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
     before = _peak_bytes()
-    start = time.process_time()
     decoded: Any = None
-    try:
-        decoded = _REGISTRY.decode(data)
-        ended = type(decoded).__name__
-    except SealpointError as exc:
-        ended = exc.code
-    seconds = time.process_time() - start
-    mebibytes = (_peak_bytes() - before) / 2**20
-    return {"seconds": round(seconds, 3), "mebibytes": round(mebibytes, 1), "ended": ended}
+    with Ruler() as ruler:
+        try:
+            decoded = _REGISTRY.decode(data)
+            ended = type(decoded).__name__
+        except SealpointError as exc:
+            ended = exc.code
+        mebibytes = (_peak_bytes() - before) / 2**20
+    return {"seconds": round(ruler.seconds, 3), "mebibytes": round(mebibytes, 1), "ended": ended}
 
 
 def _measure_apart(name: str, data: bytes) -> None:

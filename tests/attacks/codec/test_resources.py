@@ -2,7 +2,7 @@
 """Hostile input of up to 1 MB ends within 1 s and 128 MiB of memory, whatever it is.
 
 Each input is decoded in a process of its own, so that one which breaks the interpreter breaks
-nothing else. Time is processor time, so that a busy machine fails nothing.
+nothing else. Time is processor time by a ruler, so that a busy machine fails nothing.
 """
 
 import json

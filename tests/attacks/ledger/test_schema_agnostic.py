@@ -193,8 +193,8 @@ def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Mu
     """Values flipped, cleared, retyped, copied, swapped, restored; rows and tables removed."""
     verdicts = _cold(museum, _sampled(_all(museum), 13))
 
-    assert verdicts["refused"] > 300
-    assert verdicts["accepted"] > 10
+    # How many blobs there are, and so how many edits, is drawn with each museum.
+    assert verdicts["refused"] > verdicts["accepted"] > 10
 
 
 def test_an_open_store_tells_the_truth_or_refuses_after_any_edit_of_rows(museum: Museum) -> None:
