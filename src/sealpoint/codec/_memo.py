@@ -49,6 +49,11 @@ class TreeMemo:
         self._before: list[CutList | None] = []
         self._now: list[CutList | None] = []
 
+    @property
+    def was_long(self) -> bool:
+        """Whether the value before had a list that was cut."""
+        return bool(self._before)
+
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
         self._now = []

@@ -218,7 +218,7 @@ class Registry:
         """
         encoding = Encoding(self._tables.by_type, self._limits)
         try:
-            data = encode_short(value, encoding)
+            data = encode_short(value, encoding, memo)
             if data is not None and isinstance(seed, bytes):
                 root = put(data)
                 id_bytes(root, "put")

@@ -30,6 +30,8 @@ _SPLIT_MEMBERS_BYTES = 8 * 1024
 _SPLIT_BYTES_BYTES = 16 * 1024
 _MANY_MEMBERS = 32
 _SHORT_NODES = 64
+_TYPED_BYTES = 512
+"""What an application's value is taken for before it is encoded."""
 _SAMPLED_MEMBERS = 8
 _OPENED_LEVELS = 3
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -129,7 +131,8 @@ class TreeEncoding(Encoding):
         return self._plain(value)
 
     def _container(self, value: list[Any] | dict[Any, Any]) -> bytes:
-        if _seems_short(value):
+        # The whole is long, so several values of the application's in here are likely to be.
+        if _seems_short(value, typed_bytes=_SPLIT_MEMBERS_BYTES // 2 + 1):
             data = self._at_full_speed(value, None)
             if data is not None:
                 return data
@@ -190,7 +193,7 @@ class TreeEncoding(Encoding):
     def _joined(self, stream: Stream, header: bytes, parts: Sequence[bytes]) -> bytes:
         """A container of encoded members, as a reference if it is long."""
         total = sum(map(len, parts))
-        if total <= _SPLIT_MEMBERS_BYTES:
+        if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
         self._charge(parts)
         return self._members_reference(stream, list(parts), total)
@@ -285,9 +288,11 @@ class TreeEncoding(Encoding):
         return name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
 
 
-def encode_short(value: Any, encoding: Encoding) -> bytes | None:
+def encode_short(value: Any, encoding: Encoding, memo: TreeMemo | None) -> bytes | None:
     """The root blob of a value that seems short and is: then there is no tree to build."""
-    if (type(value) is not dict and type(value) is not list) or not _seems_short(value):
+    if (type(value) is not dict and type(value) is not list) or (memo and memo.was_long):
+        return None
+    if not _seems_short(value, typed_bytes=_TYPED_BYTES):
         return None
     limits = encoding.limits
     bytes_max = min(_SPLIT_MEMBERS_BYTES, limits.value_bytes_max, limits.value_nodes_max)
@@ -299,7 +304,7 @@ def _seed_number(seed: bytes) -> int:
     return int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
 
 
-def _seems_short(value: list[Any] | dict[Any, Any]) -> bool:
+def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool:
     """Whether a container is likely to take few bytes: few nodes, and no long text among them."""
     if len(value) >= _MANY_MEMBERS:
         return False
@@ -320,4 +325,7 @@ def _seems_short(value: list[Any] | dict[Any, Any]) -> bool:
                     return False
             elif kind not in _SCALARS:
                 nodes -= 1
+                size -= typed_bytes
+                if size < 0:
+                    return False
     return True
