@@ -118,19 +118,24 @@ class GatedThread(SavingThread):
         ref: "str | CheckpointRef | None" = None,
         answered: bool = False,
         deliberate: str | None = None,
-    ) -> None:
+        lane: str = "",
+        id: str | None = None,  # noqa: A002 (as in `snapshot`)
+    ) -> Snapshot | None:
         """Decide about a resume now, and record it with the first entry that is written.
 
-        For a framework that releases state by reading it, where reading must write nothing: what
-        is read next by `snapshot` is released. It is refused unless the policy allows it without
-        anybody's approval. Until something is written there is no record of it, so `begin` or
-        `resume` is to be preferred.
+        For a framework that releases state by reading it, where reading must write nothing. It is
+        refused unless the policy allows it without anybody's approval. Until something is written
+        there is no record of it, so `begin` or `resume` is to be preferred.
 
         Args:
             world: What the run is able to do now.
-            ref: The checkpoint that is about to be read; without it the newest one.
+            ref: The checkpoint that it goes on from; without it the newest one.
             answered: Whether something is brought in from outside, beside what was saved.
             deliberate: Why this is meant, where the policy asks for that.
+            lane, id: What is read of the thread by this, as by `snapshot`.
+
+        Returns:
+            What `snapshot` gives.
 
         Raises:
             ResumeRefused: The policy does not allow it, or asks for approvals.
@@ -140,6 +145,8 @@ class GatedThread(SavingThread):
         wish = Wish.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
         with self._lock, self._reporting():
             self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
+            # Nobody has looked since: what was decided about is what is read.
+            return self._settled(lambda: self._read(lane, id)) if self._holds() else None
 
     def _begun(self, wish: Wish, decide_on: Callable[[Candidate], bool]) -> int | None:
         lost, session, self._overtaken = self._lost, self._session, False

@@ -314,7 +314,8 @@ class Chain:
         if seq > header.seq:
             raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
         if seq == header.seq:
-            return self.linked(seq, self.verified_head().hash.hex())
+            found = self.head_record
+            return (found, header) if found else self.linked(seq, self.verified_head().hash.hex())
         while True:
             below = next_link(header.seq, seq)
             expected = header.skip if below == skip_seq(header.seq) else header.prev

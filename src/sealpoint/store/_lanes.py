@@ -58,6 +58,8 @@ class LaneIndex:
         self._complete = False
         self._places: dict[Key, Place] = {}
         self._results: dict[Key, list[Place]] = {}
+        self._waiting: list[tuple[Key, Place]] = []
+        """The results that wait for an answer or are checkpoints that were held back."""
         self._order: dict[str, list[tuple[int, str]]] = {}
         """By lane, in the order of their ranks."""
         self.any_held = False
@@ -107,9 +109,7 @@ class LaneIndex:
 
     def held_lanes(self) -> list[str]:
         """The lanes in which a checkpoint was held back."""
-        return sorted(
-            {key.lane for key, places in self._results.items() if any(p.held for p in places)}
-        )
+        return sorted({key.lane for key, place in self._waiting if place.held})
 
     def asking(self, lane: str, since: int) -> list[Place]:
         """Results for checkpoints that are not there, if they wait for an answer."""
@@ -117,14 +117,11 @@ class LaneIndex:
 
     def _unclaimed(self, lane: str, since: int) -> list[Place]:
         self._grow(lambda seq: seq <= since)
-        found = [
+        return sorted(
             place
-            for key, places in self._results.items()
-            if key.lane == lane and key not in self._places
-            for place in places
-            if place.seq > since
-        ]
-        return sorted(found)
+            for key, place in self._waiting
+            if key.lane == lane and key not in self._places and place.seq > since
+        )
 
     def earliest(self, key: Key, since: int, gone: Callable[[int], bool]) -> int | None:
         """Where the first results of a checkpoint lie that is about to be written itself.
@@ -137,12 +134,17 @@ class LaneIndex:
 
     def follow(self, header: Header, entry: bytes, data: bytes) -> None:
         """Take in an entry, with its body, that has just become the newest."""
+        if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
+            self.follow_body(header, entry, entry_body(self._chain.name, header, data))
+
+    def follow_body(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> None:
+        """The same for a body that is known: this handle has written it."""
         if self._bottom is None and not self._complete:
             return  # nothing has been asked for yet: the way down begins above this one
-        if header.kind is Kind.CHECKPOINT:
-            self._put(header, entry, data, older=False)
-        elif header.kind is Kind.WRITES:
-            key, place = self._result(header, entry, data)
+        if isinstance(body, CheckpointBody):
+            self._put(header, entry, body, older=False)
+        else:
+            key, place = self._result(header, entry, body)
             self._results.setdefault(key, []).append(place)
 
     def _shown(self, lane: str, hidden: Callable[[int], bool]) -> Iterator[Place]:
@@ -167,14 +169,16 @@ class LaneIndex:
         self._complete = True
 
     def _take(self, header: Header, record: Record) -> None:
+        if header.kind not in (Kind.CHECKPOINT, Kind.WRITES):
+            return
+        body = entry_body(self._chain.name, header, record.body)
         if header.kind is Kind.CHECKPOINT:
-            self._put(header, link_hash(record.header), record.body, older=True)
-        elif header.kind is Kind.WRITES:
-            key, place = self._result(header, link_hash(record.header), record.body)
+            self._put(header, link_hash(record.header), body, older=True)
+        else:
+            key, place = self._result(header, link_hash(record.header), body)
             self._results.setdefault(key, []).insert(0, place)
 
-    def _put(self, header: Header, entry: bytes, data: bytes | None, *, older: bool) -> None:
-        body: CheckpointBody = entry_body(self._chain.name, header, data)
+    def _put(self, header: Header, entry: bytes, body: CheckpointBody, *, older: bool) -> None:
         key = Key(body.lane, body.id)
         known = self._places.get(key)
         if known is not None and older:
@@ -187,12 +191,14 @@ class LaneIndex:
         if known is None or known.first != first:
             insort(order, (first, body.id))
 
-    def _result(self, header: Header, entry: bytes, data: bytes | None) -> tuple[Key, Place]:
-        body: WritesBody = entry_body(self._chain.name, header, data)
+    def _result(self, header: Header, entry: bytes, body: WritesBody) -> tuple[Key, Place]:
         key = Key(body.lane, body.checkpoint)
         asks = body.question is not None
+        place = Place(header.seq, entry, body.checkpoint, header.seq, body.held, asks)
+        if body.held or asks:
+            self._waiting.append((key, place))
         self.any_held = self.any_held or body.held
-        return key, Place(header.seq, entry, body.checkpoint, header.seq, body.held, asks)
+        return key, place
 
 
 def entry_body(name: str, header: Header, data: bytes | None) -> Any:

@@ -59,8 +59,10 @@ class SnapshotView(ThreadView):
 
     def _snapshot(self, lane: str, name: str | None) -> Snapshot | None:
         # (0) to (5): the store chain, the head, its descent from the anchored entry
-        if not self._find_head():
-            return None
+        return self._read(lane, name) if self._find_head() else None
+
+    def _read(self, lane: str, name: str | None) -> Snapshot | None:
+        """Read below the verified head."""
         index = self._indexed()
         if name is None:
             place = index.newest(lane, self._is_given_up)
@@ -80,8 +82,11 @@ class SnapshotView(ThreadView):
 
     def held_back(self) -> list[SaveDraft]:
         """Checkpoints that a pause held back and that are still to be saved, oldest first."""
+        # Without the lock: who asks before each save must not wait for the one before it.
+        if self._index is None or not self._index.any_held:
+            return []
         with self._lock, self._reporting():
-            if self._index is None or not self._index.any_held or not self._find_head():
+            if not self._find_head():
                 return []
             index = self._indexed()
             found = [
@@ -149,7 +154,12 @@ class SnapshotView(ThreadView):
             self._look()
         except UnknownThread:
             return False
-        return self._chain.verified_head().header.kind is not Kind.ERASE
+        return self._holds()
+
+    def _holds(self) -> bool:
+        """Whether there is anything below the head that was found."""
+        head = self._chain.head
+        return head is not None and head.header.kind is not Kind.ERASE
 
     def _added(self, place: Place, body: CheckpointBody) -> list[Place]:
         """Where the results lie that were added to a checkpoint."""

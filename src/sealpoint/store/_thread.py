@@ -188,7 +188,7 @@ class Thread(BuildingThread):
         for entry, item in zip(entries, group, strict=True):
             body = item.body
             if self._index is not None:
-                self._index.follow(entry.header, entry.hash, encode_body(body))
+                self._index.follow_body(entry.header, entry.hash, body)
             self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
             if isinstance(body, WritesBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))

@@ -171,6 +171,9 @@ class ThreadView(ThreadHandle):
 
     def _at(self, place: Place) -> tuple[Header, Record]:
         """(3) and (4) The entry at a proven place, and its signature."""
+        head, found = self._chain.verified_head(), self._chain.head_record
+        if found is not None and place.entry == head.hash:
+            return head.header, found
         record, header = self._chain.linked(place.seq, place.entry.hex())
         self._chain.verify(record, place.seq)
         return header, record

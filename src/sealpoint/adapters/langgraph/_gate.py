@@ -21,6 +21,7 @@ from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, Superseded
 from sealpoint.gate import GatedThread
+from sealpoint.store import Snapshot
 from sealpoint.world import World
 
 __all__ = ["DELIBERATE", "RUN", "TICKET", "Runs", "require_reason"]
@@ -82,34 +83,39 @@ class Runs:
 
     def enter(
         self, address: Address, config: Mapping[str, Any], world: World | None
-    ) -> dict[str, Any]:
-        """Decide about a load.
+    ) -> tuple[Snapshot | None, dict[str, Any]]:
+        """Decide about a load, and read.
 
         Returns:
-            The marks that what is loaded carries; none if it is only shown.
+            What is loaded, and the marks that it carries; none if it is only shown.
 
         Raises:
             ResumeRefused: It would be executed, and that is not allowed.
         """
         purpose = purpose_of(config)
         if purpose is Purpose.SHOW:
-            return {}
+            return self._read(address), {}
         configurable = config.get("configurable") or {}
         if address.lane and is_nested(config) and address.thread in self._newest:
             # A subgraph of a run that was let in; it may have been overtaken since.
-            return {RUN: self._inherited(address.thread, configurable.get(RUN))}
+            inherited = self._inherited(address.thread, configurable.get(RUN))
+            return self._read(address), {RUN: inherited}
         if self._is_comparison(address, configurable.get(RUN)):
-            return {RUN: configurable[RUN]}
+            return self._read(address), {RUN: configurable[RUN]}
         if self._has_pass(address.thread, configurable.get(TICKET)):
             self._require_judged(address)
             run = _Run(address.thread, self._newest[address.thread])
+            snapshot = self._read(address)
         else:
             aim = Aim.of(config)._replace(root=None if address.lane else address.id)
-            self._admit(address.thread, aim, purpose, configurable.get(DELIBERATE), world)
+            snapshot = self._admit(address, aim, purpose, configurable.get(DELIBERATE), world)
             run = self._begin(address.thread)
         if address.id is not None and not address.lane:
             self._comparing.add(run)
-        return {RUN: run}
+        return snapshot, {RUN: run}
+
+    def _read(self, address: Address) -> Snapshot | None:
+        return self._store.thread(address.thread).snapshot(address.lane or "", address.id)
 
     def _is_comparison(self, address: Address, run: object) -> bool:
         """Whether a run that names a checkpoint asks, once, for the newest to compare it with."""
@@ -139,21 +145,23 @@ class Runs:
 
     def _admit(
         self,
-        name: str,
+        address: Address,
         aim: Aim,
         purpose: Purpose,
         deliberate: str | None,
         world: World | None,
-    ) -> None:
-        thread = self._store.thread(name)
+    ) -> Snapshot | None:
+        thread = self._store.thread(address.thread)
         try:
             older = aim.older(thread)
             require_reason(thread, older, deliberate)
-            thread.admit(
+            return thread.admit(
                 world=world,
                 ref=aim.root,
                 answered=purpose is Purpose.EDIT or bool(older),
                 deliberate=deliberate,
+                lane=address.lane or "",
+                id=address.id,
             )
         except ResumeRefused as error:
             raise ResumeRefused(error.message, reasons=error.reasons, hint=_HINT) from error

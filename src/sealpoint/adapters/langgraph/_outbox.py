@@ -3,7 +3,8 @@
 
 The framework puts checkpoints and results from several OS threads or tasks of an event loop.
 Whoever comes first writes for all that wait, in one durable step; the others find their outcome
-when their turn comes. There is no thread of its own that could die or outlive the saver.
+when their turn comes. Results wait a moment for the checkpoint that a run puts right after them.
+There is no thread of its own that could die or outlive the saver.
 """
 
 import threading
@@ -21,11 +22,17 @@ _GROUP_MAX = 64
 class Ticket:
     """Something that waits to be written."""
 
-    __slots__ = ("draft", "outcome")
+    __slots__ = ("draft", "outcome", "settled")
 
     def __init__(self, draft: EntryDraft) -> None:
         self.draft = draft
         self.outcome: Outcome | None = None
+        self.settled = threading.Event()
+
+    def end(self, outcome: Outcome) -> None:
+        """Say what became of it."""
+        self.outcome = outcome
+        self.settled.set()
 
 
 class Outbox:
@@ -42,12 +49,18 @@ class Outbox:
         self._waiting.append(ticket)
         return ticket
 
-    def settle(self, ticket: Ticket) -> None:
+    def settle(self, ticket: Ticket, *, patience_s: float = 0.0) -> None:
         """Come back when it is written, and everything that was put before it.
+
+        Args:
+            ticket: What was put.
+            patience_s: How long to wait for somebody who has more to write.
 
         Raises:
             SealpointError: It was not written, or only what came after it failed.
         """
+        if patience_s:
+            ticket.settled.wait(patience_s)
         while ticket.outcome is None:
             with self._writing:
                 if ticket.outcome is None:
@@ -64,7 +77,7 @@ class Outbox:
             error = StorageUnavailable("saver: expected to write, found it interrupted")
             error.__cause__ = exc
             for ticket in group:
-                ticket.outcome = error
+                ticket.end(error)
             raise
         for ticket, outcome in zip(group, outcomes, strict=True):
-            ticket.outcome = outcome
+            ticket.end(outcome)

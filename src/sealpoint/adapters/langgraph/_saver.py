@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
-from sealpoint.adapters.langgraph._gate import TICKET, Runs
+from sealpoint.adapters.langgraph._gate import RUN, TICKET, Runs
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
@@ -48,6 +48,8 @@ __all__ = ["SealedSaver"]
 
 _INTERRUPT = "__interrupt__"
 _RESUME = "__resume__"
+_PATIENCE_S = 0.002
+"""How long results of a run wait for the checkpoint after them: both are then one durable step."""
 
 
 class SealedSaver(BaseCheckpointSaver[Any]):
@@ -115,12 +117,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         address = Address.of(config)
-        marks = self._runs.enter(address, config, self._world)
+        snapshot, marks = self._runs.enter(address, config, self._world)
         if not address.lane and marks:
             # A thread that holds nothing has no checkpoint to carry the marks, and subgraphs get
             # the configuration of the run: it is the run's own, and never the caller's.
             config["configurable"].update(marks)
-        snapshot = self._thread(address).snapshot(address.lane or "", address.id)
         return None if snapshot is None else checkpoint_tuple(address, snapshot, marks)
 
     def list(
@@ -239,8 +240,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
         outbox = self._outbox(address.thread)
+        waits = isinstance(ticket.draft, ResultsDraft) and RUN in (config.get("configurable") or {})
         try:
-            outbox.settle(ticket)
+            outbox.settle(ticket, patience_s=_PATIENCE_S if waits else 0.0)
         except Paused:
             # The work is done: it is kept, and saved when the thread goes on.
             if not isinstance(ticket.draft, SaveDraft):
