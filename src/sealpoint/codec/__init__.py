@@ -6,6 +6,7 @@ in `docs/formats/values.md`.
 """
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
+from sealpoint.codec._casts import Cast
 from sealpoint.codec._explain import Explanation, TypeUse
 from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
@@ -16,6 +17,7 @@ __all__ = [
     "BUILTINS",
     "PLAIN_REASONS",
     "BuiltinType",
+    "Cast",
     "Explanation",
     "Reached",
     "Registry",

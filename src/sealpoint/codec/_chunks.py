@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-__all__ = ["cut_bytes", "cut_ids", "member_ends", "members_target"]
+__all__ = ["cut_bytes", "id_ends", "member_ends", "members_target"]
 
 # A cut in bytes lies behind one of these pairs. They are dense in text, numbers and random data
 # alike (about 1 in 128), which lets the regular expression engine do nearly all of the work.
@@ -98,14 +98,18 @@ def member_ends(parts: Sequence[bytes], seed: int, target: int, first: int = 0) 
         yield place
 
 
-def cut_ids(ids: Sequence[bytes]) -> Iterator[bytes]:
-    """Join blob ids into index blobs; ids are digests, so their own first byte decides."""
-    held: list[bytes] = []
-    for each in ids:
-        held.append(each)
-        cut = each[0] < 256 // _IDS_TARGET and len(held) >= _IDS_SMALLEST
-        if cut or len(held) >= _IDS_TARGET * _LARGEST_FACTOR:
-            yield b"".join(held)
-            held = []
-    if held:
-        yield b"".join(held)
+def id_ends(ids: Sequence[bytes], first: int = 0) -> Iterator[int]:
+    """Where the index blobs over blob ids end; ids are digests, so their own first byte decides.
+
+    Args:
+        ids: The ids.
+        first: Where an index blob begins; what lies before it is left out.
+    """
+    for place, each in enumerate(islice(ids, first, None), start=first + 1):
+        held = place - first
+        cut = each[0] < 256 // _IDS_TARGET and held >= _IDS_SMALLEST
+        if cut or held >= _IDS_TARGET * _LARGEST_FACTOR:
+            yield place
+            first = place
+    if first < len(ids):
+        yield len(ids)

@@ -247,20 +247,27 @@ class Decoding:
         rule = self._tables.by_label.get(payload[:size])
         if rule is None:
             return self._other_version(payload, size)
+        if rule.caster is not None and (found := self._known(payload)) is not None:
+            return found
         try:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
             marked = rule.marked + payload[size + 1 :] + _MARK_ENCODED
-            if self._depth < self._depth_max and len(marked) <= UNCHECKED_BYTES_MAX:
-                # `_parts` for what is short, without a call: there are many of these.
-                self._depth += 1
-                body = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
-                mark = body.pop()
-                if type(mark) is not int or mark != _MARK:
-                    raise BytesMalformed("value: expected its end, found more bytes")
-                self._depth -= 1
-            else:
-                body = self._parts(marked)
+            # `_parts` without a call: there are many of these.
+            if self._depth >= self._depth_max:
+                self.check_level()
+            self._depth += 1
+            if (
+                len(marked) > UNCHECKED_BYTES_MAX
+                and self._depth != self._deep_at
+                and is_deep(marked)
+            ):
+                raise self._too_deep()
+            body = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
+            mark = body.pop()
+            if type(mark) is not int or mark != _MARK:
+                raise BytesMalformed("value: expected its end, found more bytes")
+            self._depth -= 1
             if self._walks_depth:
                 self._check_depth(body, 0)
             return rule.build(body)
@@ -272,6 +279,10 @@ class Decoding:
         except DecodeError as exc:
             exc.within.append(rule.name)
             raise
+
+    def _known(self, payload: bytes) -> Any:  # noqa: ARG002
+        """An object of bytes that were written here; a flat encoding remembers none."""
+        return None
 
     def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:  # noqa: ARG002
         """The number of fields was not as declared, so one came twice or is missing."""

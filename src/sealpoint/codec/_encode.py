@@ -24,6 +24,7 @@ from sealpoint.codec._arrays import (
     tensor_parts,
 )
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._casts import Casts
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, is_plain_key, key_fault, large_int_fault
 from sealpoint.codec._rules import TypeRule
@@ -118,7 +119,12 @@ class Encoding:
         return None
 
     def run_members(
-        self, members: Iterable[Any], passed: set[type], depth: int, bytes_max: int
+        self,
+        members: Iterable[Any],
+        passed: set[type],
+        depth: int,
+        bytes_max: int,
+        casts: Casts | None = None,
     ) -> list[bytes | None]:
         """What `run_short` gives for each member of a list, in one loop.
 
@@ -137,6 +143,13 @@ class Encoding:
             if kind in passed or (too_deep and rule is not None):
                 keep(None)
                 continue
+            caster = None if casts is None or rule is None else rule.caster
+            cast = None
+            if casts is not None and caster is not None:
+                if (known := casts.data_of(value)) is not None:
+                    keep(known)
+                    continue
+                cast = caster(value)
             costly, fraction_keys = self._costly, self._fraction_keys
             try:
                 if rule is None:
@@ -158,8 +171,13 @@ class Encoding:
                 long += 1
                 if long > _LONG_MEMBERS:
                     passed.add(kind)
+            elif rule is None:
+                keep(data)
             else:
-                keep(data if rule is None else extension_header(Tag.TYPED, size) + data)
+                whole = extension_header(Tag.TYPED, size) + data
+                keep(whole)
+                if casts is not None and cast is not None:
+                    casts.note(value, cast, data, whole)
         return found
 
     def counts(self) -> tuple[int, int]:

@@ -67,8 +67,12 @@ def run_application(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwa
     except (MemoryError, DecodeError):
         raise
     except Exception as exc:
-        name = getattr(function, "__qualname__", type(function).__qualname__)
-        raise RuleFailed(f"{name}: failed with {type(exc).__name__}") from exc
+        raise _failed(function, exc) from exc
+
+
+def _failed(function: Callable[..., object], exc: Exception) -> RuleFailed:
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return RuleFailed(f"{name}: failed with {type(exc).__name__}")
 
 
 def shape_of(kind: str, annotations: Mapping[str, Any]) -> bytes:
@@ -225,7 +229,12 @@ class PairKind:
     def build(self, body: Body) -> Any:
         if type(body) is not list or len(body) != 1:
             raise BytesMalformed("pair: expected one encoded value")
-        value = run_application(self._decode, body[0])
+        try:  # `run_application` without a call: there are many of these
+            value = self._decode(body[0])
+        except (MemoryError, DecodeError):
+            raise
+        except Exception as exc:
+            raise _failed(self._decode, exc) from exc
         if type(value) is not self._cls:
             found = type(value).__qualname__
             raise RuleFailed(

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the encoding before found for its long lists, for the next one of the same thread.
 
-A chat grows at its end. Every member is encoded each time, since any may have been edited in place;
-but where the encoded members are, byte for byte, those of the encoding before, they are cut into
-the same chunks with the same ids, and need not be joined, hashed and put again. Only bytes are
-compared, never objects.
+A chat grows at its end. Every member is looked at each time, since any may have been edited in
+place (`_casts`); but where the encoded members are, byte for byte, those of the encoding before,
+they are cut into the same chunks with the same ids, and need not be joined, hashed and put again.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from sealpoint.codec._casts import Casts
 
 __all__ = ["CutList", "TreeMemo"]
 
@@ -18,7 +19,7 @@ _BYTES_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CutList:
-    """A long list as it was cut: where each chunk ends, and its id."""
+    """A long list, or one level of an index, as it was cut: where chunks end, and their ids."""
 
     parts: list[bytes]
     ends: list[int]
@@ -42,12 +43,13 @@ class TreeMemo:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
     """
 
-    __slots__ = ("_before", "_now", "again")
+    __slots__ = ("_before", "_now", "again", "casts")
 
     def __init__(self, again: Callable[[Sequence[bytes]], bool]) -> None:
         self.again = again
         self._before: list[CutList | None] = []
         self._now: list[CutList | None] = []
+        self.casts = Casts()
 
     @property
     def was_long(self) -> bool:
@@ -62,11 +64,20 @@ class TreeMemo:
         """The value has been encoded."""
         self._before, self._now = self._now, []
 
-    def before(self, target: int, seed: int) -> CutList | None:
-        """The list that stood at this place before, if it was cut in the same way."""
+    def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
+        """Where the chunks end that are as in the list that stood at this place before.
+
+        Returns:
+            Their ends, and their ids, which need not be put; none if it was cut in another way.
+        """
         place = len(self._now)
         found = self._before[place] if place < len(self._before) else None
-        return found if found and (found.target, found.seed) == (target, seed) else None
+        if found is None or (found.target, found.seed) != (target, seed):
+            return [], []
+        count = found.chunks_kept(parts)
+        if not count or not self.again(found.ids[:count]):
+            return [], []
+        return found.ends[:count], found.ids[:count]
 
     def remember(self, found: CutList | None, size_bytes: int) -> None:
         """Keep a list for the next encoding, unless it takes too much memory."""

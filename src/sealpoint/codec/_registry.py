@@ -6,10 +6,12 @@ data and the built-in types, and nothing else. See `docs/formats/values.md` for 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._casts import Caster
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain
@@ -152,6 +154,27 @@ class Registry:
         self._add(rule)
         return cls
 
+    def recognise(self, cls: type, caster: Caster) -> None:
+        """Let objects of an allowed type be known again from one tree to the next.
+
+        Whoever saves and loads long states of them again and again, with one memo, then encodes
+        and decodes only what is new. What is stored is the same.
+
+        Args:
+            cls: An allowed type.
+            caster: Takes a `Cast` of an object; None of one whose changes it could not tell.
+
+        Raises:
+            RuleInvalid: The type has no rule.
+        """
+        rule = self._tables.by_type.get(cls)
+        if rule is None:
+            raise RuleInvalid(f"type {cls.__qualname__}: expected a rule for it, found none")
+        rule = replace(rule, caster=caster)
+        self._tables.by_label[rule.label] = rule
+        self._tables.by_name[rule.name] = rule
+        self._tables.by_type[rule.cls] = rule
+
     def _add(self, rule: TypeRule) -> None:
         if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):
             raise RuleInvalid(
@@ -235,6 +258,7 @@ class Registry:
         *,
         verified: bool = False,
         get_many: GetMany | None = None,
+        memo: TreeMemo | None = None,
     ) -> Any:
         """Decode what `encode_tree` wrote.
 
@@ -245,13 +269,19 @@ class Registry:
                 be hashed again.
             get_many: Returns several blobs at once, in the order of their ids as bytes; asked for
                 a few dozen at a time where `get` alone would be slower.
+            memo: What trees before this one held; objects that are known are made anew from it.
 
         Raises:
             BlobMismatch: A blob is missing or changed.
             DecodeError: The blobs do not hold an allowed value.
         """
         decoding = TreeDecoding(
-            self._tables, self._limits, get, verified=verified, get_many=get_many
+            self._tables,
+            self._limits,
+            get,
+            verified=verified,
+            get_many=get_many,
+            casts=None if memo is None else memo.casts,
         )
         return decoding.run_tree(root)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.codec._casts import Caster
 from sealpoint.codec._kinds import (
     Body,
     EnumKind,
@@ -89,6 +90,8 @@ class TypeRule:
     """The header of an array with room for one more part than the body has."""
     build: Callable[[Body], Any] = field(repr=False)
     """The kind's own `build`."""
+    caster: Caster | None = field(default=None, repr=False)
+    """Takes casts of objects that are met again and again."""
 
     def upgraded(self, version: int, body: Body) -> Body:
         """Bring a body of an older version to this one, step by step."""

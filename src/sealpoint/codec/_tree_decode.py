@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sealpoint.codec._casts import Casts
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._reference import (
     ID_BYTES,
@@ -41,6 +42,7 @@ class TreeDecoding(Decoding):
     """One value on its way back from blobs."""
 
     __slots__ = (
+        "_casts",
         "_expanded_bytes",
         "_foreign",
         "_get",
@@ -58,8 +60,10 @@ class TreeDecoding(Decoding):
         *,
         verified: bool,
         get_many: GetMany | None,
+        casts: Casts | None = None,
     ) -> None:
         super().__init__(tables, limits)
+        self._casts = None if self._walks_depth else casts
         self._get = get
         self._verified = verified
         self._get_many = get_many
@@ -85,7 +89,14 @@ class TreeDecoding(Decoding):
             if payload[:1] == bytes((Stream.VALUE,)):
                 _, levels, _, total, ids = self._parsed(payload)
                 data = self._collected(ids, levels, total)
+        if self._casts is not None:
+            self._casts.forget_objects()
         return self.run(data)
+
+    def _known(self, payload: bytes) -> Any:
+        if self._casts is None or self._depth >= self._depth_max:
+            return None
+        return self._casts.value_of(payload)
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:
         """The blob store's own failures keep their names."""

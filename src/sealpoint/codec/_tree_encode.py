@@ -13,7 +13,7 @@ from typing import Any
 
 from ormsgpack import Ext, packb
 
-from sealpoint.codec._chunks import cut_bytes, cut_ids, member_ends, members_target
+from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_target
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._keys import is_plain_key
 from sealpoint.codec._memo import CutList, TreeMemo
@@ -172,7 +172,13 @@ class TreeEncoding(Encoding):
             return list(map(self._node, value))
         short = self._short
         try:
-            found = short.run_members(value, self._long, self._depth, _SPLIT_MEMBERS_BYTES)
+            found = short.run_members(
+                value,
+                self._long,
+                self._depth,
+                _SPLIT_MEMBERS_BYTES,
+                None if self._memo is None else self._memo.casts,
+            )
         except BaseException:
             self.error, self.culprit = short.error, short.culprit
             raise
@@ -201,12 +207,7 @@ class TreeEncoding(Encoding):
     def _members_reference(self, stream: Stream, parts: list[bytes], total: int) -> bytes:
         """Put members in chunks, except those that the encoding before has put already."""
         target, memo = members_target(total), self._memo
-        before = None if memo is None else memo.before(target, self._seed)
-        kept = 0 if before is None else before.chunks_kept(parts)
-        if memo is None or before is None or not kept or not memo.again(before.ids[:kept]):
-            ends, ids = [], []
-        else:
-            ends, ids = before.ends[:kept], before.ids[:kept]
+        ends, ids = ([], []) if memo is None else memo.kept(parts, target, self._seed)
         first = ends[-1] if ends else 0
         put, whole = self._put_blob, True
         for end in member_ends(parts, self._seed, target, first):
@@ -273,7 +274,7 @@ class TreeEncoding(Encoding):
             )
         levels = 0
         while len(ids) > _INLINE_IDS:
-            ids = list(map(self._put_blob, cut_ids(ids)))
+            ids = self._index(ids)
             levels += 1
         if levels > self.limits.tree_levels_max:
             raise EncodeLimitExceeded(
@@ -282,6 +283,19 @@ class TreeEncoding(Encoding):
             )
         fields = REFERENCE.pack(stream, levels, count, total)
         return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
+
+    def _index(self, ids: list[bytes]) -> list[bytes]:
+        """Put one level of an index, except what the encoding before has put already."""
+        memo = self._memo
+        ends, names = ([], []) if memo is None else memo.kept(ids, 0, 0)
+        first = ends[-1] if ends else 0
+        for end in id_ends(ids, first):
+            names.append(self._put_blob(b"".join(ids[first:end])))
+            ends.append(end)
+            first = end
+        if memo is not None:
+            memo.remember(CutList(ids, ends, names, 0, 0), len(ids) * ID_BYTES)
+        return names
 
     def _put_blob(self, blob: bytes | memoryview) -> bytes:
         name = self._put(bytes(blob))

@@ -4,12 +4,13 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from sealpoint.errors import UsageError
+from sealpoint.errors import Busy, ResumeRefused, SealpointError, UsageError
 from sealpoint.gate._facts import Candidate
 from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Request, make_request
+from sealpoint.gate._rules import Decision
 from sealpoint.ledger import Body, Header, Kind, RequestBody, link_hash
 from sealpoint.signing import Action, Statement
 from sealpoint.storage import Record
@@ -99,6 +100,14 @@ class GateHandle(Thread):
             expires=self._until(policy.expires),
             reason=reason,
         )
+
+    def _refusal(self, decision: Decision) -> SealpointError:
+        reasons = tuple(reason.words for reason in decision.reasons)
+        message = f"thread {self._name!r}: expected a resume that is allowed, found: "
+        message += "; ".join(reasons)
+        if decision.busy:
+            return Busy(message)
+        return ResumeRefused(message, reasons=reasons)
 
     def _until(self, span: timedelta) -> datetime:
         now = self._now()

@@ -11,10 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sealpoint.errors import (
-    Busy,
     HeadMoved,
     NeedsApproval,
-    ResumeRefused,
     SealpointError,
     Superseded,
     UnknownCheckpoint,
@@ -132,7 +130,8 @@ class GatedThread(SavingThread):
             ref: The checkpoint that it goes on from; without it the newest one.
             answered: Whether something is brought in from outside, beside what was saved.
             deliberate: Why this is meant, where the policy asks for that.
-            lane, id: What is read of the thread by this, as by `snapshot`.
+            lane: Which lane is read by this, as by `snapshot`.
+            id: Which checkpoint of it; without it the newest one.
 
         Returns:
             What `snapshot` gives.
@@ -395,11 +394,3 @@ class GatedThread(SavingThread):
             policy=policy,
             reason=wish.deliberate or "asked for by resume",
         )
-
-    def _refusal(self, decision: Decision) -> SealpointError:
-        reasons = tuple(reason.words for reason in decision.reasons)
-        message = f"thread {self._name!r}: expected a resume that is allowed, found: "
-        message += "; ".join(reasons)
-        if decision.busy:
-            return Busy(message)
-        return ResumeRefused(message, reasons=reasons)

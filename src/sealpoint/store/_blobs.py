@@ -114,16 +114,25 @@ class BlobWriter:
         if not self._known.issuperset(names):
             return False
         self.reached.update(names)
-        places = {pair[1]: place for place, pair in enumerate(self._before)}
-        for name in names:
-            place = places.get(name)
-            if place is not None:
-                pair = self._before[place]
-                self._at = place + 1
-                self._seen_bytes += len(pair[0])
-                if self._seen_bytes <= _SEEN_BYTES_MAX:
-                    self.seen.append(pair)
+        for pair in self._put_before(names):
+            self._seen_bytes += len(pair[0])
+            if self._seen_bytes > _SEEN_BYTES_MAX:
+                break
+            self.seen.append(pair)
         return True
+
+    def _put_before(self, names: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
+        """What the save before put under these names, mostly one after the other."""
+        before, at = self._before, self._at
+        for start in range(at, at + _LOOK_AHEAD):
+            found = [*before[start : start + len(names)]]
+            if [pair[1] for pair in found] == names:
+                self._at = start + len(names)
+                return found
+        places = {pair[1]: place for place, pair in enumerate(before)}
+        known = [places[name] for name in names if name in places]
+        self._at = known[-1] + 1 if known else at
+        return [before[place] for place in known]
 
     def _spill(self) -> None:
         """Store early what would take too much memory; orphans are legal."""

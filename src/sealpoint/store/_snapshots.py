@@ -215,7 +215,11 @@ class SnapshotView(ThreadView):
         root = bytes.fromhex(body.root)
         reader = self._reader(header, record, root, body.lane)
         value = self._core.registry.decode_tree(
-            root, reader.get, verified=True, get_many=reader.get_many
+            root,
+            reader.get,
+            verified=True,
+            get_many=reader.get_many,
+            memo=self._trails.of(body.lane).memo if keep else None,
         )
         if keep:
             self._remember(body.lane, reader)

@@ -80,7 +80,11 @@ class ThreadView(ThreadHandle):
         reader = self._reader(header, record, root)
         # (8) only now decode
         state = self._core.registry.decode_tree(
-            root, reader.get, verified=True, get_many=reader.get_many
+            root,
+            reader.get,
+            verified=True,
+            get_many=reader.get_many,
+            memo=self._trails.of(body.lane).memo if ref is None else None,
         )
         world = None
         if body.world is not None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._chunks import cut_bytes, cut_ids, member_ends, members_target
+from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_target
 
 _SOURCE = random.Random(5)  # noqa: S311 # test data
 _DATA = {
@@ -87,11 +87,20 @@ def test_chunks_grow_with_the_whole() -> None:
 def test_indexes_shrink_whatever_the_ids_are(first: int) -> None:
     """Each level of an index is at most a quarter of the one below, and bounded in width."""
     ids = [bytes((first,)) + number.to_bytes(31, "big") for number in range(5000)]
-    blobs = list(cut_ids(ids))
+    ends = list(id_ends(ids))
 
-    assert b"".join(blobs) == b"".join(ids)
-    assert len(blobs) <= len(ids) // 4
-    assert max(map(len, blobs)) <= 64 * 32
+    assert ends[-1] == len(ids)
+    assert len(ends) <= len(ids) // 4
+    assert max(end - start for start, end in pairwise([0, *ends])) <= 64
+
+
+def test_an_index_goes_on_from_any_of_its_ends() -> None:
+    """What lies behind the end of an index blob is cut as if the index were cut whole."""
+    ids = [number.to_bytes(2, "big") * 16 for number in range(0, 60_000, 37)]
+    ends = list(id_ends(ids))
+
+    for place in (1, len(ends) // 2, len(ends) - 1):
+        assert list(id_ends(ids, ends[place])) == ends[place + 1 :]
 
 
 def test_the_seed_moves_boundaries() -> None:

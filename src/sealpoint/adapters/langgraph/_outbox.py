@@ -22,10 +22,12 @@ _GROUP_MAX = 64
 class Ticket:
     """Something that waits to be written."""
 
-    __slots__ = ("draft", "outcome", "settled")
+    __slots__ = ("draft", "outbox", "outcome", "settled")
 
-    def __init__(self, draft: EntryDraft) -> None:
+    def __init__(self, draft: EntryDraft, outbox: "Outbox") -> None:
         self.draft = draft
+        self.outbox = outbox
+        """Who holds a ticket holds the queue, so that a thread has only one."""
         self.outcome: Outcome | None = None
         self.settled = threading.Event()
 
@@ -45,7 +47,7 @@ class Outbox:
 
     def put(self, draft: EntryDraft) -> Ticket:
         """Give something its place in the order."""
-        ticket = Ticket(draft)
+        ticket = Ticket(draft, self)
         self._waiting.append(ticket)
         return ticket
 

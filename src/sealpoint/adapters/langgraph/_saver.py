@@ -12,6 +12,7 @@ import copy
 import threading
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -48,7 +49,7 @@ __all__ = ["SealedSaver"]
 
 _INTERRUPT = "__interrupt__"
 _RESUME = "__resume__"
-_PATIENCE_S = 0.002
+_PATIENCE_S = 0.005
 """How long results of a run wait for the checkpoint after them: both are then one durable step."""
 
 
@@ -72,7 +73,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         self._store = store
         self._world = World.of(world)
         self._runs = Runs.of(store)
-        self._outboxes: dict[str, Outbox] = {}
+        self._outboxes: WeakValueDictionary[str, Outbox] = WeakValueDictionary()
         self._lock = threading.Lock()
         allow_framework_types(store.registry)
         signs_hold()  # tried out here, and not in the middle of the first run
@@ -239,7 +240,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return outbox.put(draft)
 
     def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
-        outbox = self._outbox(address.thread)
+        outbox = ticket.outbox
         waits = isinstance(ticket.draft, ResultsDraft) and RUN in (config.get("configurable") or {})
         try:
             outbox.settle(ticket, patience_s=_PATIENCE_S if waits else 0.0)

@@ -45,6 +45,7 @@ from langgraph.types import (
     TimeoutPolicy,
 )
 
+from sealpoint.adapters.langgraph._types_casts import message_cast
 from sealpoint.adapters.langgraph._types_fields import (
     REQUIRED,
     Pair,
@@ -281,6 +282,8 @@ def allow_framework_types(registry: Registry) -> None:
         if each.cls not in there:
             encode, decode = each.pair
             registry.allow(each.cls, name=each.name, encode=encode, decode=decode)
+            if issubclass(each.cls, BaseMessage):
+                registry.recognise(each.cls, message_cast)
 
 
 def storable_error(value: Any) -> Any:
