@@ -109,9 +109,9 @@ class Decoding:
                 "(value_nodes_max), found more"
             )
 
-    def unpack(self, payload: bytes | memoryview) -> Any:
-        """Decode the payload of an extension, or the whole value."""
-        (value,) = self._parts(_PAIR + payload + _MARK_ENCODED)
+    def unpack(self, *payload: bytes | memoryview) -> Any:
+        """Decode the payload of an extension, or the whole value, which may come in parts."""
+        (value,) = self._parts(b"".join((_PAIR, *payload, _MARK_ENCODED)))
         if self._walks_depth:
             self._check_depth(value, 0)
         return value

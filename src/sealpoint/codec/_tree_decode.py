@@ -158,7 +158,7 @@ class TreeDecoding(Decoding):
         deep_at = self._deep_at
         if self._references == 1:
             self._deep_at = self._depth + 1
-        value = self.unpack(header + data)
+        value = self.unpack(header, data)
         self._deep_at = deep_at
         self._depth_max -= 1
         if len(value) != count:

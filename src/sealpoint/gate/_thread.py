@@ -194,11 +194,12 @@ class GatedThread(SavingThread):
         """Judge without writing; what was decided is judged once more by the first write."""
         if not self._core.parts.read_only:
             check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
-        decision = self._judged(wish, candidate, answered=answered).decision
-        if decision.outcome is not Outcome.ALLOW:
-            raise self._refusal(decision)
+        judged = self._judged(wish, candidate, answered=answered)
+        if judged.decision.outcome is not Outcome.ALLOW:
+            raise self._refusal(judged.decision)
         self._session = None
-        self._admission = Admission(wish, answered=answered)
+        head = self._chain.verified_head().hash
+        self._admission = Admission(wish, answered, candidate, judged.decision, judged.trust, head)
         return True
 
     def judge(
