@@ -36,7 +36,8 @@ def report(run: Run, reasons: Reasons) -> tuple[str, bool]:
         for mutant in tried
         if run.ended[mutant.key][0] == "survived" and mutant.key not in reasons
     ]
-    noticed = [key for key, (state, _) in run.ended.items() if state != "survived"]
+    # That one took too long may be the machine's doing.
+    noticed = [key for key, (state, _) in run.ended.items() if state == "killed"]
     old = stale(reasons, (mutant.key for mutant in run.made), noticed)
     lines = [*_table(tried, run, reasons), ""]
     for mutant in open_ones:

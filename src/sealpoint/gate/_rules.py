@@ -102,8 +102,7 @@ class Decision:
     @property
     def busy(self) -> bool:
         """Whether it is refused for nothing but a session that is too young to be taken over."""
-        refused = {each.rule for each in self.reasons if each.measure is Measure.REFUSE}
-        return self.outcome is Outcome.REFUSE and refused == {_BUSY}
+        return {each.rule for each in self.reasons if each.measure is Measure.REFUSE} == {_BUSY}
 
 
 def decide(facts: Facts, policy: Policy | None) -> Decision:

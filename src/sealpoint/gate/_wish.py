@@ -64,7 +64,7 @@ class Wish(NamedTuple):
 
 
 def _check_answer(answer: Any) -> None:
-    size_bytes = 0 if answer is None else len(_encode_json(answer))
+    size_bytes = len(_encode_json(answer))
     if size_bytes > ANSWER_BYTES_MAX:
         raise UsageError(
             f"answer: expected at most {ANSWER_BYTES_MAX} bytes as JSON, found {size_bytes}",

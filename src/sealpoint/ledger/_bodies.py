@@ -337,6 +337,6 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
             if (check := _CHECKS.get(kind)) is not None:
                 check(body)
             return body
-    except (KeyError, msgspec.MsgspecError, ValueError, RecursionError, Edited) as exc:
+    except (msgspec.MsgspecError, ValueError, RecursionError, Edited) as exc:
         raise Unreadable(f"entry body: expected the fields of a {kind}, found others") from exc
     raise Unreadable("entry body: expected the one spelling of its fields, found another")

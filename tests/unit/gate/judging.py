@@ -27,10 +27,11 @@ class Difference:
     code_changed: bool
     narrowing: bool
     widening: bool
+    told: tuple[str, ...] = ("+ tool shell", "~ tool read")
 
     def lines(self) -> tuple[str, ...]:
         """What differs, for people."""
-        return ("+ tool shell", "~ tool read")
+        return self.told
 
 
 def difference(

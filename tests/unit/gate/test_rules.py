@@ -2,9 +2,9 @@
 """The decision: each rule, each measure, what nothing can permit, and every reason told."""
 
 import itertools
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,12 +18,14 @@ from sealpoint.gate import (
     Rule,
     decide,
 )
+from sealpoint.world import WorldDiff
 from tests.unit.gate.judging import (
     AGE_MAX,
     BARS,
     ORDINARY,
     TAKEOVER_AFTER,
     TRIGGERS,
+    Difference,
     difference,
     facts,
     grant,
@@ -33,6 +35,7 @@ from tests.unit.gate.judging import (
 )
 
 _GRANTED = grant("alice", "bob")
+_WIDER = Difference(same=False, code_changed=False, narrowing=False, widening=True)
 _MICROSECOND = timedelta(microseconds=1)
 
 _WORDS = {
@@ -502,3 +505,27 @@ def test_facts_and_decisions_cannot_be_changed_afterwards(value: Any) -> None:
 def test_outcomes_have_the_words_that_are_recorded() -> None:
     """The values are part of what is stored."""
     assert [*Outcome] == ["allow", "needs-approval", "refuse"]
+
+
+def test_a_reason_has_a_json_form() -> None:
+    """What applies, what is asked for because of it, and what was found, as texts."""
+    (reason,) = decide(facts(newest=False), policy()).reasons
+
+    assert reason.as_dict() == {
+        "rule": "older-checkpoint",
+        "measure": "refuse",
+        "words": reason.words,
+    }
+
+
+@pytest.mark.parametrize(("chars", "more"), [(2048, False), (2049, True)])
+def test_a_long_difference_is_told_as_far_as_it_fits(chars: int, *, more: bool) -> None:
+    """Whole lines up to 2,048 characters, then how many more there are."""
+    first, second = "a" * 1000, "b" * (chars - 1000)
+    diff = replace(_WIDER, told=(first, second, "c"))
+
+    told = decide(facts(diff=cast("WorldDiff", diff)), policy()).reasons[0].words
+    if more:
+        assert f"{first}; and 2 more" in told
+    else:
+        assert f"{first}; {second}; and 1 more" in told

@@ -341,3 +341,13 @@ def test_what_is_gone_stays_so(later: dict[str, Any], *, includes: bool) -> None
     earlier = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
 
     assert msgspec.structs.replace(earlier, **later).includes(earlier) is includes
+
+
+def test_what_is_not_said_is_not_stored() -> None:
+    """Bodies from before there were lanes have neither lane nor path, and mean the main one."""
+    checkpoint = CheckpointBody(salt=SALT, id="c1", root=_DIGEST)
+    results = WritesBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST)
+
+    for body, names in ((checkpoint, {"lane"}), (results, {"lane", "path"})):
+        assert names.isdisjoint(json.loads(encode_body(body)))
+        assert {getattr(body, name) for name in names} == {""}

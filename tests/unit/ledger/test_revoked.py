@@ -8,7 +8,16 @@ import msgspec
 import pytest
 
 from sealpoint.errors import Edited, Forked, Misplaced, Missing, NotTrusted, RolledBack
-from sealpoint.ledger import STORE_CHAIN, CutWatch, Kind, RestoreBody, StoreChain, link_hash
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    CutWatch,
+    Entry,
+    Kind,
+    RestoreBody,
+    StoreChain,
+    link_hash,
+    parse_header,
+)
 from sealpoint.signing import Cut, Pool, Role
 from sealpoint.storage import Record
 from tests.ledgers import (
@@ -19,8 +28,10 @@ from tests.ledgers import (
     ThreadLedger,
     cut,
     identity,
+    key,
     roster,
 )
+from tests.unit.ledger.gating import add, approve, handoff, people, stated
 
 _TEAM = roster(
     identity("worker", keys=("worker",)),
@@ -452,3 +463,49 @@ def test_threads_without_such_keys_owe_nothing() -> None:
         is None
     )
     assert bytes.fromhex(thread.place.thread) == THREAD
+
+
+# ---------------------------------------------------------------------- words of a revoked key
+
+
+def _relayed() -> tuple[StoreLedger, ThreadLedger]:
+    """A thread in which an auditor relays a word of Ann at entry 3, with a checkpoint behind it."""
+    store = StoreLedger()
+    store.add(store.roster_record(roster(*people())))
+    thread = ThreadLedger(store.chain).begun()
+    add(thread, Kind.APPROVAL, Kind.CHECKPOINT)
+    return store, thread
+
+
+def _without_ann(store: StoreLedger, *positions: tuple[bytes, int, bytes]) -> StoreChain:
+    others = [each for each in people() if each.name != "ann"]
+    made = cut("ann", store.cut_list(*positions))
+    return store.add(store.roster_record(roster(*others, cuts=[made])))
+
+
+def test_an_entry_with_a_word_of_a_revoked_key_makes_the_listed_one_due() -> None:
+    """As one that the key signed would: else another history could end before it."""
+    store, thread = _relayed()
+    words = thread.record(Kind.HANDOFF, handoff(attestations=approve(stated(thread), "ann")))
+    thread.chain = _without_ann(store, (THREAD, 9, b"h" * 32))
+    entry = Entry.verified(words.header, parse_header(words.header), "worker")
+    watch = CutWatch()
+    watch.follow(entry, words.body, thread.chain)
+
+    with pytest.raises(RolledBack, match="expected entry 9"):
+        watch.require_settled("thread 't'")
+
+
+def test_a_word_is_judged_by_the_cut_of_its_own_key() -> None:
+    """Not by that of the key that signed the entry around it."""
+    store, thread = _relayed()
+    chain = _without_ann(store, (THREAD, 3, link_hash(thread.records[3].header)))
+    entry = Entry.verified(
+        thread.records[4].header, parse_header(thread.records[4].header), "worker"
+    )
+
+    assert chain.accepted_until(entry.header, entry.hash) is None
+    with pytest.raises(NotTrusted, match="entries up to 3"):
+        chain.accepted_until(entry.header, entry.hash, key("ann").key)
+    assert not chain.believes(entry, key("ann").key)
+    assert chain.believes(entry, key("bob").key)
