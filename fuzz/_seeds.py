@@ -179,6 +179,8 @@ def _long_values() -> Iterator[Any]:
     yield [memoryview(bytes(20_000))[::2], "\ud800" + "x" * 20_000, {1: long}]
     yield {"é" * 5000: "é" * 9000, "z": list(range(10_000))}
     yield [[[[[[[[[[long, long]]]]]]]]]]
+    yield [app.Money(number % 700 or None) for number in range(900)]
+    yield {"paid": [[app.Money(number), "y" * 30] for number in range(500)], "due": [app.Money([])]}
     tuples: Any = None
     members: Any = None
     for depth in range(22):

@@ -344,7 +344,7 @@ class Target:
             raise Escape("encode_tree gave another root with its memo", repr(root))
         try:
             many = None if as_text else lambda ids: [blobs[name] for name in ids]
-            back = registry.decode_tree(root, blobs.__getitem__, get_many=many)
+            back = registry.decode_tree(root, blobs.__getitem__, get_many=many, memo=memo)
         except Exception as exc:
             kind = f"decode_tree of encode_tree raised {_kind(exc)}"
             raise Escape(kind, _shown(exc)) from exc

@@ -216,7 +216,8 @@ def race(*plans: Plan) -> None:
             process.stdin.flush()
         ends = [process.communicate(timeout=_WAIT_S)[1][-2000:] for process in processes]
 
-    assert [process.returncode for process in processes] == [0] * len(plans), ends
+    codes = [process.returncode for process in processes]
+    assert codes == [0] * len(plans), (codes, ends)
 
 
 def calls(*plans: Plan) -> list[Call]:

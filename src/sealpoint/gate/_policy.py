@@ -129,6 +129,12 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: _Session = _Session()
 
 
+# msgspec learns what a type looks like when it is first used, and crashes the process if two OS
+# threads are the first at once: so it learns here.
+for _each in (_Version, _Document):
+    msgspec.json.Decoder(_each)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """A policy that has been read; two are equal if their bytes are."""

@@ -11,7 +11,7 @@ import hashlib
 import re
 from datetime import UTC, datetime
 from enum import StrEnum, unique
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -85,8 +85,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         """The SHA-256 of that, in hexadecimal: what approvers sign, and the request's id."""
         return hashlib.sha256(self.encode()).hexdigest()
 
-    @classmethod
-    def parse(cls, data: bytes) -> Self:
+    @staticmethod
+    def parse(data: bytes) -> "Statement":
         """Read a statement.
 
         Raises:
@@ -98,7 +98,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
                 f"statement: expected at most {STATEMENT_BYTES_MAX} bytes, found {len(data)}"
             )
         try:
-            statement = msgspec.json.decode(data, type=cls)
+            statement = _decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
             raise Edited("statement: expected the fields of version 1, found others") from exc
         # One instant has one spelling: an offset other than Z would be read back as it is.
@@ -124,6 +124,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Statement).decode
 
 
 def _fault(statement: Statement) -> str | None:

@@ -4,6 +4,8 @@
 import hashlib
 import operator
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from datetime import timedelta
@@ -540,3 +542,33 @@ def test_a_changed_file_is_another_policy_or_none(place: int, char: str) -> None
         return
 
     assert found.digest != Policy.parse(_GOOD.encode()).digest
+
+
+_AT_ONCE = """
+import sys, threading
+from sealpoint.gate import Policy, shipped_policy
+
+source = shipped_policy("team")
+barrier = threading.Barrier(8)
+read = []
+
+def parse():
+    barrier.wait()
+    read.append(Policy.parse(source))
+
+sys.setswitchinterval(1e-6)
+workers = [threading.Thread(target=parse) for _ in range(8)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+assert len(read) == 8
+"""
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_first_policy_of_a_process_may_be_read_by_several_threads(number: int) -> None:
+    """What a library learns about our types at their first use is learned before (it crashed)."""
+    done = subprocess.run([sys.executable, "-c", _AT_ONCE], check=False, capture_output=True)
+
+    assert (done.returncode, done.stderr, number) == (0, b"", number)
