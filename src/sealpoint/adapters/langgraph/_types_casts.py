@@ -13,6 +13,12 @@ from typing import Any
 from ormsgpack import MsgpackEncodeError, packb, unpackb
 from pydantic import BaseModel
 
+from sealpoint.adapters.langgraph._types_models import (
+    set_extra,
+    set_fields,
+    set_given,
+    set_private,
+)
 from sealpoint.codec import Cast
 
 __all__ = ["message_cast"]
@@ -21,12 +27,6 @@ _SCALARS = frozenset({type(None), bool, int, float, str})
 _PACKED_BYTES_MAX = 1024
 _DEPTH_MAX = 8
 _PLANS_MAX = 256
-
-# pydantic's own storage, written to directly: a model's __setattr__ does not run.
-_set_fields = BaseModel.__dict__["__dict__"].__set__
-_set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
-_set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
-_set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 class _Plan:
@@ -87,10 +87,10 @@ class _MessageCast:
         if plan.full:
             fields.update(zip(plan.full, unpackb(self._packed), strict=True))
         value = object.__new__(self._cls)
-        _set_fields(value, fields)
-        _set_extra(value, {} if self._extra else None)
-        _set_given(value, set(self._given))
-        _set_private(value, None)
+        set_fields(value, fields)
+        set_extra(value, {} if self._extra else None)
+        set_given(value, set(self._given))
+        set_private(value, None)
         return value
 
 

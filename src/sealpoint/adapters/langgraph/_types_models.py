@@ -23,17 +23,17 @@ from pydantic_core import PydanticUndefined
 from sealpoint.adapters.langgraph._types_fields import REQUIRED, Pair, unknown_field
 from sealpoint.errors import BytesMalformed, ValueNotAllowed
 
-__all__ = ["model_pair"]
+__all__ = ["model_pair", "set_extra", "set_fields", "set_given", "set_private"]
 
 _SHORT, _LONG = 2, 4
 _MASKS_MAX = 256
 _SCALARS = frozenset({type(None), bool, int, float, str})
 
 # pydantic's own storage, written to directly: a model's __setattr__ does not run.
-_set_fields = BaseModel.__dict__["__dict__"].__set__
-_set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
-_set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
-_set_private = BaseModel.__dict__["__pydantic_private__"].__set__
+set_fields = BaseModel.__dict__["__dict__"].__set__
+set_extra = BaseModel.__dict__["__pydantic_extra__"].__set__
+set_given = BaseModel.__dict__["__pydantic_fields_set__"].__set__
+set_private = BaseModel.__dict__["__pydantic_private__"].__set__
 
 
 def model_pair(cls: type[BaseModel], settled: Iterable[str]) -> Pair:
@@ -118,10 +118,10 @@ class _Model:
                 if filled[name] is PydanticUndefined:
                     raise BytesMalformed(f"field {name!r}: expected a value, found none")
         value = object.__new__(self.cls)
-        _set_fields(value, filled)
-        _set_extra(value, extra if self.allows_extra else None)
-        _set_given(value, {name for place, name in enumerate(names) if mask >> place & 1})
-        _set_private(value, self._private(private))
+        set_fields(value, filled)
+        set_extra(value, extra if self.allows_extra else None)
+        set_given(value, {name for place, name in enumerate(names) if mask >> place & 1})
+        set_private(value, self._private(private))
         return value
 
     def _private(self, stored: dict[str, Any]) -> dict[str, Any] | None:
@@ -197,10 +197,10 @@ def _builder(model: _Model) -> Callable[[Any], Any]:
                 known[mask] = value.__pydantic_fields_set__.copy()
             return value
         value = bare(cls)
-        _set_fields(value, fields)
-        _set_extra(value, {} if allows_extra else None)
-        _set_given(value, given.copy())
-        _set_private(value, None)
+        set_fields(value, fields)
+        set_extra(value, {} if allows_extra else None)
+        set_given(value, given.copy())
+        set_private(value, None)
         return value
 
     return build
