@@ -35,12 +35,13 @@ from sealpoint.adapters.langgraph._tuples import (
     Address,
     checkpoint_tuple,
     metadata_of,
+    of_channel,
     state_of,
     storable_writes,
 )
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
-from sealpoint.errors import Paused, UnknownThread
+from sealpoint.errors import EncodeError, Paused, UnknownThread
 from sealpoint.gate import GatedThread
 from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, SaveDraft
 from sealpoint.world import World
@@ -244,6 +245,10 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         waits = isinstance(ticket.draft, ResultsDraft) and RUN in (config.get("configurable") or {})
         try:
             outbox.settle(ticket, patience_s=_PATIENCE_S if waits else 0.0)
+        except EncodeError as error:
+            if isinstance(ticket.draft, ResultsDraft):
+                raise of_channel(error, ticket.draft.value) from error.__cause__
+            raise
         except Paused:
             # The work is done: it is kept, and saved when the thread goes on.
             if not isinstance(ticket.draft, SaveDraft):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The framework's words and ours: configurations, checkpoints and pending writes."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -17,7 +18,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._types import storable_error
 from sealpoint.adapters.langgraph._types_privileged import check_privileged
-from sealpoint.errors import BytesMalformed, UsageError
+from sealpoint.errors import BytesMalformed, EncodeError, UsageError
 from sealpoint.store import CheckpointRef, Results, Snapshot
 
 __all__ = [
@@ -25,12 +26,14 @@ __all__ = [
     "Address",
     "checkpoint_tuple",
     "metadata_of",
+    "of_channel",
     "pending_writes",
     "state_of",
     "storable_writes",
 ]
 
 _ERROR = "__error__"
+_WRITTEN = re.compile(r"state\[([0-9]+)\]\[2\]")
 COUNTERS = "counters_since_delta_snapshot"
 """Where the framework counts, for each delta channel, how long its value was not saved."""
 
@@ -98,6 +101,16 @@ def storable_writes(writes: Sequence[tuple[str, Any]]) -> list[list[Any]]:
         kept = storable_error(value) if channel == _ERROR else value
         found.append([WRITES_IDX_MAP.get(channel, number), channel, kept])
     return found
+
+
+def of_channel(error: EncodeError, writes: Sequence[Sequence[Any]]) -> EncodeError:
+    """The same error about writes of a task, with the channel instead of the place in a list."""
+    found = _WRITTEN.match(error.message)
+    if found is None:
+        return error
+    channel = writes[int(found[1])][1]
+    rest = error.message[found.end() :]
+    return type(error)(f"write to channel {channel!r}, value{rest}", hint=error.hint)
 
 
 def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
