@@ -183,7 +183,7 @@ def scene_look() -> None:
         ". .venv/bin/activate",
         f". {FOLDER}/env",
         "sealpoint audit --thread invoice-18  # the refused tool is on record, too",
-        "sealpoint requests --all",
+        "sealpoint log invoice-17",
         "sealpoint verify",
     ):
         console.print(f"  $ {line}")

@@ -15,6 +15,8 @@ __all__ = ["find_pair", "find_ref", "load", "ref_document", "short_id", "short_m
 
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
 _METADATA_CHARS_LEAST = 24
+_FRAMEWORK = re.compile(r"'lang(?:chain|graph)\.")
+_FRAMEWORK_REGISTRY = "sealpoint.adapters.langgraph.framework:registry"
 
 
 def find_ref(thread: Thread, text: str | None) -> "CheckpointRef | str | None":
@@ -78,6 +80,8 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
             return thread.load(ref)
         except UnknownType as error:
             error.hint = "Name the application's registry: --registry MODULE:OBJECT"
+            if _FRAMEWORK.search(error.message):
+                error.hint += f"; for messages alone, --registry {_FRAMEWORK_REGISTRY}"
             raise
 
 

@@ -54,7 +54,12 @@ _yes_option = click.option(
 
 @click.command()
 @click.argument("request", required=False)
-@click.option("--all", "everything", is_flag=True, help="Also those that are not open any more.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also those that were denied or have expired, until the thread goes on.",
+)
 @store_options("namespace")
 @json_option
 def requests(request: str | None, *, everything: bool, where: Where, as_json: bool) -> None:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that are met again: a chat is loaded and saved in every turn, and hardly changes.
 
-A *cast* is taken of an object when it is encoded. It tells whether the object still says exactly
-what it said then, so that its bytes can be used once more; and it makes another object of these
-bytes when they are decoded again. Bytes that were not written here find no cast.
+A *cast* is taken of an object when it is encoded: what is encoded is what the cast makes, so that
+they agree even if somebody changes the object meanwhile. It tells whether the object still says
+exactly that, so that the bytes can be used once more; and it makes another object of the bytes
+when they are decoded again. Bytes that were not written here find no cast.
 """
 
 from collections.abc import Callable
@@ -30,8 +31,17 @@ Caster = Callable[[Any], Cast | None]
 """Takes a cast; None of an object whose changes it could not tell."""
 
 
+def cast_of(value: Any, caster: Caster) -> Cast | None:
+    """The cast of an object, or None."""
+    try:
+        return caster(value)
+    except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
+        return None
+
+
 class _Known(NamedTuple):
     value: Any
+    kind: type
     cast: Cast
     data: bytes
     """The encoding, with its header."""
@@ -40,23 +50,26 @@ class _Known(NamedTuple):
 class Casts:
     """The casts of objects in the states of one thread, up to a bound."""
 
-    __slots__ = ("_bytes", "_objects", "_payloads")
+    __slots__ = ("_bytes", "_made_bytes", "_objects", "_payloads")
 
     def __init__(self) -> None:
         self._objects: dict[int, _Known] = {}
         self._payloads: dict[bytes, _Known] = {}
-        self._bytes = 0
+        self._bytes = self._made_bytes = 0
 
     def forget_objects(self) -> None:
         """A state is about to be loaded: objects of those before are not likely to be met again."""
-        self._objects = {}
+        self._objects, self._made_bytes = {}, 0
 
     def data_of(self, value: Any) -> bytes | None:
         """The encoding of an object that has not changed since it was last seen here."""
         found = self._objects.get(id(value))
-        if found is None or found.value is not value or not found.cast.fits(value):
+        if found is None or found.value is not value or type(value) is not found.kind:
             return None
-        return found.data
+        try:
+            return found.data if found.cast.fits(value) else None
+        except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
+            return None
 
     def value_of(self, payload: bytes) -> Any:
         """A new object of a payload, or None: then it is to be decoded."""
@@ -64,15 +77,16 @@ class Casts:
         if found is None:
             return None
         value = found.cast.make()
-        self._objects[id(value)] = _Known(value, found.cast, found.data)
+        self._made_bytes += len(payload)
+        if self._made_bytes <= _BYTES_MAX:
+            self._objects[id(value)] = found._replace(value=value)
         return value
 
     def note(self, value: Any, cast: Cast, payload: bytes, data: bytes) -> None:
-        """An object has been encoded after the cast was taken."""
-        if not cast.fits(value):
-            return  # somebody changed it meanwhile
+        """What the cast of an object makes has been encoded."""
         self._bytes += len(payload)
         if self._bytes > _BYTES_MAX:
             # Most of it is of states that have gone; what is still there is met again soon.
             self._objects, self._payloads, self._bytes = {}, {}, len(payload)
-        self._objects[id(value)] = self._payloads[payload] = _Known(value, cast, data)
+        known = _Known(value, type(value), cast, data)
+        self._objects[id(value)] = self._payloads[payload] = known

@@ -24,7 +24,7 @@ from sealpoint.codec._arrays import (
     tensor_parts,
 )
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
-from sealpoint.codec._casts import Casts
+from sealpoint.codec._casts import Casts, cast_of
 from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, is_plain_key, key_fault, large_int_fault
 from sealpoint.codec._rules import TypeRule
@@ -149,7 +149,7 @@ class Encoding:
                 if (known := casts.data_of(value)) is not None:
                     keep(known)
                     continue
-                cast = caster(value)
+                cast = cast_of(value, caster)
             costly, fraction_keys = self._costly, self._fraction_keys
             try:
                 if rule is None:
@@ -157,7 +157,8 @@ class Encoding:
                     data = packb(value, hook, OPTIONS)
                 else:
                     self._depth = depth + 1
-                    data = rule.label + packb(rule.kind.take(value), hook, OPTIONS)
+                    source = value if cast is None else cast.make()
+                    data = rule.label + packb(rule.kind.take(source), hook, OPTIONS)
             except (ormsgpack.MsgpackEncodeError, EncodeError):
                 if self.error is not None:
                     raise self.error from self.error.__cause__

@@ -125,7 +125,10 @@ class UnknownRequest(SealpointError):
 
     code = "unknown-request"
     exit_status = 74
-    hint = "sealpoint requests lists the open ones; a save since it was made has ended it."
+    hint = (
+        "sealpoint requests lists the open ones; once a thread has gone on, sealpoint why ID tells "
+        "what became of it."
+    )
 
 
 class UnknownEntry(SealpointError):

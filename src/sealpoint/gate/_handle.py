@@ -107,7 +107,9 @@ class GateHandle(Thread):
         message += "; ".join(reasons)
         if decision.busy:
             return Busy(message)
-        return ResumeRefused(message, reasons=reasons)
+        paused = any(reason.rule == "paused" for reason in decision.reasons)
+        hint = f"An operator ends it: sealpoint unpause {self._name!r} --reason WHY"
+        return ResumeRefused(message, reasons=reasons, hint=hint if paused else None)
 
     def _until(self, span: timedelta) -> datetime:
         now = self._now()

@@ -353,7 +353,9 @@ class OperatedThread(GateHandle):
         if same:
             raise NotTrusted(
                 f"approval by {identity.name!r}: expected another person than the requester",
-                hint="Who asks cannot approve, with no identity and no key.",
+                hint="Who asks cannot approve, with no identity and no key. To add somebody: "
+                "sealpoint keys new NAME, then sealpoint keys add NAME --person NAME --role "
+                "approver",
             )
         if not identity.may(Role.APPROVER, namespace):
             raise NotTrusted(

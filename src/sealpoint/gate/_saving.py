@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sealpoint.errors import ResumeRefused, UnknownCheckpoint, UsageError
-from sealpoint.gate._facts import Candidate, gather
+from sealpoint.gate._facts import gather
 from sealpoint.gate._operations import OperatedThread
 from sealpoint.gate._policy import Measure, Rule
-from sealpoint.gate._rules import Decision, decide
 from sealpoint.gate._rules import Outcome as Said
+from sealpoint.gate._rules import decide
 from sealpoint.gate._wish import Wish
-from sealpoint.ledger import Entry, ResumeBody, StoreChain
+from sealpoint.ledger import Entry, ResumeBody
 from sealpoint.store import CheckpointRef, Draft, EntryDraft, Item, Outcome
 from sealpoint.world import World
 
@@ -30,11 +30,6 @@ class Admission(NamedTuple):
 
     wish: Wish
     answered: bool
-    candidate: Candidate
-    decision: Decision
-    trust: StoreChain
-    head: bytes
-    """The newest entry when it was decided."""
 
 
 class SavingThread(OperatedThread):
@@ -158,14 +153,25 @@ class SavingThread(OperatedThread):
         if self._chain.head is None or self._chain.tip().fence.erased:
             return body
         admission = self._admission
-        if admission is not None and self._still_holds(admission, world, trust):
-            candidate, decision = admission.candidate, admission.decision
-        else:
-            try:
-                candidate = self._candidate(None if admission is None else admission.wish.ref)
-            except UnknownCheckpoint:
-                return body  # it holds nothing, or no longer: there is nothing to go on from
-            decision = self._decision(candidate, admission, world, trust)
+        try:
+            candidate = self._candidate(None if admission is None else admission.wish.ref)
+        except UnknownCheckpoint:
+            return body  # it holds nothing, or no longer: there is nothing to go on from
+        # Whether it is paused is told by the append, as to a save in a session.
+        facts = gather(
+            self._chain,
+            candidate,
+            trust=trust,
+            who=self._who(),
+            session=self._session,
+            world=world,
+            pause=None,
+            now=self._now(),
+        )
+        if admission is not None:
+            deliberate = admission.wish.deliberate
+            facts = replace(facts, answered=admission.answered, deliberate=deliberate)
+        decision = decide(facts, policy)
         if decision.outcome is not Said.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             raise ResumeRefused(
@@ -183,31 +189,3 @@ class SavingThread(OperatedThread):
             leaves=world.to_dict() if world is not None and other else None,
             rules=rules,
         )
-
-    def _still_holds(self, admission: Admission, world: World | None, trust: StoreChain) -> bool:
-        """Whether nothing has changed since something was decided."""
-        head = self._chain.verified_head().hash
-        return (admission.head, admission.wish.world) == (head, world) and admission.trust is trust
-
-    def _decision(
-        self,
-        candidate: Candidate,
-        admission: Admission | None,
-        world: World | None,
-        trust: StoreChain,
-    ) -> Decision:
-        # Whether it is paused is told by the append, as to a save in a session.
-        facts = gather(
-            self._chain,
-            candidate,
-            trust=trust,
-            who=self._who(),
-            session=self._session,
-            world=world,
-            pause=None,
-            now=self._now(),
-        )
-        if admission is not None:
-            deliberate = admission.wish.deliberate
-            facts = replace(facts, answered=admission.answered, deliberate=deliberate)
-        return decide(facts, self._policies.in_force(trust.roster))

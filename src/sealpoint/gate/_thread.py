@@ -50,6 +50,8 @@ class GatedThread(SavingThread):
 
     _overtaken = False
     """Whether the resume that is under way has met entries of others, new to this handle."""
+    _found = False
+    """Whether the resume that is under way has found anything in the thread."""
     _ready: tuple[str | None, Snapshot | None] | None = None
     """What a session that has just begun was decided about, for the first who reads it."""
 
@@ -143,9 +145,19 @@ class GatedThread(SavingThread):
         """
         wish = Wish.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
         with self._lock, self._reporting():
-            self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
-            # Nobody has looked since: what was decided about is what is read.
-            return self._settled(lambda: self._read(lane, id)) if self._holds() else None
+            return self._settled(lambda: self._admit(wish, lane, id, answered=answered))
+
+    def _admit(self, wish: Wish, lane: str, name: str | None, *, answered: bool) -> Snapshot | None:
+        """Decide and read as one, with no look in between: to try again is to decide again."""
+        lost, session, world = self._lost, self._session, self._world
+        self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
+        try:
+            return self._read(lane, name) if self._found else None
+        except BaseException:
+            # A load that failed has shown nothing, and is nothing to go on from.
+            self._lost, self._session, self._world, self._admission = lost, session, world, None
+            self._show_nothing(lost, session)
+            raise
 
     def _begun(self, wish: Wish, decide_on: Callable[[Candidate], bool]) -> int | None:
         lost, session, self._overtaken = self._lost, self._session, False
@@ -164,7 +176,8 @@ class GatedThread(SavingThread):
 
     def _sought(self, ref: "str | CheckpointRef | None") -> Candidate | None:
         """What would be released; None if the thread holds nothing."""
-        if not self._find_head():
+        self._found = self._find_head()
+        if not self._found:
             self._take_up()
             return None
         try:
@@ -194,12 +207,11 @@ class GatedThread(SavingThread):
         """Judge without writing; what was decided is judged once more by the first write."""
         if not self._core.parts.read_only:
             check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
-        judged = self._judged(wish, candidate, answered=answered)
-        if judged.decision.outcome is not Outcome.ALLOW:
-            raise self._refusal(judged.decision)
+        decision = self._judged(wish, candidate, answered=answered, granted=False).decision
+        if decision.outcome is not Outcome.ALLOW:
+            raise self._refusal(decision)
         self._session = None
-        head = self._chain.verified_head().hash
-        self._admission = Admission(wish, answered, candidate, judged.decision, judged.trust, head)
+        self._admission = Admission(wish, answered=answered)
         return True
 
     def judge(
@@ -267,12 +279,14 @@ class GatedThread(SavingThread):
         if lost is not None:
             self._session, self._lost = None, lost
 
-    def _judged(self, wish: Wish, candidate: Candidate, *, answered: bool = False) -> _Judged:
+    def _judged(
+        self, wish: Wish, candidate: Candidate, *, answered: bool = False, granted: bool = True
+    ) -> _Judged:
         trust = self._core.trust()
         policy = self._policies.in_force(trust.roster)
         pending = read_pending(self._chain)
         now = self._now()
-        asked, grant = self._grant(wish, candidate, policy, pending)
+        asked, grant = self._grant(wish, candidate, policy, pending) if granted else (None, None)
         facts = gather(
             self._chain,
             candidate,
@@ -305,33 +319,11 @@ class GatedThread(SavingThread):
         """
         roster, now = self._core.trust().roster, self._now()
         for asked in reversed(pending.asked.values()):
-            if self._is_for(asked.body.statement, wish, candidate, policy):
+            if wish.is_asked_by(asked.body.statement, candidate, policy, self._who()):
                 grant = grant_of(asked, roster, now)
                 if not grant.expired:
                     return asked, grant
         return None, None
-
-    def _is_for(
-        self, statement: Statement, wish: Wish, candidate: Candidate, policy: Policy | None
-    ) -> bool:
-        """Whether a request that is bound to this thread and basis is for exactly this resume."""
-        return (
-            statement.action,
-            statement.checkpoint,
-            statement.world_from,
-            statement.world_to,
-            statement.answer,
-            statement.requester,
-            statement.policy,
-        ) == (
-            Action.RESUME,
-            candidate.ref.entry,
-            candidate.world_digest,
-            None if wish.world is None else wish.world.digest,
-            wish.answer_digest,
-            self._who(),
-            None if policy is None else policy.digest,
-        )
 
     def _allowed(self, wish: Wish, judged: _Judged) -> ResumeBody:
         """The entry that records an allowance."""

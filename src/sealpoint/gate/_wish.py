@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from sealpoint.errors import UsageError
+from sealpoint.gate._facts import Candidate
+from sealpoint.gate._policy import Policy
 from sealpoint.limits import ANSWER_BYTES_MAX, NAME_BYTES_MAX
-from sealpoint.signing import check_reason
+from sealpoint.signing import Action, Statement, check_reason
 from sealpoint.store import CheckpointRef, plain_value
 from sealpoint.world import World
 
@@ -61,6 +63,28 @@ class Wish(NamedTuple):
     def answer_digest(self) -> str | None:
         """What a statement binds of the answer."""
         return answer_digest(self.answer)
+
+    def is_asked_by(
+        self, statement: Statement, candidate: Candidate, policy: Policy | None, who: str
+    ) -> bool:
+        """Whether a request that is bound to this thread and basis is for exactly this resume."""
+        return (
+            statement.action,
+            statement.checkpoint,
+            statement.world_from,
+            statement.world_to,
+            statement.answer,
+            statement.requester,
+            statement.policy,
+        ) == (
+            Action.RESUME,
+            candidate.ref.entry,
+            candidate.world_digest,
+            None if self.world is None else self.world.digest,
+            self.answer_digest,
+            who,
+            None if policy is None else policy.digest,
+        )
 
 
 def _check_answer(answer: Any) -> None:

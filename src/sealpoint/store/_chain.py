@@ -138,8 +138,7 @@ class Chain:
         if known is not None:
             # Its key may have come to its end since this handle verified it.
             trust.accepted_until(known.header, known.hash)
-        first = known.seq if known is not None else max(anchored.seq, 0)
-        expected = first
+        first = expected = known.seq if known is not None else max(anchored.seq, 0)
         for seq, record in self.core.storage.scan(self.thread, first):
             if seq != expected:
                 raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
@@ -147,6 +146,8 @@ class Chain:
             if known is not None and seq == first:
                 if record.header != known.raw:
                     raise self._differs(record, seq)
+                if self.head_record is None or record.seals != self.head_record.seals:
+                    self.verify(record, seq)
                 self.head_record = record
             else:
                 # The head moves last: what could not be observed is met again by the next call.
@@ -310,11 +311,10 @@ class Chain:
 
     def descend(self, seq: int) -> tuple[Record, Header]:
         """(4) An older entry, proven to be an ancestor of the verified head."""
-        header = self.verified_head().header
+        header, found = self.verified_head().header, self.head_record
         if seq > header.seq:
             raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
         if seq == header.seq:
-            found = self.head_record
             return (found, header) if found else self.linked(seq, self.verified_head().hash.hex())
         while True:
             below = next_link(header.seq, seq)

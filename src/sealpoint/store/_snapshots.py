@@ -83,7 +83,8 @@ class SnapshotView(ThreadView):
     def held_back(self) -> list[SaveDraft]:
         """Checkpoints that a pause held back and that are still to be saved, oldest first."""
         # Without the lock: who asks before each save must not wait for the one before it.
-        if self._index is None or not self._index.any_held:
+        index = self._index
+        if index is None or not index.any_held:
             return []
         with self._lock, self._reporting():
             if not self._find_head():

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of frameworks: begun or admitted before a state is read, with results that may ask."""
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from sealpoint.errors import (
     Busy,
@@ -10,6 +13,7 @@ from sealpoint.errors import (
     NotOwner,
     ResumeRefused,
     Superseded,
+    Tampered,
     UnknownCheckpoint,
     UsageError,
 )
@@ -482,3 +486,96 @@ def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
         assert thread.snapshot().ref.id == "1"  # type: ignore[union-attr]
         assert thread.held_back() == []
         assert thread.question is None
+
+
+# ---------------------------------------------------------------------- what an admission rests on
+
+
+def test_approvals_are_not_spent_by_an_admission(team: Team) -> None:
+    """It records no request, so what needs one is refused although people have approved."""
+    team.granted()
+
+    with pytest.raises(ResumeRefused, match="approvals needed"):
+        team.fresh().admit(world=SHELL)
+    assert team.fresh().begin(world=SHELL) is not None
+    team.check_sound()
+
+
+def test_what_was_admitted_long_ago_is_judged_by_its_first_write(team: Team) -> None:
+    """By then the checkpoint may be too old to go on from."""
+    team.thread().save(1, id="1", world=READ)
+    team.later(days=6)
+    thread = team.fresh()
+    thread.admit(world=READ)
+    team.later(days=30)
+    (outcome,) = thread.commit([put(3, "3", world=World.of(READ))])
+
+    assert isinstance(outcome, ResumeRefused)
+    team.check_sound()
+
+
+def test_nothing_is_released_of_a_thread_that_cannot_be_found(memory: Team) -> None:
+    """A handle that knew it has nothing to decide about, and so nothing to show."""
+    saved(memory.thread(), put(1, "1", world=World.of(READ)))
+    store = memory.world.open("worker", gated=True)
+    thread = store.thread("t")
+    assert thread.snapshot() is not None
+    memory.world.forget("t")
+    store.storage.labelled = lambda label: []  # type: ignore[method-assign] # noqa: ARG005
+
+    assert thread.snapshot() is None
+    assert thread.admit(world=READ) is None
+
+
+def test_what_somebody_wrote_while_it_was_read_is_decided_about(memory: Team) -> None:
+    """The state that was decided about is gone, and the newer one waits for an answer."""
+    world = World.of(READ)
+    long = [f"{number} " + "x" * 50 for number in range(600)]
+    saved(memory.thread(), put(long, "1", world=world))
+    store = memory.world.open("worker", gated=True)
+    real, met = store.storage.blobs, list[bool]()
+
+    def blobs(*args: Any, **named: Any) -> Any:
+        if not met:
+            met.append(True)
+            other = memory.thread()
+            saved(other, put(long[::-1], "2", world=world, question="pay 5?"))
+            other.hide([Key("", "1")], reason="gone")
+        return real(*args, **named)
+
+    store.storage.blobs = blobs  # type: ignore[method-assign]
+    with pytest.raises(ResumeRefused, match="a question is pending"):
+        store.thread("t").admit(world=READ)
+    assert met
+
+
+def test_a_load_that_fails_leaves_no_admission(memory: Team) -> None:
+    """Neither its reason nor its world become those of whoever writes next."""
+    memory.apply(shipped_policy("solo"))
+    long = [f"{number} " + "x" * 100 for number in range(300)]
+    saved(memory.thread(), put(long, "1", world=World.of(READ)))
+    thread = memory.fresh()
+    for digest, blob in memory.world.blobs("t").items():
+        if len(blob) > 1000:
+            memory.world.put_blob("t", digest, blob[:-1] + b"!")
+    with pytest.raises(Tampered):
+        thread.admit(world=SHELL, deliberate="only this load said so")
+    (outcome,) = thread.commit([put(2, "2")])
+    assert isinstance(outcome, ResumeRefused)
+    saved(thread, put(2, "2", world=World.of(READ)))
+
+    assert memory.newest(Kind.RESUME).reason is None
+    assert memory.newest(Kind.RESUME).rules == ()
+
+
+def test_broken_seals_of_the_newest_entry_are_noticed_by_who_has_read_it(memory: Team) -> None:
+    """What it says was verified; that its proof is gone is told all the same."""
+    thread = memory.thread()
+    ref = thread.save(1, id="1", world=READ)
+    assert thread.load().state == 1
+    record = memory.world.record("t", ref.seq)
+    memory.world.put(memory.world.thread_id("t"), ref.seq, replace(record, seals=b""))
+
+    for read in (thread.load, thread.snapshot, lambda: thread.snapshot("", "1")):
+        with pytest.raises(Tampered):
+            read()

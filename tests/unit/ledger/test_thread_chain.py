@@ -178,6 +178,17 @@ def test_a_genuine_entry_is_refused_wherever_else_it_lies(place: Place) -> None:
             verify_entry(record.header, record.seals, place=place, seq=seq, chain=_TEAM)
 
 
+def test_a_genuine_entry_is_refused_at_another_position() -> None:
+    """Also where it is verified on its own, without the one before it."""
+    ledger = _team()
+    for seq, record in enumerate(ledger.records):
+        for other in (seq - 1, seq + 1):
+            with pytest.raises(Misplaced, match=f"expected position {other}, found"):
+                verify_entry(
+                    record.header, record.seals, place=ledger.place, seq=other, chain=_TEAM
+                )
+
+
 @pytest.mark.parametrize(
     ("kind", "signer", "why"),
     [

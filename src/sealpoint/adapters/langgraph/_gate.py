@@ -24,7 +24,7 @@ from sealpoint.gate import GatedThread
 from sealpoint.store import Snapshot
 from sealpoint.world import World
 
-__all__ = ["DELIBERATE", "RUN", "TICKET", "Runs", "require_reason"]
+__all__ = ["DELIBERATE", "RUN", "TICKET", "Runs", "in_words_of_graphs", "require_reason"]
 
 # What the framework streams shows the configuration without the names that begin like its own.
 RUN = "__pregel_sealpoint_run"
@@ -34,6 +34,7 @@ TICKET = "__pregel_sealpoint_ticket"
 DELIBERATE = "__pregel_sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
 
+_SAID, _MEANT = 'pass deliberate="why"', 'pass deliberately(config, "why")'
 _HINT = (
     "Run the graph through guard(graph, saver, actor=...), which asks for what is needed; where "
     'the policy only wants a reason, pass deliberately(config, "why") to the graph.'
@@ -164,7 +165,7 @@ class Runs:
                 id=address.id,
             )
         except ResumeRefused as error:
-            raise ResumeRefused(error.message, reasons=error.reasons, hint=_HINT) from error
+            raise in_words_of_graphs(error, _HINT) from error
 
     def grant(self, thread: str, token: str, world: World, root: str | None) -> None:
         """Let the run that carries a pass in, with its world, and no other one of the thread."""
@@ -235,6 +236,21 @@ class Runs:
 
 _ALL: WeakValueDictionary[int, Runs] = WeakValueDictionary()
 _ALL_LOCK = threading.Lock()
+
+
+def in_words_of_graphs(error: ResumeRefused, hint: str) -> ResumeRefused:
+    """The same refusal, with what a caller of a graph can do about it.
+
+    Args:
+        error: What the gate says, which speaks of its own arguments.
+        hint: What to say unless the gate knows better.
+    """
+    usual = error.hint == ResumeRefused.hint
+    return ResumeRefused(
+        error.message.replace(_SAID, _MEANT),
+        reasons=tuple(reason.replace(_SAID, _MEANT) for reason in error.reasons),
+        hint=hint if usual else error.hint,
+    )
 
 
 def require_reason(thread: GatedThread, older: Mapping[str, str], deliberate: str | None) -> None:

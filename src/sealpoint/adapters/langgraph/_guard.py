@@ -26,12 +26,17 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph._aim import Aim, is_nested
-from sealpoint.adapters.langgraph._gate import DELIBERATE, TICKET, require_reason
+from sealpoint.adapters.langgraph._gate import (
+    DELIBERATE,
+    TICKET,
+    in_words_of_graphs,
+    require_reason,
+)
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.adapters.langgraph._world import world_of
-from sealpoint.errors import Paused, UsageError
+from sealpoint.errors import Paused, ResumeRefused, UsageError
 from sealpoint.gate import GatedThread
 from sealpoint.world import World
 
@@ -110,6 +115,10 @@ class _Control(RunControl):
 
 
 _PAUSED = "paused by an operator"
+_HINT = (
+    'Where the policy only wants a reason, pass deliberately(config, "why") instead of the '
+    "configuration; anything else that it refuses, it has to allow first: sealpoint policy show."
+)
 
 
 class _Gate:
@@ -130,13 +139,16 @@ class _Gate:
         older = aim.older(thread)
         require_reason(thread, older, deliberate)
         answer = brought(self.saver, thread, config)
-        thread.begin(
-            world=self.world,
-            ref=aim.root,
-            answer={"from": older, "answer": answer} if older else answer,
-            actor=self.actor,
-            deliberate=deliberate,
-        )
+        try:
+            thread.begin(
+                world=self.world,
+                ref=aim.root,
+                answer={"from": older, "answer": answer} if older else answer,
+                actor=self.actor,
+                deliberate=deliberate,
+            )
+        except ResumeRefused as error:
+            raise in_words_of_graphs(error, _HINT) from error
         token = secrets.token_hex(_PASS_BYTES)
         self.saver.runs.grant(address.thread, token, self.world, aim.root)
         try:

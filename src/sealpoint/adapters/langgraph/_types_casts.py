@@ -73,8 +73,8 @@ class _MessageCast:
         return (
             same
             and len(fields) == plan.count
-            and not any(empty)
             and [*map(type, empty)] == plan.kinds
+            and not any(empty)
             and value.__pydantic_fields_set__ == self._given
             and not value.__pydantic_extra__
             and (not full or _packed(full) == self._packed)
@@ -96,9 +96,11 @@ class _MessageCast:
 
 def message_cast(value: BaseModel) -> Cast | None:
     """Take a cast of a message, or none if its changes could not be told."""
-    if value.__pydantic_extra__ or value.__pydantic_private__:
+    fields, names = value.__dict__, _names(type(value))
+    if tuple(fields) != names or not value.__pydantic_fields_set__.issubset(names):
+        return None  # something lies there that is no field, and would not come back
+    if value.__pydantic_extra__ != _no_extra(type(value)) or value.__pydantic_private__:
         return None
-    fields = value.__dict__
     scalars: list[str] = []
     empty: list[tuple[str, type]] = []
     full: list[str] = []
@@ -117,6 +119,17 @@ def message_cast(value: BaseModel) -> Cast | None:
     if packed is None or len(packed) > _PACKED_BYTES_MAX:
         return None
     return _MessageCast(value, plan, packed)
+
+
+@lru_cache(maxsize=_PLANS_MAX)
+def _names(cls: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(cls.model_fields)
+
+
+@lru_cache(maxsize=_PLANS_MAX)
+def _no_extra(cls: type[BaseModel]) -> dict[str, Any] | None:
+    """What a model has that was decoded, if nothing was added to it."""
+    return {} if cls.model_config.get("extra") == "allow" else None
 
 
 _plan = lru_cache(maxsize=_PLANS_MAX)(_Plan)

@@ -6,14 +6,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.base import TextAccessor
 
 from sealpoint.adapters.langgraph._types_casts import message_cast
 from sealpoint.codec import TreeMemo
+from sealpoint.errors import SealpointError, ValueNotAllowed
 from tests.blobs import Blobs
-from tests.unit.adapters.langgraph.samples import registry
+from tests.unit.adapters.langgraph.samples import SAMPLES, registry
 
 _SEED = b"thread"
 
@@ -185,16 +187,113 @@ def test_a_chat_that_is_larger_than_the_memory_for_it_is_right_too() -> None:
         state = found
 
 
-def test_a_message_that_changes_while_it_is_encoded_is_not_remembered() -> None:
-    """Its bytes may be of before or after: the next encoding looks again."""
+def test_what_is_remembered_is_what_was_encoded() -> None:
+    """A message that changes after its cast was taken, and back, is not saved as it was between."""
     chosen, blobs = registry(), Blobs()
     memo = TreeMemo(lambda _names: False)
-    messages = [HumanMessage(f"{number} " + "x" * 400, id=str(number)) for number in range(60)]
+    message = HumanMessage("before " + "x" * 400, id="m")
+    state = [message, *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
+    rule = next(rule for rule in chosen.rules if rule.cls is HumanMessage)
+    assert rule.caster is message_cast
 
-    cast = message_cast(messages[0])
-    assert cast is not None
-    messages[0].content = "changed " + "x" * 400
-    memo.casts.note(messages[0], cast, b"payload", b"data")
+    def changing(value: Any) -> Any:
+        cast = message_cast(value)
+        message.__dict__["content"] = "between " + "x" * 400
+        return cast
 
-    root = chosen.encode_tree(messages, blobs.put, seed=_SEED, memo=memo)
-    assert chosen.decode_tree(root, blobs.get)[0].content.startswith("changed")
+    chosen.recognise(HumanMessage, changing)
+    first = chosen.decode_tree(
+        chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
+    )
+    chosen.recognise(HumanMessage, message_cast)
+    second = chosen.decode_tree(
+        chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
+    )
+
+    assert first[0].content.startswith("before")
+    assert second[0].content.startswith("between")
+
+
+def test_a_message_of_another_class_is_saved_as_that() -> None:
+    """Whatever somebody has made of it."""
+    chosen, blobs = registry(), Blobs()
+    memo = TreeMemo(lambda _names: False)
+    state: list[Any] = [HumanMessage("x" * 400, id=str(number)) for number in range(60)]
+    chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    state[7].__class__ = SystemMessage
+    root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+
+    assert type(chosen.decode_tree(root, blobs.get)[7]) is SystemMessage
+
+
+class _Loud:
+    def __bool__(self) -> bool:
+        raise SystemExit
+
+
+@pytest.mark.parametrize("value", [np.array([1, 2]), _Loud()], ids=["array", "loud"])
+def test_what_replaces_an_empty_container_is_not_asked_whether_it_is_true(value: Any) -> None:
+    """Its code does not run, and it is encoded or refused as without a memo."""
+    chosen, blobs = registry(), Blobs()
+    memo = TreeMemo(lambda _names: False)
+    message = ToolMessage("x", tool_call_id="1", artifact=[])
+    state = [message, *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
+    chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    message.artifact = value
+
+    def ended(memo: TreeMemo | None) -> str:
+        try:
+            return repr(chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo))
+        except SealpointError as error:
+            return str(error)
+
+    assert ended(memo) == ended(None)
+
+
+def _bare() -> HumanMessage:
+    made = object.__new__(HumanMessage)
+    made.__dict__["content"] = "x"
+    return made
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda message: message.__dict__.update(pretty_repr="mine"),
+        lambda message: message.__pydantic_fields_set__.add("zzz"),
+        lambda message: message.__dict__.update(content=message.__dict__.pop("content")),
+        lambda message: object.__setattr__(message, "__pydantic_extra__", None),
+    ],
+    ids=["attribute", "given", "order", "extra"],
+)
+def test_no_cast_is_taken_of_what_would_come_back_otherwise(change: Callable[[Any], Any]) -> None:
+    """With the memo and without, the same is loaded."""
+    message = HumanMessage("x", id="1")
+    change(message)
+
+    assert message_cast(message) is None
+
+
+def test_a_broken_message_is_refused_as_without_a_memo() -> None:
+    """With the path to it, and not by an error of pydantic's."""
+    chosen, blobs = registry(), Blobs()
+    state = [_bare(), *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
+
+    with pytest.raises(ValueNotAllowed):
+        chosen.encode_tree(state, blobs.put, seed=_SEED, memo=TreeMemo(lambda _names: False))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: type(sample).__name__)
+def test_every_type_comes_back_the_same_with_a_memo(sample: Any) -> None:
+    """Of a state that was saved before, in every part that pydantic keeps."""
+    chosen, blobs = registry(), Blobs()
+    memo = TreeMemo(lambda _names: False)
+    state = [sample, *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
+    root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    plain = chosen.decode_tree(root, blobs.get)[0]
+    for _ in range(2):
+        found = chosen.decode_tree(root, blobs.get, memo=memo)[0]
+        assert type(found) is type(plain)
+        assert repr(found) == repr(plain)
+        for part in ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__"):
+            assert getattr(found, part, None) == getattr(plain, part, None)
