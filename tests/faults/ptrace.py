@@ -227,7 +227,9 @@ def follow(process: int, watcher: Watcher) -> int:
     except BaseException:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(process, signal.SIGKILL)
-            os.waitpid(process, _WALL)
+            # Its other OS threads come first: as long as one is not waited for, it does not end.
+            while os.waitpid(-1, _WALL)[0] != process:
+                pass
         raise
     finally:
         follower.close()
