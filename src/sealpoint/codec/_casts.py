@@ -79,7 +79,7 @@ class Casts:
         value = found.cast.make()
         self._made_bytes += len(payload)
         if self._made_bytes <= _BYTES_MAX:
-            self._objects[id(value)] = found._replace(value=value)
+            self._objects[id(value)] = _Known(value, found.kind, found.cast, found.data)
         return value
 
     def note(self, value: Any, cast: Cast, payload: bytes, data: bytes) -> None:

@@ -66,8 +66,9 @@ class _MessageCast:
     def fits(self, value: Any) -> bool:
         fields, plan = value.__dict__, self._plan
         try:
-            empty, full = plan.empty_of(fields), plan.full_of(fields)
             same = all(map(is_, plan.scalars_of(fields), self._scalars))
+            empty = plan.empty_of(fields)
+            full = plan.full_of(fields) if plan.full else ()
         except KeyError:
             return False  # a field was removed
         return (
