@@ -170,10 +170,7 @@ class Registry:
         rule = self._tables.by_type.get(cls)
         if rule is None:
             raise RuleInvalid(f"type {cls.__qualname__}: expected a rule for it, found none")
-        rule = replace(rule, caster=caster)
-        self._tables.by_label[rule.label] = rule
-        self._tables.by_name[rule.name] = rule
-        self._tables.by_type[rule.cls] = rule
+        self._put(replace(rule, caster=caster))
 
     def _add(self, rule: TypeRule) -> None:
         if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):
@@ -187,6 +184,9 @@ class Registry:
                     f"rule {rule.name!r} for {rule.cls.__qualname__}: expected a new name and "
                     f"type, found rule {taken.name!r} for {taken.cls.__qualname__}"
                 )
+        self._put(rule)
+
+    def _put(self, rule: TypeRule) -> None:
         self._tables.by_label[rule.label] = rule
         self._tables.by_name[rule.name] = rule
         self._tables.by_type[rule.cls] = rule

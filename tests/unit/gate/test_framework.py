@@ -579,3 +579,13 @@ def test_broken_seals_of_the_newest_entry_are_noticed_by_who_has_read_it(memory:
     for read in (thread.load, thread.snapshot, lambda: thread.snapshot("", "1")):
         with pytest.raises(Tampered):
             read()
+
+
+def test_a_refusal_for_a_pause_says_how_it_ends(memory: Team) -> None:
+    """Whoever is refused learns the command, with the name of the thread."""
+    memory.thread().save(1, id="1", world=READ)
+    memory.thread("operator").pause("look first")
+
+    with pytest.raises(ResumeRefused) as refusal:
+        memory.fresh().admit(world=READ)
+    assert "sealpoint unpause 't' --reason" in str(refusal.value.hint)
