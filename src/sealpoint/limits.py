@@ -21,6 +21,14 @@ __all__ = [
     "HEADER_BYTES_MAX",
     "JSON_DEPTH_MAX",
     "LANE_BYTES_MAX",
+    "MODEL_DEPTH_MAX",
+    "MODEL_DIMENSIONS_MAX",
+    "MODEL_EXPANDED_BYTES_LEAST",
+    "MODEL_HEADER_BYTES_MAX",
+    "MODEL_NAME_BYTES_MAX",
+    "MODEL_NODES_MAX",
+    "MODEL_PICKLE_BYTES_MAX",
+    "MODEL_TENSORS_MAX",
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
@@ -98,6 +106,30 @@ REASON_BYTES_MAX = 4 * _KIB
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
+
+MODEL_HEADER_BYTES_MAX = 32 * _MIB
+"""The header of a safetensors file, with the structure that is in it."""
+
+MODEL_TENSORS_MAX = 256 * _KIB
+"""Tensors in one model file, and records in one `.pt` archive."""
+
+MODEL_DIMENSIONS_MAX = 64
+"""Dimensions of one tensor of a model file."""
+
+MODEL_NAME_BYTES_MAX = 2 * _KIB
+"""The name of one tensor of a model file, in UTF-8."""
+
+MODEL_PICKLE_BYTES_MAX = 64 * _MIB
+"""The pickle of a `.pt` file: all that is in it but the tensors' elements."""
+
+MODEL_DEPTH_MAX = 128
+"""Lists, dicts and other values nested in one another in a `.pt` file."""
+
+MODEL_NODES_MAX = 4 * _MIB
+"""Values in a `.pt` file, each counted wherever it is used."""
+
+MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
+"""A tensor that repeats its elements may take this, or as much as its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

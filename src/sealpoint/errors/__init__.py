@@ -60,7 +60,18 @@ SealpointError                  error                  1
 ├── RequestClosed               request-closed        75
 ├── PolicyInvalid               policy-invalid        76
 ├── BundleInvalid               bundle-invalid        77
-└── UnknownEntry                unknown-entry         78
+├── UnknownEntry                unknown-entry         78
+└── ModelError                  model                 80   a model file cannot be used
+    ├── FlagNotHonoured         flag-not-honoured     81
+    ├── FormatRefused           format-refused        82
+    ├── RecordCompressed        record-compressed     83
+    ├── RecordMismatch          record-mismatch       84
+    ├── SparseInvalid           sparse-invalid        85
+    ├── ModelLimitExceeded      model-limit           86
+    ├── ModelMalformed          model-malformed       87
+    ├── GlobalNotAllowed        global-not-allowed    88
+    ├── FileNotSealed           file-not-sealed       89
+    └── ModelUnreadable         model-unreadable      90
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
@@ -118,6 +129,19 @@ from sealpoint.errors._integrity import (
     Tampered,
     Unanchored,
 )
+from sealpoint.errors._models import (
+    FileNotSealed,
+    FlagNotHonoured,
+    FormatRefused,
+    GlobalNotAllowed,
+    ModelError,
+    ModelLimitExceeded,
+    ModelMalformed,
+    ModelUnreadable,
+    RecordCompressed,
+    RecordMismatch,
+    SparseInvalid,
+)
 from sealpoint.errors._root import SealpointError
 from sealpoint.errors._store import (
     Erased,
@@ -155,8 +179,12 @@ __all__ = [
     "EncodeLimitExceeded",
     "Erased",
     "ExtraMissing",
+    "FileNotSealed",
+    "FlagNotHonoured",
     "Forged",
     "Forked",
+    "FormatRefused",
+    "GlobalNotAllowed",
     "HeadMoved",
     "IdMalformed",
     "IdReused",
@@ -166,6 +194,10 @@ __all__ = [
     "LimitInvalid",
     "Misplaced",
     "Missing",
+    "ModelError",
+    "ModelLimitExceeded",
+    "ModelMalformed",
+    "ModelUnreadable",
     "NameInvalid",
     "NeedsApproval",
     "NotOwner",
@@ -175,6 +207,8 @@ __all__ = [
     "PolicyInvalid",
     "Pruned",
     "ReadOnly",
+    "RecordCompressed",
+    "RecordMismatch",
     "RequestClosed",
     "ResumeRefused",
     "RolledBack",
@@ -183,6 +217,7 @@ __all__ = [
     "SchemaUnknown",
     "SealpointError",
     "ShapeChanged",
+    "SparseInvalid",
     "StorageUnavailable",
     "StoreExists",
     "StoreMisplaced",
