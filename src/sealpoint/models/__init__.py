@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model files: load without running code, save without pickle, know who wrote it.
+
+`load_checkpoint` and `save_checkpoint` take the place of `torch.load` and `torch.save`. The file
+is specified in `docs/formats/model-file.md`. Importing this package needs neither torch nor
+blake3; using it does.
+"""
+
+from sealpoint.models._digests import FileDigests
+from sealpoint.models._load import UnsafeLoadWarning, load_checkpoint, open_checkpoint
+from sealpoint.models._model_file import ModelFile
+from sealpoint.models._safetensors import Tensor
+from sealpoint.models._save import save_checkpoint
+
+__all__ = [
+    "FileDigests",
+    "ModelFile",
+    "Tensor",
+    "UnsafeLoadWarning",
+    "load_checkpoint",
+    "open_checkpoint",
+    "save_checkpoint",
+]

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model file on its way to disk: written beside its place, made durable, then put there.
+
+Until a draft is put in its place the old file stands, whole; afterwards the new one does, whole.
+A draft that is given up is removed.
+
+A file that a store vouches for waits beside its place while the entry is written, under a name
+that follows from its digest. If the process ends in between, whoever loads the entry's file finds
+it there: see `waiting_path`.
+"""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sealpoint.models._digests import FileDigests, header_digest, piece_hasher
+from sealpoint.models._file import unreadable
+from sealpoint.models._pieces import STEP_BYTES, Piece, batches_of, digests_of, in_parallel
+from sealpoint.models._safetensors import Header
+
+__all__ = ["Draft", "Source", "put_in_place", "waiting_path"]
+
+Source = Callable[[], memoryview]
+"""Gives the bytes of one tensor, in the order of the file."""
+
+_MODE = 0o666
+_STEM_CHARS_MAX = 40
+
+
+def waiting_path(path: Path, root: bytes) -> Path:
+    """Where the file of this digest waits until its entry is written."""
+    return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{root.hex()}.waiting")
+
+
+@contextlib.contextmanager
+def _reported(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as exc:
+        raise unreadable(str(path), exc) from exc
+
+
+def put_in_place(source: Path, path: Path) -> None:
+    """Give a durable file its name, durably.
+
+    Raises:
+        ModelUnreadable: The directory cannot be written to.
+    """
+    with _reported(path):
+        source.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+class Draft:
+    """A file that is being written; in a `with` block, which removes it unless it found a place.
+
+    Args:
+        path: Where it will be.
+
+    Raises:
+        ModelUnreadable: Its directory cannot be written to, or the disk is full.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        name = f".{path.name[:_STEM_CHARS_MAX]}.{secrets.token_hex(8)}.draft"
+        self._at: Path | None = path.with_name(name)
+        with _reported(path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._fd = os.open(self._at, flags, _MODE)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        os.close(self._fd)
+        if self._at is not None:
+            with contextlib.suppress(OSError):
+                self._at.unlink()
+
+    def write(
+        self, header: Header, sources: Mapping[str, Source], *, hashing: bool
+    ) -> FileDigests | None:
+        """Write the file, durably, and hash what is written.
+
+        Args:
+            header: Its header.
+            sources: The bytes of each tensor, by name; each is asked once, in order.
+            hashing: Whether digests are wanted.
+        """
+        tensors = list(header.tensors.values())
+        size = tensors[-1].end if tensors else len(header.raw)
+
+        def batches() -> Iterator[list[tuple[Piece, memoryview]]]:
+            held: tuple[str, memoryview] = ("", memoryview(b""))
+            for batch in batches_of(tensors):
+                filled = []
+                for piece in batch:
+                    if held[0] != piece.tensor.name:
+                        held = (piece.tensor.name, sources[piece.tensor.name]())
+                    filled.append((piece, held[1][piece.at : piece.at + piece.size]))
+                yield filled
+
+        def write(batch: Sequence[tuple[Piece, memoryview]]) -> dict[tuple[str, int], bytes]:
+            return {
+                (piece.tensor.name, piece.at): self._write_piece(piece, memory, hashing=hashing)
+                for piece, memory in batch
+            }
+
+        digests: dict[tuple[str, int], bytes] = {}
+        with _reported(self._path):
+            self._write_all(memoryview(header.raw), 0)
+            for found in in_parallel(write, batches()):
+                digests.update(found)
+            os.fsync(self._fd)
+        if not hashing:
+            return None
+        return FileDigests(
+            size=size, header=header_digest(header.raw), tensors=digests_of(tensors, digests)
+        )
+
+    def _write_piece(self, piece: Piece, memory: memoryview, *, hashing: bool) -> bytes:
+        offset = piece.tensor.begin + piece.at
+        if not hashing:
+            self._write_all(memory, offset)
+            return b""
+        hasher = piece_hasher()
+        for at in range(0, piece.size, STEP_BYTES):
+            step = memory[at : at + STEP_BYTES]
+            self._write_all(step, offset + at)
+            hasher.update(step)
+        return bytes(hasher.digest())
+
+    def _write_all(self, memory: memoryview, offset: int) -> None:
+        done = 0
+        while done < len(memory):
+            done += os.pwrite(self._fd, memory[done:], offset + done)
+
+    def move_to(self, path: Path) -> None:
+        """Give the draft a name, durably; it is not removed any more.
+
+        Raises:
+            ModelUnreadable: The directory cannot be written to.
+        """
+        assert self._at is not None  # noqa: S101 (a draft finds one place)
+        put_in_place(self._at, path)
+        self._at = None

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packages that model files need, imported when somebody first needs them.
+
+Importing `sealpoint.models` needs none of them. Looking into a file needs none either; digests
+need blake3, and tensors torch and numpy.
+"""
+
+from typing import Any
+
+from sealpoint.errors import ExtraMissing
+
+__all__ = ["the_blake3", "the_numpy", "the_torch"]
+
+
+def _missing(package: str, cause: ModuleNotFoundError) -> Exception:
+    if cause.name != package:
+        return cause  # an installation that is broken says so itself
+    return ExtraMissing(
+        f"sealpoint.models: expected {package}, found it missing: pip install 'sealpoint[models]'"
+    )
+
+
+def the_blake3() -> Any:
+    """The function that makes hashers.
+
+    Raises:
+        ExtraMissing: It is not installed.
+    """
+    try:
+        from blake3 import blake3  # noqa: PLC0415 (an optional dependency)
+    except ModuleNotFoundError as exc:
+        raise _missing("blake3", exc) from exc
+    return blake3
+
+
+def the_numpy() -> Any:
+    """The module. Errors are those of `the_blake3`."""
+    try:
+        import numpy as np  # noqa: PLC0415 (as above)
+    except ModuleNotFoundError as exc:
+        raise _missing("numpy", exc) from exc
+    return np
+
+
+def the_torch() -> Any:
+    """The module. Errors are those of `the_blake3`."""
+    try:
+        import torch  # noqa: PLC0415 (as above)
+    except ModuleNotFoundError as exc:
+        raise _missing("torch", exc) from exc
+    return torch

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`load_checkpoint` and `open_checkpoint`: files by what their bytes are, closed by default."""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from sealpoint.api import Store
+from sealpoint.errors import ModelUnreadable, SealpointError, UsageError
+from sealpoint.models._draft import put_in_place, waiting_path
+from sealpoint.models._file import ReadFile
+from sealpoint.models._model_file import ModelFile
+from sealpoint.models._placing import MapLocation
+from sealpoint.models._pt import load_pt, load_trusted
+from sealpoint.models._safetensors import LENGTH_BYTES
+from sealpoint.models._sealing import Run, Sealed
+from sealpoint.store import CheckpointRef
+
+__all__ = ["UnsafeLoadWarning", "load_checkpoint", "open_checkpoint"]
+
+
+class UnsafeLoadWarning(UserWarning):
+    """A file was loaded in the way that lets it run code."""
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str],
+    map_location: MapLocation = "cpu",
+    *,
+    safe: bool = True,
+    store: Store | None = None,
+    thread: str | None = None,
+    ref: str | CheckpointRef | None = None,
+) -> Any:
+    """Load a model file without running code that it brings.
+
+    A safetensors file, by its name or by its bytes, is read by a strict reader: one that
+    `save_checkpoint` wrote gives the whole state back, any other one its tensors by name. A file
+    of `torch.save` is checked in all its parts, and then loaded with `weights_only=True`, proven
+    to be honoured. There is no other way, and no way back to an unsafe one.
+
+    Args:
+        path: The file.
+        map_location: Where tensors go, as for `torch.load`; None: where they were.
+        safe: False: load anything, with the whole of pickle. **Only for files that you trust as
+            you trust a program**: such a file can do whatever this process can. Warns once.
+        store: An open store that has to vouch for the file.
+        thread: The thread of the training run in it.
+        ref: The checkpoint whose file is meant; without it the newest one.
+
+    Raises:
+        ModelError: The file is refused; a `RuntimeError` too. `FlagNotHonoured`: this torch does
+            not do what the flag says.
+        ExtraMissing: torch is not installed.
+        Edited, RolledBack, FileNotSealed: With a store: the file was changed, is an older one,
+            or is not one of this thread.
+        SealpointError: With a store, whatever `Thread.load` raises.
+    """
+    if Run.of(store, thread) is None and ref is not None:
+        raise UsageError("ref: expected a store whose checkpoint it is")
+    if store is not None:
+        if not safe:
+            raise UsageError("safe: expected True with a store, found False")
+        with open_checkpoint(path, store=store, thread=thread, ref=ref) as model:
+            return model.load(map_location)
+    with ReadFile(path) as file:
+        if _is_safetensors(file):
+            return ModelFile(file).load(map_location)
+        if safe:
+            with open(file.fd, "rb", buffering=0, closefd=False) as raw:
+                return load_pt(raw, file.size, file.what, map_location)
+    _warn_once()
+    return load_trusted(file.path, map_location)
+
+
+def open_checkpoint(
+    path: str | os.PathLike[str],
+    *,
+    store: Store | None = None,
+    thread: str | None = None,
+    ref: str | CheckpointRef | None = None,
+) -> ModelFile:
+    """Open a safetensors file, to look into it or to load one tensor of it.
+
+    Args are those of `load_checkpoint`.
+
+    Raises:
+        ModelError: It is no safetensors file, or breaks a rule of the format.
+        RolledBack, FileNotSealed: With a store: it is an older file, or not one of this thread.
+        SealpointError: With a store, whatever `Thread.load` raises.
+    """
+    run = Run.of(store, thread)
+    if run is None:
+        if ref is not None:
+            raise UsageError("ref: expected a store whose checkpoint it is")
+        return _opened(path)
+    sealed = run.expected(ref)
+    return _waiting(Path(path), run, sealed) or _opened(path, run, sealed)
+
+
+def _opened(
+    path: str | os.PathLike[str], run: Run | None = None, sealed: Sealed | None = None
+) -> ModelFile:
+    file = ReadFile(path)
+    try:
+        return ModelFile(file, run, sealed)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _waiting(path: Path, run: Run, sealed: Sealed) -> ModelFile | None:
+    """The file of a save that ended before it was put in its place; it is put there now."""
+    waiting = waiting_path(path, sealed.digests.root)
+    try:
+        model = _opened(waiting, run, sealed)
+    except SealpointError:
+        return None  # nearly always: there is none
+    try:
+        model.digests()
+        put_in_place(waiting, path)
+    except ModelUnreadable:
+        return model  # this process may only read
+    except SealpointError:
+        model.close()
+        return None
+    return model
+
+
+def _is_safetensors(file: ReadFile) -> bool:
+    """Whether a file says so by its name, or begins like one: a length, then a brace."""
+    if file.path.suffix.lower() == ".safetensors":
+        return True
+    start = file.read(0, min(LENGTH_BYTES + 1, file.size))
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    return start[LENGTH_BYTES:] == b"{" and length <= file.size - LENGTH_BYTES
+
+
+_warned = False
+
+
+def _warn_once() -> None:
+    global _warned  # noqa: PLW0603 (once for each process, whoever calls)
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            "load_checkpoint(safe=False): the file can run any code",
+            UnsafeLoadWarning,
+            stacklevel=3,
+        )

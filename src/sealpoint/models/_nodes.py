@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands for tensors and other things of torch in the structure of a model file.
+
+The structure is a value of the codec in which each tensor is a node that names where its elements
+lie in the file. The registry here is the whole of what a structure may hold: plain data, the
+built-in types, and these nodes. Fields that were read are checked where they are used.
+"""
+
+import base64
+import binascii
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from sealpoint.codec import Registry
+from sealpoint.errors import DecodeError, ModelLimitExceeded, ModelMalformed, TypeNotAllowed
+from sealpoint.limits import MODEL_HEADER_BYTES_MAX
+
+__all__ = [
+    "METADATA",
+    "STRUCTURE",
+    "ArrayNode",
+    "CounterNode",
+    "DeviceNode",
+    "DtypeNode",
+    "Node",
+    "QuantizedNode",
+    "SizeNode",
+    "SparseNode",
+    "StateDictNode",
+    "TensorNode",
+    "read_structure",
+    "write_structure",
+]
+
+STRUCTURE = "sealpoint.structure"
+"""The metadata key of the structure."""
+
+METADATA = {"format": "pt", "sealpoint.version": "1"}
+"""What else the metadata says: `format` is what other readers of torch files look for."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TensorNode:
+    """A dense tensor. It is filled in once it is known which tensors share memory."""
+
+    entry: str = ""
+    """The tensor of the file that holds the elements."""
+    dtype: str
+    device: str
+    requires_grad: bool
+    parameter: bool
+    stride: list[int] | None = None
+    """How the elements lie in memory; None: in the order of the indices."""
+    offset: int | None = None
+    """Where a view of the entry's memory begins, in bytes; None: it is the entry itself."""
+    shape: list[int] | None = None
+    """The shape of a view."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SparseNode:
+    """A sparse tensor."""
+
+    layout: str
+    shape: list[int]
+    indices: list[TensorNode]
+    """One tensor for coordinates; compressed and plain indices for the other layouts."""
+    values: TensorNode
+    coalesced: bool
+    requires_grad: bool
+
+
+@dataclass(slots=True, kw_only=True)
+class QuantizedNode:
+    """A quantized tensor: whole numbers, and what they mean."""
+
+    dtype: str
+    elements: TensorNode
+    scale: float | TensorNode
+    """One for all, or one for each place on the axis."""
+    zero_point: int | TensorNode
+    axis: int | None
+    floating: bool
+    """The zero points are floating point numbers."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ArrayNode:
+    """A numpy array."""
+
+    entry: str
+    dtype: str
+
+
+@dataclass(slots=True, kw_only=True)
+class SizeNode:
+    """A `torch.Size`."""
+
+    sides: list[int]
+
+
+@dataclass(slots=True, kw_only=True)
+class DtypeNode:
+    """A `torch.dtype`."""
+
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class DeviceNode:
+    """A `torch.device`."""
+
+    name: str
+
+
+@dataclass(slots=True, kw_only=True)
+class CounterNode:
+    """A `collections.Counter`, as some schedulers hold."""
+
+    counts: dict[Any, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class StateDictNode:
+    """A module's state dict, with the versions that `load_state_dict` looks at."""
+
+    items: OrderedDict[Any, Any]
+    metadata: Any
+
+
+Node = (
+    TensorNode
+    | SparseNode
+    | QuantizedNode
+    | ArrayNode
+    | SizeNode
+    | DtypeNode
+    | DeviceNode
+    | CounterNode
+    | StateDictNode
+)
+
+_PLAIN = "A model file holds tensors and plain data: save what the object is made of."
+
+_NAMES: dict[str, type] = {
+    "tensor": TensorNode,
+    "sparse": SparseNode,
+    "quantized": QuantizedNode,
+    "array": ArrayNode,
+    "size": SizeNode,
+    "dtype": DtypeNode,
+    "device": DeviceNode,
+    "counter": CounterNode,
+    "state-dict": StateDictNode,
+}
+
+
+def _make_registry() -> Registry:
+    registry = Registry()
+    for name, cls in _NAMES.items():
+        registry.allow(cls, name=f"sealpoint.model.{name}")
+    return registry
+
+
+_REGISTRY = _make_registry()
+
+
+def write_structure(structure: Any) -> str:
+    """The text of a structure.
+
+    Raises:
+        EncodeError: It holds a type that is not allowed; the message has the path.
+        ModelLimitExceeded: It does not fit a header.
+    """
+    try:
+        data = _REGISTRY.encode(structure)
+    except TypeNotAllowed as exc:
+        raise TypeNotAllowed(exc.message, hint=_PLAIN) from exc.__cause__
+    if len(data) > MODEL_HEADER_BYTES_MAX // 2:
+        raise ModelLimitExceeded(
+            f"state: expected at most {MODEL_HEADER_BYTES_MAX // 2} bytes beside its tensors, "
+            f"found {len(data)}",
+            hint="Turn long lists of numbers into tensors or numpy arrays.",
+        )
+    return base64.b64encode(data).decode()
+
+
+def read_structure(text: str, what: str) -> Any:
+    """The structure of a text.
+
+    Raises:
+        ModelMalformed: It is none.
+    """
+    try:
+        data = base64.b64decode(text, validate=True)
+        if base64.b64encode(data).decode() != text:
+            raise ModelMalformed(f"{what}: expected a structure in canonical base 64")
+        return _REGISTRY.decode(data)
+    except (binascii.Error, ValueError, DecodeError) as exc:
+        raise ModelMalformed(f"{what}: expected a structure of plain data and tensors") from exc

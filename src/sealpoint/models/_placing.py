@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where loaded tensors go: `map_location`, as `torch.load` understands it."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from sealpoint.errors import ModelError, ModelMalformed, UsageError
+
+__all__ = ["MapLocation", "Placing"]
+
+MapLocation = Any
+"""A device or its name, a mapping of names, a function of a storage and a name, or None."""
+
+_DEVICE = re.compile(r"[a-z]{1,16}(:\d{1,3})?")
+
+
+class Placing:
+    """Moves memory to where it belongs.
+
+    Args:
+        torch: The module.
+        map_location: What the caller asked for; None: where each tensor was.
+        what: What the file is called.
+
+    Raises:
+        UsageError: That is not a place.
+    """
+
+    def __init__(self, torch: Any, map_location: MapLocation, what: str) -> None:
+        self._torch = torch
+        self._what = what
+        self._move: Callable[[Any, str], Any]
+        if map_location is None:
+            self._move = self._to
+        elif isinstance(map_location, dict):
+            self._move = lambda memory, saved: self._to(memory, map_location.get(saved, saved))
+        elif isinstance(map_location, str | torch.device):
+            try:
+                device = torch.device(map_location)
+            except RuntimeError as exc:
+                raise UsageError(
+                    f"map_location: expected a device, found {map_location!r}"
+                ) from exc
+            self._move = lambda memory, _saved: self._to(memory, device)
+        elif callable(map_location):
+            self._move = lambda memory, saved: self._by(map_location, memory, saved)
+        else:
+            raise UsageError(
+                "map_location: expected a device, a mapping, a function or None, found "
+                f"{type(map_location).__name__}"
+            )
+
+    def __call__(self, memory: Any, saved: str) -> Any:
+        """Memory, where it belongs.
+
+        Args:
+            memory: A tensor of bytes that fills its storage.
+            saved: The device that it was saved from.
+
+        Raises:
+            ModelError: This machine has no such device, or not enough memory on it.
+        """
+        return self._move(memory, saved)
+
+    def _to(self, memory: Any, device: Any) -> Any:
+        try:
+            return memory.to(device)
+        except (RuntimeError, AssertionError) as exc:
+            raise ModelError(
+                f"{self._what}: expected device {str(device)!r} to take a tensor, found that it "
+                "does not",
+                hint='Load with map_location="cpu", and move what is needed.',
+            ) from exc
+
+    def _by(self, function: Any, memory: Any, saved: str) -> Any:
+        placed = function(memory.untyped_storage(), saved)
+        if placed is None:
+            return self._to(memory, saved)
+        bytes_ = self._torch.empty(0, dtype=self._torch.uint8, device=placed.device)
+        return bytes_.set_(placed, 0, (placed.nbytes(),), (1,))
+
+    @staticmethod
+    def checked(device: object, what: str) -> str:
+        """The name of a device, as data has it.
+
+        Raises:
+            ModelMalformed: It is none.
+        """
+        if type(device) is not str or not _DEVICE.fullmatch(device):
+            raise ModelMalformed(f"{what}: expected the name of a device")
+        return device

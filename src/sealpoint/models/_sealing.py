@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model file and the thread that vouches for it.
+
+The digests of each file that is saved are a checkpoint of the run's thread. So files have an
+order, an owner and a newest one, and the anchor remembers it: whoever changes a file, brings
+another run's, or puts an older one back is told apart here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sealpoint.api import Store
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Edited,
+    FileNotSealed,
+    RolledBack,
+    SealpointError,
+    StorageUnavailable,
+    UsageError,
+)
+from sealpoint.models._digests import FileDigests
+from sealpoint.models._draft import Draft, put_in_place, waiting_path
+from sealpoint.models._manifest import (
+    METADATA_KEY,
+    parse_manifest,
+    root_in,
+    write_manifest,
+    write_metadata,
+)
+from sealpoint.store import CheckpointRef
+
+__all__ = ["Run", "Sealed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What a thread says that a file has to be."""
+
+    digests: FileDigests
+    ref: CheckpointRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A training run: a thread of a store."""
+
+    store: Store
+    name: str
+
+    @classmethod
+    def of(cls, store: Store | None, thread: str | None) -> "Run | None":
+        """The run that a caller means, or None without a store.
+
+        Raises:
+            UsageError: One of the two is missing.
+        """
+        if (store is None) != (thread is None):
+            raise UsageError("store, thread: expected both or neither of them, found one")
+        return None if store is None or thread is None else cls(store=store, name=thread)
+
+    def seal(
+        self, draft: Draft, path: Path, digests: FileDigests, metadata: Mapping[str, Any] | None
+    ) -> CheckpointRef:
+        """Record a durable draft as the newest file of the run, and put it in its place.
+
+        Raises:
+            SealpointError: Whatever `Thread.save` raises. The old file stands then, unless the
+                error is `AnchorUnavailable` with a ref: the entry stands, and so does the file.
+        """
+        beside = {**(metadata or {}), METADATA_KEY: write_metadata(digests, path.name)}
+        waiting = waiting_path(path, digests.root)
+        draft.move_to(waiting)
+        try:
+            ref = self.store.thread(self.name).save(write_manifest(digests), metadata=beside)
+        except AnchorUnavailable as error:
+            if error.ref is not None:
+                put_in_place(waiting, path)
+            else:
+                waiting.unlink(missing_ok=True)
+            raise
+        except StorageUnavailable:
+            raise  # perhaps it was saved: the file waits for whoever finds the entry
+        except SealpointError:
+            waiting.unlink(missing_ok=True)
+            raise
+        put_in_place(waiting, path)
+        return ref
+
+    def expected(self, ref: str | CheckpointRef | None) -> Sealed:
+        """What the newest file of the run has to be, or that of a checkpoint.
+
+        Raises:
+            SealpointError: Whatever `Thread.load` raises.
+            ModelMalformed: The checkpoint is not one of a model file.
+        """
+        loaded = self.store.thread(self.name).load(ref)
+        what = f"thread {self.name!r}, checkpoint {loaded.ref.id}"
+        return Sealed(digests=parse_manifest(loaded.state, what), ref=loaded.ref)
+
+    def refusal(self, sealed: Sealed, found: FileDigests | None, what: str) -> SealpointError:
+        """Why a file is not the one that the run expects.
+
+        Args:
+            sealed: What was expected.
+            found: The digests of the file, if it is a model file at all.
+            what: What the file is called.
+        """
+        expected = f"{what}: expected the file of checkpoint {sealed.ref.id} (seq {sealed.ref.seq})"
+        if found is None:
+            return FileNotSealed(f"{expected}, found one that is no safetensors file")
+        root = found.root.hex()
+        for ref in self.store.thread(self.name).history():
+            if root_in(ref.metadata) == root:
+                return RolledBack(
+                    f"{expected}, found that of checkpoint {ref.id} (seq {ref.seq})",
+                    hint="Bring the newest file back, or ask for this one: ref=... names it.",
+                )
+        if found.header == sealed.digests.header:
+            changed = [
+                name
+                for name, digest in sealed.digests.tensors.items()
+                if found.tensors[name] != digest
+            ]
+            return Edited(
+                f"{expected}, found {len(changed)} of its tensors changed, such as {changed[0]!r}"
+            )
+        return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

@@ -1,0 +1,2 @@
+def check_sparse(torch, tensor, what):
+    pass

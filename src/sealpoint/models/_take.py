@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a state to a file: the structure without its tensors, and the tensors to write.
+
+Containers are walked here; what is no tensor, and nothing else of torch or numpy that has a node,
+is left to the codec, which saves it or says why not. What raw bytes cannot say of a tensor (a
+place in a graph, a gradient, attributes) is refused, with the path to it.
+"""
+
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sealpoint.errors import EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
+from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_NAME_BYTES_MAX
+from sealpoint.models._elements import ARRAYS, CARRIERS
+from sealpoint.models._nodes import (
+    ArrayNode,
+    CounterNode,
+    DeviceNode,
+    DtypeNode,
+    Node,
+    QuantizedNode,
+    SizeNode,
+    SparseNode,
+    StateDictNode,
+    TensorNode,
+)
+from sealpoint.models._regions import Entry, Held, place
+from sealpoint.models._safetensors import name_fault
+
+__all__ = ["take_apart"]
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_NAME_CHARS_MAX = MODEL_NAME_BYTES_MAX // 8
+
+
+class _Names:
+    """Names of tensors, each given once."""
+
+    def __init__(self) -> None:
+        self._taken = {"__metadata__"}
+
+    def __call__(self, wanted: str) -> str:
+        name = _UNSAFE.sub("_", wanted)[:_NAME_CHARS_MAX] or "state"
+        if name_fault(name) is not None:
+            name = name.replace("/", "_").replace("\\", "_")
+        unique, count = name, 1
+        while unique in self._taken:
+            count += 1
+            unique = f"{name}#{count}"
+        self._taken.add(unique)
+        return unique
+
+
+class _Taking:
+    """One state on its way to a file."""
+
+    def __init__(self, torch: Any, numpy: Any) -> None:
+        self._torch = torch
+        self._numpy = numpy
+        self._names = _Names()
+        self._held: list[Held] = []
+        self._arrays: list[Entry] = []
+        self._own: dict[type, Callable[[Any, tuple[Any, ...]], Any]] = {
+            dict: self._take_dict,
+            OrderedDict: self._take_ordered,
+            defaultdict: self._take_defaultdict,
+            Counter: lambda value, path: CounterNode(counts=self._take_dict(value, path)),
+            list: lambda value, path: [*self._members(value, path)],
+            tuple: lambda value, path: tuple(self._members(value, path)),
+            deque: lambda value, path: deque(self._members(value, path), value.maxlen),
+            torch.Tensor: self._take_tensor,
+            torch.nn.Parameter: self._take_tensor,
+            torch.Size: lambda value, _path: SizeNode(sides=list(value)),
+            torch.dtype: lambda value, _path: DtypeNode(name=_short(value)),
+            torch.device: lambda value, _path: DeviceNode(name=str(value)),
+        }
+        if numpy is not None:
+            self._own[numpy.ndarray] = self._take_array
+
+    def run(self, state: Any) -> tuple[Any, list[Entry]]:
+        """The structure, and the tensors of the file."""
+        structure = self.take(state, ())
+        return structure, place(self._held, self._torch, self._names) + self._arrays
+
+    def take(self, value: Any, path: tuple[Any, ...]) -> Any:
+        """A value with nodes in the place of tensors."""
+        if len(path) > ENCODE_DEPTH_MAX:
+            raise EncodeLimitExceeded(
+                f"state: expected at most {ENCODE_DEPTH_MAX} values nested in one another"
+            )
+        taking = self._own.get(type(value))
+        if taking is not None:
+            return taking(value, path)
+        if isinstance(value, self._torch.Tensor):
+            raise TypeNotAllowed(
+                f"{_path_text(path)}: expected torch.Tensor or torch.nn.Parameter, found "
+                f"{type(value).__qualname__}",
+                hint="Save the plain tensors that it is made of.",
+            )
+        return value
+
+    def _members(self, values: Sequence[Any], path: tuple[Any, ...]) -> list[Any]:
+        return [self.take(value, (*path, place)) for place, value in enumerate(values)]
+
+    def _take_dict(self, value: Mapping[Any, Any], path: tuple[Any, ...]) -> dict[Any, Any]:
+        return {key: self.take(member, (*path, key)) for key, member in value.items()}
+
+    def _take_defaultdict(self, value: Any, path: tuple[Any, ...]) -> Any:
+        taken: defaultdict[Any, Any] = defaultdict(value.default_factory)
+        taken.update(self._take_dict(value, path))
+        return taken
+
+    def _take_ordered(self, value: Any, path: tuple[Any, ...]) -> Any:
+        attributes = dict(vars(value))
+        metadata = attributes.pop("_metadata", None)
+        if attributes:
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected an OrderedDict without attributes, found "
+                f"{min(attributes)!r}"
+            )
+        taken = OrderedDict(self._take_dict(value, path))
+        if metadata is None:
+            return taken
+        return StateDictNode(items=taken, metadata=self.take(metadata, (*path, "_metadata")))
+
+    def _take_array(self, value: Any, path: tuple[Any, ...]) -> Any:
+        element = ARRAYS.get(value.dtype.str) if value.dtype.names is None else None
+        if element is None:
+            return value  # the codec knows more types, and refuses objects
+        array = self._numpy.ascontiguousarray(value).reshape(value.shape)
+        if element == "BOOL" and array.size and array.view("u1").max() > 1:
+            raise ValueNotAllowed(f"{_path_text(path)}: expected booleans of 0 or 1")
+        name = self._names(_name_of(path))
+
+        def source() -> memoryview:
+            return memoryview(array.reshape(-1).view("u1").data)
+
+        self._arrays.append(Entry(name=name, element=element, shape=value.shape, source=source))
+        return ArrayNode(entry=name, dtype=value.dtype.str)
+
+    # ------------------------------------------------------------------ tensors
+
+    def _take_tensor(self, tensor: Any, path: tuple[Any, ...]) -> Node:
+        self._check(tensor, path)
+        plain = tensor.detach()
+        if plain.is_quantized:
+            return self._take_quantized(plain, path)
+        if plain.layout is not self._torch.strided:
+            return self._take_sparse(tensor, plain, path)
+        node = self._hold(plain, _name_of(path), path)
+        node.requires_grad = bool(tensor.requires_grad)
+        node.parameter = type(tensor) is self._torch.nn.Parameter
+        return node
+
+    def _check(self, tensor: Any, path: tuple[Any, ...]) -> None:
+        for wrong, expected, hint in (
+            (tensor.is_nested, "a tensor that is not nested", "Save a list of tensors."),
+            (tensor.device.type == "meta", "a tensor with elements, found one on meta", None),
+            (tensor.requires_grad and not tensor.is_leaf, "a leaf", "Save tensor.detach()."),
+            (
+                tensor.is_leaf and tensor.grad is not None,
+                "no gradient, found one in .grad",
+                "Save tensor.detach(), and the gradient beside it if it is needed.",
+            ),
+            (
+                bool(vars(tensor)),
+                "a tensor without attributes",
+                "Save tensor.detach(), and the attributes beside it if they are needed.",
+            ),
+        ):
+            if wrong:
+                raise ValueNotAllowed(f"{_path_text(path)}: expected {expected}", hint=hint)
+
+    def _hold(self, plain: Any, name: str, path: tuple[Any, ...]) -> TensorNode:
+        """A node for a dense tensor; it is filled in when all of them are known."""
+        dtype = _short(plain.dtype)
+        if dtype not in CARRIERS:
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a type of elements that a file can hold, found "
+                f"{dtype}"
+            )
+        node = TensorNode(
+            dtype=dtype, device=str(plain.device), requires_grad=False, parameter=False
+        )
+        self._held.append(Held(name, plain.resolve_conj().resolve_neg(), node))
+        return node
+
+    def _take_sparse(self, tensor: Any, plain: Any, path: tuple[Any, ...]) -> SparseNode:
+        torch, name = self._torch, _name_of(path)
+        compressed = (torch.sparse_csr, torch.sparse_bsr)
+        if plain.layout is torch.sparse_coo:
+            indices = {"indices": plain._indices()}  # noqa: SLF001 (coalesced or not)
+            values = plain._values()  # noqa: SLF001 (as above)
+        elif plain.layout in compressed:
+            indices = {"crow_indices": plain.crow_indices(), "col_indices": plain.col_indices()}
+            values = plain.values()
+        elif plain.layout in (torch.sparse_csc, torch.sparse_bsc):
+            indices = {"ccol_indices": plain.ccol_indices(), "row_indices": plain.row_indices()}
+            values = plain.values()
+        else:
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
+            )
+        return SparseNode(
+            layout=_short(plain.layout),
+            shape=list(plain.shape),
+            indices=[self._hold(part, f"{name}.{kind}", path) for kind, part in indices.items()],
+            values=self._hold(values, f"{name}.values", path),
+            coalesced=plain.layout is torch.sparse_coo and bool(plain.is_coalesced()),
+            requires_grad=bool(tensor.requires_grad),
+        )
+
+    def _take_quantized(self, plain: Any, path: tuple[Any, ...]) -> QuantizedNode:
+        torch, name = self._torch, _name_of(path)
+        dtype = _short(plain.dtype)
+        if dtype not in ("qint8", "quint8", "qint32"):
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected qint8, quint8 or qint32, found {dtype}"
+            )
+        elements = self._hold(plain.int_repr(), name, path)
+        scheme = plain.qscheme()
+        if scheme is torch.per_tensor_affine:
+            return QuantizedNode(
+                dtype=dtype,
+                elements=elements,
+                scale=float(plain.q_scale()),
+                zero_point=int(plain.q_zero_point()),
+                axis=None,
+                floating=False,
+            )
+        return QuantizedNode(
+            dtype=dtype,
+            elements=elements,
+            scale=self._hold(plain.q_per_channel_scales(), f"{name}.scales", path),
+            zero_point=self._hold(plain.q_per_channel_zero_points(), f"{name}.zero_points", path),
+            axis=int(plain.q_per_channel_axis()),
+            floating=scheme is torch.per_channel_affine_float_qparams,
+        )
+
+
+def _short(value: Any) -> str:
+    return str(value).removeprefix("torch.")
+
+
+def _name_of(path: tuple[Any, ...]) -> str:
+    parts = (step if type(step) is str else ascii(step) for step in path)
+    return ".".join(parts) or "state"
+
+
+def _path_text(path: tuple[Any, ...]) -> str:
+    return "state" + "".join(f"[{ascii(step)[:80]}]" for step in path)
+
+
+def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
+    """Take a state apart.
+
+    Args:
+        torch: The module.
+        numpy: The module, if the process has it.
+        state: Nested containers of tensors and plain data.
+
+    Returns:
+        The structure, with nodes in the place of tensors, and the tensors of the file.
+
+    Raises:
+        TypeNotAllowed, ValueNotAllowed: Something in it cannot be saved; the message has the path.
+        EncodeLimitExceeded: It is nested too deeply, or in itself.
+    """
+    return _Taking(torch, numpy).run(state)
