@@ -105,7 +105,10 @@ def _sparse() -> Any:
         return {
             "coo": eye.to_sparse(),
             "uncoalesced": torch.sparse_coo_tensor(
-                torch.tensor([[1, 1, 0]]), torch.tensor([1.0, 2.0, 3.0]), (3,)
+                torch.tensor([[1, 1, 0]]),
+                torch.tensor([1.0, 2.0, 3.0]),
+                (3,),
+                check_invariants=True,
             ),
             "csr": eye.to_sparse_csr(),
             "csc": eye.to_sparse_csc(),
