@@ -53,6 +53,8 @@ class PinnedView(io.RawIOBase):
         self._starts = [piece.offset for piece in pieces]
         self._what = what
         self._at = 0
+        self.fault: ModelUnreadable | None = None
+        """Why a read failed: torch's reader does not keep the error that it was given."""
 
     def readable(self) -> bool:
         """It is."""
@@ -100,10 +102,12 @@ class PinnedView(io.RawIOBase):
         try:
             self._file.seek(at)
             count = self._file.readinto(target[:length])
+            found = "its end"
         except OSError as exc:
-            raise ModelUnreadable(
-                f"{self._what}: expected to read it, found {exc.strerror}"
-            ) from exc
+            count, found = 0, str(exc.strerror)
         if not count:
-            raise ModelUnreadable(f"{self._what}: expected {length} bytes at {at}, found its end")
+            self.fault = ModelUnreadable(
+                f"{self._what}: expected {length} bytes at {at}, found {found}"
+            )
+            raise self.fault
         return count

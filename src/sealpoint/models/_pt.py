@@ -86,16 +86,8 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
         value = load(view, map_location=map_location, weights_only=True, mmap=False)
     except (SealpointError, Warning, MemoryError):
         raise
-    except RuntimeError as exc:
-        raise ModelError(
-            f"{what}: expected torch to load it on the device that map_location names, found a "
-            f"failure; its tensors were on {', '.join(sorted(locations)) or 'none'}",
-            hint="Say where its tensors shall go, for example with map_location='cpu'.",
-        ) from exc
     except Exception as exc:
-        raise ModelMalformed(
-            f"{what}: expected torch to load what was checked, found {type(exc).__name__}"
-        ) from exc
+        raise _failure(exc, view, locations, what) from exc
     # (6) What it built.
     check_loaded(torch, value, what)
     return value
@@ -112,6 +104,21 @@ def load_trusted(path: Any, map_location: Any) -> Any:
 
     # The one call that is meant to be unsafe; its caller said so by name.
     return torch.load(path, map_location=map_location, weights_only=False)  # nosec B614
+
+
+def _failure(exc: Exception, view: PinnedView, locations: set[str], what: str) -> ModelError:
+    """What torch's error means; its text may hold parts of the file and is not repeated."""
+    if view.fault is not None:
+        return view.fault
+    if isinstance(exc, RuntimeError):
+        return ModelError(
+            f"{what}: expected torch to load it on the device that map_location names, found a "
+            f"failure; its tensors were on {', '.join(sorted(locations)) or 'none'}",
+            hint="Say where its tensors shall go, for example with map_location='cpu'.",
+        )
+    return ModelMalformed(
+        f"{what}: expected torch to load what was checked, found {type(exc).__name__}"
+    )
 
 
 def _read(file: io.FileIO, what: str, offset: int, length: int) -> bytes:
