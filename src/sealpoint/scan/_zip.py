@@ -168,6 +168,19 @@ def _inner_name(name: str, folder: str, what: str) -> str:
     return short
 
 
+def _extra(entry: Entry, packed_bytes: int, length: int) -> bytes:
+    """The extra field of a local header: what needs 64 bits, then padding up to a length."""
+    wide = b""
+    if entry.size >= _U32_MAX:
+        wide += struct.pack("<2Q", entry.size, packed_bytes)
+    if entry.offset >= _U32_MAX:
+        wide += struct.pack("<Q", entry.offset)
+    if wide:
+        wide = struct.pack("<2H", 1, len(wide)) + wide
+    filler = max(length - len(wide) - 4, 0)
+    return wide + b"FB" + filler.to_bytes(2, "little") + b"Z" * filler
+
+
 class _Walk:
     """Goes once over a file, from its first byte to the directory."""
 
@@ -226,15 +239,8 @@ class _Walk:
         )
         if not same:
             self._refuse(entry, "to begin with a header that agrees with the directory")
-        wide = b""
-        if entry.size >= _U32_MAX:
-            wide += struct.pack("<2Q", entry.size, entry.size)
-        if entry.offset >= _U32_MAX:
-            wide += struct.pack("<Q", entry.offset)
-        if wide:
-            wide = struct.pack("<2H", 1, len(wide)) + wide
-        filler = len(padding) - len(wide) - 4
-        if padding != wide + b"FB" + max(filler, 0).to_bytes(2, "little") + b"Z" * filler:
+        # Torch writes the header before it knows how much it will have packed: zero.
+        if padding not in (_extra(entry, 0, len(padding)), _extra(entry, entry.size, len(padding))):
             self._refuse(entry, "to be aligned with the padding of torch")
 
     def _content(self, entry: Entry, name: str) -> bytes:

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils.serialization import config
 
 from sealpoint.errors import ModelUnreadable
-from sealpoint.models import _pt
+from sealpoint.models import _flag, _pt
 from sealpoint.models._pt import load_pt
 from tests.pt_files import as_file, call, ours, pickled, records_of, saved, text
 
 
 def _load_while(path: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> Any:
     """Load a file that is changed between the last check and torch."""
-    proven = _pt.proven_load
+    proven = _flag.proven_load
 
     def prove_then_change(torch: Any) -> Any:
         load = proven(torch)
@@ -86,6 +85,7 @@ def test_what_was_loaded_does_not_change_with_the_file(tmp_path: Path) -> None:
 
 def test_mapping_that_is_on_for_the_process_is_not_used() -> None:
     """The default of torch can be to map; a load here says no."""
+    config: Any = torch.utils.serialization.config
     with config.patch("load.mmap", True):  # noqa: FBT003 - the interface of torch
         loaded = ours(saved(torch.ones(4)))
 

@@ -15,6 +15,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +82,8 @@ def _npy() -> bytes:
 def test_torchscript_is_refused(tmp_path: Path) -> None:
     """A TorchScript archive is a program; the check comes before its compressed records."""
     path = tmp_path / "script.pt"
-    torch.jit.script(torch.nn.Linear(2, 2)).save(str(path))
+    script: Any = torch.jit.script(torch.nn.Linear(2, 2))
+    script.save(str(path))
 
     with pytest.raises(FormatRefused, match="found a TorchScript archive, which is a program"):
         ours(path.read_bytes())

@@ -7,6 +7,7 @@ https://github.com/pytorch/pytorch/issues/194750.
 
 import struct
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 import torch
@@ -95,7 +96,7 @@ def test_right_indices_load(data: bytes) -> None:
 
 def test_the_switch_that_all_threads_share_is_neither_used_nor_moved() -> None:
     """Indices are checked while torch's own check is off, and it stays off."""
-    switch = torch.sparse.check_sparse_tensor_invariants
+    switch: Any = torch.sparse.check_sparse_tensor_invariants
     assert not switch.is_enabled()
 
     with pytest.raises(SparseInvalid):

@@ -92,7 +92,7 @@ def _sparse() -> object:
     unit = torch.eye(4)
     return [
         unit.to_sparse(),
-        torch.sparse_coo_tensor([[1, 1], [0, 0]], [1.0, 2.0], (2, 2)),
+        torch.sparse_coo_tensor(torch.tensor([[1, 1], [0, 0]]), torch.ones(2), (2, 2)),
         torch.randn(3, 4, 2).to_sparse(2),
         torch.zeros(3, 3).to_sparse(),
         unit.to_sparse_csr(),
@@ -253,7 +253,8 @@ def test_file_without_checksums_loads() -> None:
 @pytest.mark.parametrize("alignment", [4096, 1, 1 << 14])
 def test_other_alignment_loads(alignment: int) -> None:
     """Torch can be told to align storages with pages."""
-    with torch.utils.serialization.config.patch("save.storage_alignment", alignment):
+    config: Any = torch.utils.serialization.config
+    with config.patch("save.storage_alignment", alignment):
         data = saved([torch.ones(3), torch.ones(2)])
 
     assert_same(ours(data), stock(data))

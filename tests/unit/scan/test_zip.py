@@ -94,7 +94,9 @@ def _large(sizes: list[int], *, extra: Callable[[bytes], bytes] = lambda wide: w
         numbers += [at] if at >= _U32_MAX else []
         wide = struct.pack(f"<2H{len(numbers)}Q", 1, 8 * len(numbers), *numbers) if numbers else b""
         filler = -(at + 30 + len(name) + len(wide) + 4) % 64
-        padding = wide + b"FB" + struct.pack("<H", filler) + b"Z" * filler
+        # The header is written before it is known how much will have been packed.
+        padding = wide[:12] + bytes(8) + wide[20:] if size >= _U32_MAX else wide
+        padding += b"FB" + struct.pack("<H", filler) + b"Z" * filler
         local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 0, 0x808, *[0] * 6, len(name), len(padding))
         content = b"\x80\x02." if size == 3 else b"3\n" if size == 2 else b""
         file.add(local + name + padding + content, 0 if content else size)
