@@ -33,7 +33,7 @@ class _Storage:
     key: str
     kind: Global
     element: table.Element | None
-    count: int
+    location: str
     bytes: int
 
 
@@ -244,10 +244,11 @@ class Tensors:
                 f"{self._what}: storage {shown(key)}: expected a record of {size} bytes, "
                 f"found {self._records[key]}"
             )
-        storage = _Storage(key=key, kind=kind, element=element, count=count, bytes=size)
+        storage = _Storage(key=key, kind=kind, element=element, location=location, bytes=size)
         if self._storages.setdefault(key, storage) != storage:
             raise RecordMismatch(
-                f"{self._what}: storage {shown(key)}: expected the same type and length each time"
+                f"{self._what}: storage {shown(key)}: expected the same type, length and device "
+                "each time"
             )
         self.locations.add(location)
         return storage
@@ -282,8 +283,13 @@ class Tensors:
         return value
 
     def _sides(self, value: Value) -> tuple[int, ...]:
-        if isinstance(value, Call) and value.function == table.SIZE:
-            value = value.arguments.values[0] if len(value.arguments.values) == 1 else None
+        match value:
+            case Call(function=table.SIZE, arguments=Tuple(values=(sides,)), built=False) if (
+                not value.pairs
+            ):
+                value = sides
+            case _:
+                pass
         if not isinstance(value, Tuple):
             raise self._fault("a size")
         if len(value.values) > MODEL_DIMENSIONS_MAX:

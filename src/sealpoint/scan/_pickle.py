@@ -22,11 +22,10 @@ from sealpoint.scan._tree import (
     Global,
     List,
     New,
+    Node,
     Persistent,
     Tuple,
     Value,
-    depth_of,
-    nodes_of,
 )
 
 __all__ = ["run_pickle"]
@@ -103,6 +102,12 @@ class _Machine:
         self._at += length
         return data
 
+    def byte(self) -> int:
+        if self._at >= len(self._data):
+            raise self.fault("1 byte more")
+        self._at += 1
+        return self._data[self._at - 1]
+
     def number(self, length: int) -> int:
         return int.from_bytes(self.take(length), "little")
 
@@ -132,13 +137,17 @@ class _Machine:
 
     def measured(self, values: Sequence[Value], nodes: int = 1) -> tuple[int, int]:
         """Count and depth of something that holds `values`, and has `nodes` already."""
-        nodes += sum(map(nodes_of, values))
-        depth = 1 + max(map(depth_of, values), default=0)
+        depth = 0
+        nodes += len(values)
+        for value in values:
+            if isinstance(value, Node):
+                nodes += value.nodes - 1
+                depth = max(depth, value.depth)
         if nodes > MODEL_NODES_MAX:
             raise self.too_many()
-        if depth > MODEL_DEPTH_MAX:
+        if depth >= MODEL_DEPTH_MAX:
             raise self.too_deep()
-        return nodes, depth
+        return nodes, depth + 1
 
     def too_deep(self) -> ModelLimitExceeded:
         return ModelLimitExceeded(
@@ -185,7 +194,7 @@ class _Machine:
     # Steps: scalars and names.
 
     def long(self) -> None:
-        data = self.take(self.number(1))
+        data = self.take(self.byte())
         value = int.from_bytes(data, "little", signed=True)
         bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
         if len(data) != bits // 8 + 1:
@@ -274,14 +283,14 @@ _STEPS: dict[int, Callable[[_Machine], None]] = {
     ord(opcode): step
     for opcode, step in {
         "(": _Machine.mark,
-        "q": lambda m: m.put(m.number(1)),
+        "q": lambda m: m.put(m.byte()),
         "r": lambda m: m.put(m.number(4)),
-        "h": lambda m: m.get(m.number(1)),
+        "h": lambda m: m.get(m.byte()),
         "j": lambda m: m.get(m.number(4)),
         "N": lambda m: m.push(None),
         "\x88": lambda m: m.push(value=True),
         "\x89": lambda m: m.push(value=False),
-        "K": lambda m: m.push(m.number(1)),
+        "K": lambda m: m.push(m.byte()),
         "M": lambda m: m.push(m.number(2)),
         "J": lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
         "\x8a": _Machine.long,

@@ -20,8 +20,6 @@ __all__ = [
     "Persistent",
     "Tuple",
     "Value",
-    "depth_of",
-    "nodes_of",
 ]
 
 
@@ -37,8 +35,18 @@ class Global:
         return f"{self.module}.{self.name}"
 
 
+class Node:
+    """What holds other values."""
+
+    __slots__ = ()
+    nodes: int
+    """How many values it is, itself included."""
+    depth: int
+    """How deep it is nested."""
+
+
 @dataclass(slots=True, eq=False)
-class Tuple:
+class Tuple(Node):
     """A tuple."""
 
     values: tuple["Value", ...]
@@ -47,7 +55,7 @@ class Tuple:
 
 
 @dataclass(slots=True, eq=False)
-class List:
+class List(Node):
     """A list."""
 
     values: list["Value"] = field(default_factory=list)
@@ -57,7 +65,7 @@ class List:
 
 
 @dataclass(slots=True, eq=False)
-class Dict:
+class Dict(Node):
     """A dict, as the pairs that are put into it one after the other."""
 
     pairs: list[tuple["Value", "Value"]] = field(default_factory=list)
@@ -67,7 +75,7 @@ class Dict:
 
 
 @dataclass(slots=True, eq=False)
-class Call:
+class Call(Node):
     """The call of a named function, then pairs put into the result, then a state set on it."""
 
     function: Global
@@ -81,7 +89,7 @@ class Call:
 
 
 @dataclass(slots=True, eq=False)
-class New:
+class New(Node):
     """An instance of a named class made without its `__init__`."""
 
     function: Global
@@ -91,7 +99,7 @@ class New:
 
 
 @dataclass(slots=True, eq=False)
-class Persistent:
+class Persistent(Node):
     """A reference to something beside the pickle: in a `.pt` file, a storage."""
 
     identity: "Value"
@@ -99,17 +107,6 @@ class Persistent:
     depth: int
 
 
-Node: TypeAlias = Tuple | List | Dict | Call | New | Persistent
-Value: TypeAlias = bool | int | float | str | Global | Node | None
-
-_NODES = (Tuple, List, Dict, Call, New, Persistent)
-
-
-def nodes_of(value: Value) -> int:
-    """How many values it is, itself included."""
-    return value.nodes if isinstance(value, _NODES) else 1
-
-
-def depth_of(value: Value) -> int:
-    """How deep it is nested; 0 for what holds nothing."""
-    return value.depth if isinstance(value, _NODES) else 0
+Value: TypeAlias = (
+    bool | int | float | str | Global | Tuple | List | Dict | Call | New | Persistent | None
+)

@@ -58,7 +58,7 @@ def test_one_record_of_two_types_is_refused() -> None:
     )
 
     assert [part.dtype for part in stock(data)] == [torch.float32, torch.float32]
-    with pytest.raises(RecordMismatch, match="the same type and length each time"):
+    with pytest.raises(RecordMismatch, match="the same type, length and device"):
         ours(data)
 
 
