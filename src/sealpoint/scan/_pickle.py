@@ -238,8 +238,9 @@ class _Machine:
 
     def append(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
-        if not isinstance(target, List):
-            raise self.fault("a list to append to")
+        # Without a value each time, a program could be long without ever being too large.
+        if not isinstance(target, List) or not values:
+            raise self.fault("a list and values to append to it")
         self.grow(target, values)
         target.values += values
 
@@ -247,7 +248,7 @@ class _Machine:
         target = self._stack[-1] if self._stack else None
         if not isinstance(target, Dict | Call) or (isinstance(target, Call) and target.built):
             raise self.fault("a dict to put items into")
-        if len(values) % 2:
+        if len(values) % 2 or not values:
             raise self.fault("keys and values in pairs")
         self.grow(target, values)
         target.pairs += zip(values[::2], values[1::2], strict=True)

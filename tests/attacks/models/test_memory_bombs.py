@@ -68,10 +68,10 @@ def test_keys_that_share_a_hash_are_refused(kind: str) -> None:
     data = pickled(program)
 
     assert len(stock(data)) == 3000
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(ModelLimitExceeded, match="keys of one hash"):
         ours(data)
-    assert time.monotonic() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_honest_twins_load() -> None:

@@ -7,6 +7,7 @@ https://github.com/pytorch/pytorch/issues/194750.
 
 import struct
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -92,6 +93,23 @@ def test_wrong_indices_are_refused(data: bytes) -> None:
 def test_right_indices_load(data: bytes) -> None:
     """The control: the same files with indices inside the tensor load with both, and are equal."""
     assert torch.equal(ours(data).to_dense(), stock(data).to_dense())
+
+
+def test_threads_cannot_hide_a_wrong_tensor_from_one_another() -> None:
+    """Torch keeps what it has to check in one list for all threads; here every load checks its own."""
+    good, bad = _coo([0, 2]), _coo([5])
+
+    def refused(data: bytes) -> bool:
+        try:
+            ours(data)
+        except SparseInvalid:
+            return True
+        return False
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(refused, [good, bad] * 40))
+
+    assert found == [False, True] * 40
 
 
 def test_the_switch_that_all_threads_share_is_neither_used_nor_moved() -> None:

@@ -129,6 +129,46 @@ def test_small_tensors_are_right(make: Callable[[], torch.Tensor]) -> None:
     check_sparse(torch, make(), "t")
 
 
+class _Claims:
+    """What a tensor says of itself, where torch itself would not build it."""
+
+    def __init__(self, layout: Any, size: list[int], *parts: torch.Tensor) -> None:
+        self.layout, self.shape, self._parts = layout, size, parts
+
+    def sparse_dim(self) -> int:
+        return 1
+
+    def _indices(self) -> torch.Tensor:
+        return self._parts[0]
+
+    crow_indices = _indices
+
+    def col_indices(self) -> torch.Tensor:
+        return self._parts[1]
+
+    def values(self) -> torch.Tensor:
+        return self._parts[-1]
+
+    _values = values
+
+
+@pytest.mark.parametrize(
+    ("claims", "found"),
+    [
+        (_Claims(torch.sparse_coo, [3], torch.ones(1, 2), torch.ones(3)), "as many values"),
+        (_Claims(torch.sparse_coo, [3, 3], torch.ones(2, 1), torch.ones(1)), "a row of indices"),
+        (_Claims(torch.sparse_coo, [3], torch.ones(1, 2), torch.ones(2)), "64 bits, found"),
+        (_Claims(torch.sparse_csr, [3, 3], *[torch.ones(4)] * 2, torch.ones(2)), "as many values"),
+        (_Claims(torch.sparse_csr, [3, 3], *[torch.ones(4)] * 3), "64 or 32 bits, found"),
+    ],
+    ids=["coo sizes", "coo dimensions", "coo type", "csr sizes", "csr type"],
+)
+def test_what_torch_would_not_build_is_refused(claims: _Claims, found: str) -> None:
+    """Sizes and types are looked at, whatever torch looks at."""
+    with pytest.raises(SparseInvalid, match=found):
+        check_sparse(torch, claims, "t")
+
+
 def test_dense_tensor_is_not_sparse() -> None:
     """The layout is one of the five."""
     with pytest.raises(

@@ -115,6 +115,8 @@ _MALFORMED = {
     "long in four bytes": b"\x8b\x01\x00\x00\x00\x01",
     "bytes": b"C\x01a",
     "empty set": b"\x8f",
+    "append nothing": b"](e",
+    "no items": b"}(u",
     "append to nothing": b"Na",
     "append to a tuple": b")Na",
     "items in a list": b"]NNs",

@@ -151,6 +151,83 @@ def test_wrong_field_of_64_bits_is_refused(change: Callable[[bytes], bytes]) -> 
         read_archive(file.read, file.size, "f")
 
 
+def _patched(at: int, data: bytes, *, mark: bytes = b"PK\x05\x06") -> bytes:
+    """An honest file with other bytes at a distance from the last mark."""
+    whole = bytearray(saved(1))
+    start = whole.rindex(mark) + at
+    whole[start : start + len(data)] = data
+    return bytes(whole)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        _patched(0, b"XX"),
+        _patched(20, b"\1"),
+        _patched(4, b"\1"),
+        _patched(0, b"XX", mark=b"PK\x06\x07"),
+        _patched(0, b"XX", mark=b"PK\x06\x06"),
+        _patched(4, b"\xff", mark=b"PK\x06\x06"),
+        _patched(16, b"\1", mark=b"PK\x06\x06"),
+        _patched(16, b"\2", mark=b"PK\x06\x07"),
+        _patched(40, b"\1", mark=b"PK\x06\x06"),
+        _patched(0, b"XX", mark=b"PK\x01\x02"),
+        _patched(28, b"\xff", mark=b"PK\x01\x02"),
+        _patched(46, b"\xff", mark=b"PK\x01\x02"),
+        _patched(32, b"\1", mark=b"PK\x01\x02"),
+        b"\0" * 8 + b"PK\x06\x07" + b"\0" * 16 + saved(1)[-22:],
+    ],
+    ids=[
+        *("no end", "comment", "disk", "no locator", "no wide end", "wide length", "wide disk"),
+        *("disks", "wide size", "no entry", "long name", "name not UTF-8", "entry comment"),
+        "wide end before the file",
+    ],
+)
+def test_directory_that_does_not_add_up_is_refused(data: bytes) -> None:
+    """Every number of the end records and the directory is compared."""
+    with pytest.raises(ModelMalformed, match=r"^f: "):
+        _read(data)
+
+
+def test_archive_with_narrow_end_records_is_read() -> None:
+    """Where nothing needs 64 bits, the records for them may be missing."""
+    data = saved({"a": 1})
+    narrow = data[: data.rindex(b"PK\x06\x06")] + data[-22:]
+
+    assert _read(narrow).contents == _read(data).contents
+
+
+def test_numbers_that_need_wide_records_are_refused_without_them() -> None:
+    """The narrow record says that it is not enough."""
+    data = saved({"a": 1})
+    end = bytearray(data[-22:])
+    end[8:12] = b"\xff" * 4
+
+    with pytest.raises(ModelMalformed, match="expected the 64-bit end records"):
+        _read(data[: data.rindex(b"PK\x06\x06")] + bytes(end))
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_directory_has_exactly_its_entries(change: int) -> None:
+    """One fewer or one more than there are is refused."""
+    data = bytearray(saved(1))
+    count = data[-14]
+    data[-14:-10] = struct.pack("<2H", *[count + change] * 2)
+    at = data.rindex(b"PK\x06\x06")
+    data[at + 24 : at + 40] = struct.pack("<2Q", *[count + change] * 2)
+
+    with pytest.raises(ModelMalformed, match="records"):
+        _read(bytes(data))
+
+
+def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headers are held in memory, so there is a bound for all of them together."""
+    monkeypatch.setattr("sealpoint.scan._zip.HEADER_BYTES_MAX", 100)
+
+    with pytest.raises(ModelLimitExceeded, match="at most 100 bytes of padding"):
+        _read(saved([torch.ones(1) for _ in range(9)]))
+
+
 def test_too_many_records_are_refused_before_they_are_read() -> None:
     """The count is compared before the directory is."""
     data = bytearray(saved(1))
