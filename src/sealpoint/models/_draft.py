@@ -72,7 +72,8 @@ class Draft:
     def __init__(self, path: Path) -> None:
         self._path = path
         name = f".{path.name[:_STEM_CHARS_MAX]}.{secrets.token_hex(8)}.draft"
-        self._at: Path | None = path.with_name(name)
+        self._at = path.with_name(name)
+        self._is_placed = False
         with _reported(path):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._fd = os.open(self._at, flags, _MODE)
@@ -87,7 +88,7 @@ class Draft:
         traceback: TracebackType | None,
     ) -> None:
         os.close(self._fd)
-        if self._at is not None:
+        if not self._is_placed:
             with contextlib.suppress(OSError):
                 self._at.unlink()
 
@@ -169,6 +170,5 @@ class Draft:
         Raises:
             ModelUnreadable: The directory cannot be written to.
         """
-        assert self._at is not None  # noqa: S101 (a draft finds one place)
         put_in_place(self._at, path)
-        self._at = None
+        self._is_placed = True

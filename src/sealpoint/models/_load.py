@@ -96,25 +96,23 @@ def open_checkpoint(
             raise UsageError("ref: expected a store whose checkpoint it is")
         return _opened(path)
     sealed = run.expected(ref)
-    return _waiting(Path(path), run, sealed) or _opened(path, run, sealed)
+    return _waiting(Path(path), sealed) or _opened(path, sealed)
 
 
-def _opened(
-    path: str | os.PathLike[str], run: Run | None = None, sealed: Sealed | None = None
-) -> ModelFile:
+def _opened(path: str | os.PathLike[str], sealed: Sealed | None = None) -> ModelFile:
     file = ReadFile(path)
     try:
-        return ModelFile(file, run, sealed)
+        return ModelFile(file, sealed)
     except BaseException:
         file.close()
         raise
 
 
-def _waiting(path: Path, run: Run, sealed: Sealed) -> ModelFile | None:
+def _waiting(path: Path, sealed: Sealed) -> ModelFile | None:
     """The file of a save that ended before it was put in its place; it is put there now."""
     waiting = waiting_path(path, sealed.digests.root)
     try:
-        model = _opened(waiting, run, sealed)
+        model = _opened(waiting, sealed)
     except SealpointError:
         return None  # nearly always: there is none
     try:

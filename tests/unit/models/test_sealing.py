@@ -27,6 +27,7 @@ from sealpoint.errors import (
 from sealpoint.gate import GatedThread
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
+from sealpoint.models._file import ReadFile
 from tests.training import same_state
 
 
@@ -165,6 +166,25 @@ def test_a_file_changed_after_it_was_opened_is_refused_or_as_it_was(
             file.load()
 
     assert same_state(loaded, _state(1))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes that are wrong once are wrong, also if they are right when somebody looks again."""
+    path = tmp_path / "last.safetensors"
+    save_checkpoint(_state(1), path, store=store, thread="run")
+    genuine, reads = ReadFile.read_into, []
+
+    def flicker(file: ReadFile, memory: memoryview, offset: int) -> None:
+        genuine(file, memory, offset)
+        reads.append(offset)
+        if len(reads) == 3:
+            memory[0] ^= 1
+
+    monkeypatch.setattr(ReadFile, "read_into", flicker)
+    with pytest.raises(Edited, match="changed while it was read"):
+        load_checkpoint(path, store=store, thread="run")
 
 
 def test_another_store_does_not_vouch_for_a_run(store: Store, tmp_path: Path) -> None:
