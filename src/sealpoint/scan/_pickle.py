@@ -113,10 +113,13 @@ class _Machine:
 
     def push(self, value: Value) -> None:
         # Each value pushed ends in the result, since nothing is ever dropped.
+        self.count()
+        self._stack.append(value)
+
+    def count(self) -> None:
         self._pushed += 1
         if self._pushed > MODEL_NODES_MAX:
             raise self.too_many()
-        self._stack.append(value)
 
     def pop(self) -> Value:
         if not self._stack:
@@ -155,6 +158,9 @@ class _Machine:
         )
 
     def grow(self, target: List | Dict | Call, values: Sequence[Value]) -> None:
+        if not values:
+            # Python writes one after every thousand items; a program of nothing else is too long.
+            self.count()
         if target.sealed:
             raise self.fault("no change of a container that was used already, and no cycle")
         nodes, depth = self.measured(values, target.nodes)
@@ -238,9 +244,8 @@ class _Machine:
 
     def append(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
-        # Without a value each time, a program could be long without ever being too large.
-        if not isinstance(target, List) or not values:
-            raise self.fault("a list and values to append to it")
+        if not isinstance(target, List):
+            raise self.fault("a list to append to")
         self.grow(target, values)
         target.values += values
 
@@ -248,7 +253,7 @@ class _Machine:
         target = self._stack[-1] if self._stack else None
         if not isinstance(target, Dict | Call) or (isinstance(target, Call) and target.built):
             raise self.fault("a dict to put items into")
-        if len(values) % 2 or not values:
+        if len(values) % 2:
             raise self.fault("keys and values in pairs")
         self.grow(target, values)
         target.pairs += zip(values[::2], values[1::2], strict=True)
