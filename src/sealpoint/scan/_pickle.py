@@ -157,7 +157,7 @@ class _Machine:
             f"{self._what}: expected values nested at most {MODEL_DEPTH_MAX} deep, found more"
         )
 
-    def grow(self, target: List | Dict | Call, values: Sequence[Value]) -> None:
+    def grow(self, target: List | Dict | Call | New, values: Sequence[Value]) -> None:
         if not values:
             # Python writes one after every thousand items; a program of nothing else is too long.
             self.count()
@@ -186,7 +186,7 @@ class _Machine:
         if index not in self._memo:
             raise self.fault("a value that was remembered")
         value = self._memo[index]
-        if isinstance(value, List | Dict | Call):
+        if isinstance(value, List | Dict | Call | New):
             value.sealed = True
         self.push(value)
 
@@ -251,7 +251,9 @@ class _Machine:
 
     def set(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Dict | Call) or (isinstance(target, Call) and target.built):
+        if not isinstance(target, Dict | Call | New) or (
+            not isinstance(target, Dict) and target.built
+        ):
             raise self.fault("a dict to put items into")
         if len(values) % 2:
             raise self.fault("keys and values in pairs")
@@ -275,7 +277,7 @@ class _Machine:
     def build(self) -> None:
         state = self.pop()
         target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Call) or target.built:
+        if not isinstance(target, Call | New) or target.built:
             raise self.fault("a state for something that was just made")
         self.grow(target, (state,))
         target.state, target.built = state, True

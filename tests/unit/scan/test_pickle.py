@@ -63,7 +63,7 @@ def test_calls_are_symbols() -> None:
 
 def test_every_node_has_its_form() -> None:
     """Items, state, instances and references are kept apart."""
-    tree = _run(b"(cm\nf\n)R(K\x01K\x02u}bcm\nC\n)\x81NQt")
+    tree = _run(b"(cm\nf\n)R(K\x01K\x02u}bcm\nC\n)\x81K\x03K\x04sK\x05bNQt")
     assert isinstance(tree, Tuple)
     called, made, referred = tree.values
 
@@ -72,6 +72,7 @@ def test_every_node_has_its_form() -> None:
     assert called.built
     assert isinstance(made, New)
     assert made.function == Global("m", "C")
+    assert (made.pairs, made.state, made.built) == ([(3, 4)], 5, True)
     assert isinstance(referred, Persistent)
     assert referred.identity is None
 
