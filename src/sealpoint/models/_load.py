@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpoint.api import Store
-from sealpoint.errors import ModelUnreadable, SealpointError, UsageError
+from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import put_in_place, waiting_path
 from sealpoint.models._file import ReadFile
 from sealpoint.models._model_file import ModelFile
@@ -18,6 +18,9 @@ from sealpoint.models._sealing import Run, Sealed
 from sealpoint.store import CheckpointRef
 
 __all__ = ["UnsafeLoadWarning", "load_checkpoint", "open_checkpoint"]
+
+_ZIP = b"PK\x03\x04"
+"""What an archive begins with; no header is as long as it would be as a length."""
 
 
 class UnsafeLoadWarning(UserWarning):
@@ -104,6 +107,11 @@ def _opened(
 ) -> ModelFile:
     file = ReadFile(path)
     try:
+        if sealed is None and file.read(0, min(len(_ZIP), file.size)) == _ZIP:
+            raise FormatRefused(
+                f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
+                hint="Only load_checkpoint reads it; save what it returns with save_checkpoint.",
+            )
         return ModelFile(file, run, sealed)
     except BaseException:
         file.close()

@@ -20,6 +20,7 @@ from sealpoint.models._pieces import Progress
 from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
 from sealpoint.models._sealing import Run, Sealed
+from sealpoint.store import CheckpointRef
 
 __all__ = ["ModelFile"]
 
@@ -74,6 +75,11 @@ class ModelFile:
     def size(self) -> int:
         """How many bytes the file has."""
         return self._file.size
+
+    @property
+    def ref(self) -> CheckpointRef | None:
+        """The checkpoint that vouches for the file; None without a thread."""
+        return None if self._sealed is None else self._sealed.ref
 
     def digests(self, progress: Progress | None = None) -> FileDigests:
         """The digests of the file, from its bytes.
