@@ -127,6 +127,16 @@ def test_info_of_a_file_by_another_writer(tmp_path: Path) -> None:
     assert "tensors by name" in _alone("save-info", str(plain))
 
 
+def test_info_of_a_later_version_is_refused(file: Path) -> None:
+    """A structure that another version of the format wrote is not taken for one of this version."""
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'"sealpoint.version":"1"', b'"sealpoint.version":"2"'))
+    result = CliRunner().invoke(main, ["model", "save-info", str(file)])
+
+    assert result.exit_code == 87
+    assert "expected the metadata of version 1" in result.stderr
+
+
 def test_info_says_what_it_leaves_out(tmp_path: Path) -> None:
     """A limit never leaves tensors out silently; 0 leaves out nothing, and JSON never does."""
     path = tmp_path / "many.safetensors"

@@ -71,7 +71,7 @@ def verify(
     where: Where | None,
     as_json: bool,
 ) -> None:
-    """Verify the model file FILE against the thread of its training run.
+    """Verify the model file FILE by the thread of its run.
 
     It has to be, byte for byte, what the newest checkpoint of the thread vouches for: the exit
     status is 0 then, and otherwise that of the error, such as edited, rolled-back or
@@ -160,10 +160,10 @@ def _print_verified(
 @store_options("namespace")
 @json_option
 def list_(run: str, limit: int, *, where: Where, as_json: bool) -> None:
-    """List the model files that the thread RUN vouches for, newest first.
+    """List the model files of the thread RUN, newest first.
 
-    The newest is marked with *: it is the one that loads unless another is asked for. No file is
-    looked at.
+    Each has a checkpoint that vouches for it. The newest is marked with *: it is the one that
+    loads unless another is asked for. No file is looked at.
     """
     with where.reading() as store, working("reading the history"):
         found = sealed_files(store, run)

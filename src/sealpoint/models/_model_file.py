@@ -15,7 +15,7 @@ from sealpoint.models._build import build_plain, build_state, plain_tensor
 from sealpoint.models._digests import FileDigests, header_digest
 from sealpoint.models._extras import the_torch
 from sealpoint.models._file import ReadFile
-from sealpoint.models._nodes import STRUCTURE, read_structure
+from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._pieces import Progress
 from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
@@ -203,6 +203,9 @@ def digests_of_file(file: ReadFile) -> FileDigests:
 def _parsed(raw: bytes, file: ReadFile) -> Header:
     header = read_header(raw, file.size, file.what)
     if STRUCTURE in header.metadata:
+        # A file of a later version means something else by its structure.
+        if header.metadata != {**METADATA, STRUCTURE: header.metadata[STRUCTURE]}:
+            raise ModelMalformed(f"{file.what}: expected the metadata of version 1 of the format")
         parts = [(tensor.name, tensor.element, tensor.shape) for tensor in header.tensors.values()]
         if write_header(parts, header.metadata).raw != raw:
             raise ModelMalformed(f"{file.what}: expected the one header that its tensors have")
