@@ -2,6 +2,7 @@
 """`sealpoint model`: what is in a model file, who vouches for it, and which ones a run saved."""
 
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from sealpoint.cli import main
 from sealpoint.models import open_checkpoint, save_checkpoint
+from sealpoint.models._draft import waiting_path
 from tests.cli.machine import Machine
 
 _RUN = "run-1"
@@ -306,6 +308,42 @@ def test_a_thread_of_something_else_vouches_for_no_file(machine: Machine, file: 
     refused = machine.refused("model", "verify", str(file), "--thread", "chat")
     assert refused == (87, "model-malformed")
     assert machine.refused("model", "verify", str(file), "--thread", "none")[1] == "unknown-thread"
+
+
+def test_a_file_that_waits_is_put_in_its_place_and_verified(machine: Machine, newest: Path) -> None:
+    """A save that ended between its entry and its file is completed, as by every load."""
+    document = machine.json("model", "verify", str(newest), "--thread", _RUN)
+    waiting = waiting_path(newest, bytes.fromhex(document["root"]))
+    newest.rename(waiting)
+    shutil.copy(newest.with_name("older.safetensors"), newest)
+
+    assert machine.json("model", "verify", str(newest), "--thread", _RUN) == document
+    assert not waiting.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_a_terminal_gets_no_control_characters_from_data(machine: Machine, tmp_path: Path) -> None:
+    """Names that turn text around are made visible where they would do something."""
+    plain = _plain_file(tmp_path / "odd.safetensors", "left\u202etfel")
+    arguments = ("model", "verify", str(plain), "--tensor")
+    found = machine.at_a_terminal(*arguments, "left\u202etfel", columns=200)
+    missing = machine.at_a_terminal(*arguments, "\u202enone", columns=200)
+
+    assert (found[0], missing[0]) == (0, 2)
+    assert "left\\u202etfel" in found[1]
+    assert "\u202e" not in found[1] + missing[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_list_fits_a_narrow_terminal(machine: Machine, newest: Path) -> None:
+    """What does not fit is folded further in, so that each file stays one record."""
+    assert newest.exists()
+    status, printed = machine.at_a_terminal("model", "list", _RUN, columns=60)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in printed.splitlines()]
+
+    assert status == 0
+    assert max(map(len, lines)) <= 60
+    assert [line[:5] for line in lines if not line.startswith("    ")] == ["* seq", "  seq"]
 
 
 def test_progress_tells_bytes(
