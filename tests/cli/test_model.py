@@ -321,6 +321,17 @@ def test_a_file_that_waits_is_put_in_its_place_and_verified(machine: Machine, ne
     assert not waiting.exists()
 
 
+def test_an_older_file_that_waits_never_replaces_the_newest(machine: Machine, newest: Path) -> None:
+    """What waits for an older checkpoint is read when that is asked for, and stays where it is."""
+    older = machine.json("model", "list", _RUN)["files"][1]
+    waiting = waiting_path(newest, bytes.fromhex(older["root"]))
+    shutil.copy(newest.with_name("older.safetensors"), waiting)
+
+    machine.done("model", "verify", str(newest), "--thread", _RUN, "--ref", older["id"])
+    machine.done("model", "verify", str(newest), "--thread", _RUN)
+    assert waiting.exists()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 def test_a_terminal_gets_no_control_characters_from_data(machine: Machine, tmp_path: Path) -> None:
     """Names that turn text around are made visible where they would do something."""

@@ -99,7 +99,7 @@ def open_checkpoint(
             raise UsageError("ref: expected a store whose checkpoint it is")
         return _opened(path)
     sealed = run.expected(ref)
-    return _waiting(Path(path), run, sealed) or _opened(path, run, sealed)
+    return _waiting(Path(path), run, sealed, newest=ref is None) or _opened(path, run, sealed)
 
 
 def _opened(
@@ -118,8 +118,11 @@ def _opened(
         raise
 
 
-def _waiting(path: Path, run: Run, sealed: Sealed) -> ModelFile | None:
-    """The file of a save that ended before it was put in its place; it is put there now."""
+def _waiting(path: Path, run: Run, sealed: Sealed, *, newest: bool) -> ModelFile | None:
+    """The file of a save that ended before it was put in its place; it is put there now.
+
+    One that is not the newest stays where it is: a later save has taken that place.
+    """
     waiting = waiting_path(path, sealed.digests.root)
     try:
         model = _opened(waiting, run, sealed)
@@ -127,7 +130,8 @@ def _waiting(path: Path, run: Run, sealed: Sealed) -> ModelFile | None:
         return None  # nearly always: there is none
     try:
         model.digests()
-        put_in_place(waiting, path)
+        if newest:
+            put_in_place(waiting, path)
     except ModelUnreadable:
         return model  # this process may only read
     except SealpointError:
