@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import _codec, _gate, _langgraph, _plot, _sharing, _sizes, _store
+from benchmarks import _codec, _gate, _langgraph, _models, _plot, _sharing, _sizes, _store
 from benchmarks._measure import Result
 from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 from sealpoint.testing.agmi_langgraph import LangGraphAdapter
@@ -26,6 +26,7 @@ _EXPERIMENTS = (
     _store.experiments,
     _gate.experiments,
     _langgraph.experiments,
+    _models.experiments,
 )
 _SIZES_HEADING = "## Sizes"
 _PEERS = (
@@ -38,6 +39,10 @@ _PEERS = (
     "pydantic",
     "numpy",
     "agent-memory-integrity",
+    "torch",
+    "safetensors",
+    "model-signing",
+    "blake3",
 )
 
 

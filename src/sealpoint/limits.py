@@ -23,6 +23,7 @@ __all__ = [
     "LANE_BYTES_MAX",
     "MODEL_DEPTH_MAX",
     "MODEL_DIMENSIONS_MAX",
+    "MODEL_ELEMENTS_MAX",
     "MODEL_EXPANDED_BYTES_LEAST",
     "MODEL_HEADER_BYTES_MAX",
     "MODEL_NAME_BYTES_MAX",
@@ -115,6 +116,9 @@ MODEL_TENSORS_MAX = 256 * _KIB
 
 MODEL_DIMENSIONS_MAX = 64
 """Dimensions of one tensor of a model file."""
+
+MODEL_ELEMENTS_MAX = 1 << 40
+"""Product of the dimensions of one tensor of a model file, dimensions of 0 counted as 1."""
 
 MODEL_NAME_BYTES_MAX = 2 * _KIB
 """The name of one tensor of a model file, in UTF-8."""

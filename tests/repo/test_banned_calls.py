@@ -108,6 +108,11 @@ BANS = (
             or _uses(node, "torch.load", "torch.save", "np.load", "numpy.load", "np.save")
         ),
         planted=("torch.load(f)", "x = np.load", "read(f, allow_pickle=False)"),
+        except_in=(
+            # Where it is proven that torch honours its flag, and where it is then called with it.
+            "src/sealpoint/models/_flag.py",
+            "src/sealpoint/models/_pt.py",
+        ),
     ),
     Ban(
         name="no evaluation of text",

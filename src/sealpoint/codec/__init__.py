@@ -8,6 +8,7 @@ in `docs/formats/values.md`.
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._casts import Cast
 from sealpoint.codec._explain import Explanation, TypeUse
+from sealpoint.codec._keys import collision_fault
 from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
@@ -24,5 +25,6 @@ __all__ = [
     "TreeMemo",
     "TypeRule",
     "TypeUse",
+    "collision_fault",
     "tree_blobs",
 ]

@@ -99,12 +99,10 @@ def open_checkpoint(
             raise UsageError("ref: expected a store whose checkpoint it is")
         return _opened(path)
     sealed = run.expected(ref)
-    return _waiting(Path(path), run, sealed, newest=ref is None) or _opened(path, run, sealed)
+    return _waiting(Path(path), sealed, newest=ref is None) or _opened(path, sealed)
 
 
-def _opened(
-    path: str | os.PathLike[str], run: Run | None = None, sealed: Sealed | None = None
-) -> ModelFile:
+def _opened(path: str | os.PathLike[str], sealed: Sealed | None = None) -> ModelFile:
     file = ReadFile(path)
     try:
         if sealed is None and file.read(0, min(len(_ZIP), file.size)) == _ZIP:
@@ -112,20 +110,20 @@ def _opened(
                 f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
                 hint="Only load_checkpoint reads it; save what it returns with save_checkpoint.",
             )
-        return ModelFile(file, run, sealed)
+        return ModelFile(file, sealed)
     except BaseException:
         file.close()
         raise
 
 
-def _waiting(path: Path, run: Run, sealed: Sealed, *, newest: bool) -> ModelFile | None:
+def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
     """The file of a save that ended before it was put in its place; it is put there now.
 
     One that is not the newest stays where it is: a later save has taken that place.
     """
     waiting = waiting_path(path, sealed.digests.root)
     try:
-        model = _opened(waiting, run, sealed)
+        model = _opened(waiting, sealed)
     except SealpointError:
         return None  # nearly always: there is none
     try:

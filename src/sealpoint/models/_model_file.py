@@ -19,7 +19,7 @@ from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._pieces import Progress
 from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
-from sealpoint.models._sealing import Run, Sealed
+from sealpoint.models._sealing import Sealed
 from sealpoint.store import CheckpointRef
 
 __all__ = ["ModelFile"]
@@ -32,11 +32,8 @@ class ModelFile:
     that the thread holds.
     """
 
-    def __init__(
-        self, file: ReadFile, run: Run | None = None, sealed: Sealed | None = None
-    ) -> None:
+    def __init__(self, file: ReadFile, sealed: Sealed | None = None) -> None:
         self._file = file
-        self._run = run
         self._sealed = sealed
         raw = self._header_bytes()  # (1)
         self._header = _parsed(raw, file)  # (2)
@@ -152,11 +149,11 @@ class ModelFile:
         try:
             raw = self._file.read_header()
         except ModelError as exc:
-            raise exc if sealed is None else self._refusal() from exc
+            raise exc if sealed is None else self._refusal(sealed) from exc
         if sealed is not None and (
             self.size != sealed.digests.size or header_digest(raw) != sealed.digests.header
         ):
-            raise self._refusal()
+            raise self._refusal(sealed)
         return raw
 
     def _read(self, tensors: Iterable[Tensor], torch: Any) -> dict[str, Any]:
@@ -179,17 +176,15 @@ class ModelFile:
             return
         expected = self._sealed.digests.tensors
         if any(found[tensor.name] != expected.get(tensor.name) for tensor in tensors):
-            raise self._refusal()
+            raise self._refusal(self._sealed)
 
-    def _refusal(self) -> Exception:
+    def _refusal(self, sealed: Sealed) -> Exception:
         """Why the file is not the one that the thread vouches for, from all of its bytes."""
-        assert self._run is not None  # noqa: S101 (called with a thread only)
-        assert self._sealed is not None  # noqa: S101 (as above)
         try:
             found: FileDigests | None = digests_of_file(self._file)
         except ModelError:
             found = None
-        return self._run.refusal(self._sealed, found, self._file.what)
+        return sealed.refusal(found, self._file.what)
 
 
 def digests_of_file(file: ReadFile) -> FileDigests:

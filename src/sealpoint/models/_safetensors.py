@@ -4,7 +4,7 @@
 `read_header` returns a header that keeps every rule of the format's specification, or raises. It
 refuses what the usual reader lets through: white space before the brace, a name that stands there
 twice, fields that nobody knows, empty names and names that are paths or hold control characters,
-shapes whose size does not fit 63 bits. What a header costs to read is bounded by counting its
+shapes of more elements than any tensor has. What a header costs to read is bounded by counting its
 delimiters first. The elements of tensors are not looked at here.
 
 `write_header` gives the same bytes for the same tensors and metadata, in every process.
@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import (
     MODEL_DIMENSIONS_MAX,
+    MODEL_ELEMENTS_MAX,
     MODEL_HEADER_BYTES_MAX,
     MODEL_NAME_BYTES_MAX,
     MODEL_TENSORS_MAX,
@@ -41,7 +42,6 @@ LENGTH_BYTES = 8
 _ALIGNMENT = 8
 _METADATA = "__metadata__"
 _FIELDS = {"dtype", "shape", "data_offsets"}
-_SIZE_MAX = (1 << 63) - 1
 _INT_DIGITS_MAX = 19
 _METADATA_KEYS_MAX = 4096
 _SHOWN_CHARS = 80
@@ -219,8 +219,8 @@ def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
         )
     bits = ELEMENT_BITS[element]
     # A dimension of 0 makes no room for others that do not fit: strides are made of them.
-    if math.prod(max(side, 1) for side in shape) * bits > 8 * _SIZE_MAX:
-        raise ModelLimitExceeded(f"{where}: expected a size of 63 bits, found more")
+    if math.prod(max(side, 1) for side in shape) > MODEL_ELEMENTS_MAX:
+        raise ModelLimitExceeded(f"{where}: expected at most {MODEL_ELEMENTS_MAX} elements")
     begin, end = offsets
     needed, rest = divmod(math.prod(shape) * bits, 8)
     if rest or begin > end or end - begin != needed:

@@ -36,14 +36,6 @@ __all__ = ["Run", "Sealed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
-    """What a thread says that a file has to be."""
-
-    digests: FileDigests
-    ref: CheckpointRef
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A training run: a thread of a store."""
 
@@ -89,7 +81,7 @@ class Run:
         put_in_place(waiting, path)
         return ref
 
-    def expected(self, ref: str | CheckpointRef | None) -> Sealed:
+    def expected(self, ref: str | CheckpointRef | None) -> "Sealed":
         """What the newest file of the run has to be, or that of a checkpoint.
 
         Raises:
@@ -98,30 +90,40 @@ class Run:
         """
         loaded = self.store.thread(self.name).load(ref)
         what = f"thread {self.name!r}, checkpoint {loaded.ref.id}"
-        return Sealed(digests=parse_manifest(loaded.state, what), ref=loaded.ref)
+        return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
 
-    def refusal(self, sealed: Sealed, found: FileDigests | None, what: str) -> SealpointError:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What a thread says that a file has to be."""
+
+    run: Run
+    digests: FileDigests
+    ref: CheckpointRef
+
+    def refusal(self, found: FileDigests | None, what: str) -> SealpointError:
         """Why a file is not the one that the run expects.
 
         Args:
-            sealed: What was expected.
             found: The digests of the file, if it is a model file at all.
             what: What the file is called.
         """
-        expected = f"{what}: expected the file of checkpoint {sealed.ref.id} (seq {sealed.ref.seq})"
+        expected = f"{what}: expected the file of checkpoint {self.ref.id} (seq {self.ref.seq})"
         if found is None:
             return FileNotSealed(f"{expected}, found one that is no safetensors file")
         root = found.root.hex()
-        for ref in self.store.thread(self.name).history():
+        if found == self.digests:
+            return Edited(f"{expected}, found that it changed while it was read")
+        for ref in self.run.store.thread(self.run.name).history():
             if root_in(ref.metadata) == root:
                 return RolledBack(
                     f"{expected}, found that of checkpoint {ref.id} (seq {ref.seq})",
                     hint="Bring the newest file back, or ask for this one: ref=... names it.",
                 )
-        if found.header == sealed.digests.header:
+        if found.header == self.digests.header:
             changed = [
                 name
-                for name, digest in sealed.digests.tensors.items()
+                for name, digest in self.digests.tensors.items()
                 if found.tensors[name] != digest
             ]
             return Edited(

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading foreign model files without running or building anything that they name.
+
+`read_archive` takes the zip of a `.pt` file apart, `run_pickle` turns its pickle into symbols.
+Neither knows torch: what the symbols may mean is judged in `sealpoint.models`.
+"""
+
+from sealpoint.scan._names import shown
+from sealpoint.scan._pickle import run_pickle
+from sealpoint.scan._tree import Call, Dict, Global, List, New, Node, Persistent, Tuple, Value
+from sealpoint.scan._zip import PICKLE, Archive, Piece, Record, read_archive
+
+__all__ = [
+    "PICKLE",
+    "Archive",
+    "Call",
+    "Dict",
+    "Global",
+    "List",
+    "New",
+    "Node",
+    "Persistent",
+    "Piece",
+    "Record",
+    "Tuple",
+    "Value",
+    "read_archive",
+    "run_pickle",
+    "shown",
+]

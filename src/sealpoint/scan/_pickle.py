@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that reads a pickle as symbols: it runs the program and calls nothing.
+
+It knows the opcodes that Python's pickler writes in protocol 2 for what torch saves, which are
+among those of torch's own restricted unpickler. What it accepts has one reading: a value is named
+for later only where it was made and under a new number, and a container that was used is never
+changed again. So both machines see the same values, nothing can be inside itself, and sizes are
+known when a value is made. Time and memory are linear in the pickle; nothing recurses.
+
+It refuses every other opcode, a stack or a number that does not add up, and bytes after the end.
+It leaves to others which names may be called with what.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+
+from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
+from sealpoint.scan._tree import (
+    Call,
+    Dict,
+    Global,
+    List,
+    New,
+    Node,
+    Persistent,
+    Tuple,
+    Value,
+)
+
+__all__ = ["run_pickle"]
+
+_PROTOCOL = b"\x80\x02"
+_STOP = ord(".")
+_PUTS = frozenset(b"qr")
+# After these the top of the stack is not a new value.
+_NOT_MAKERS = _PUTS | frozenset(b"hj(aesub")
+_LINE_BYTES_MAX = 512
+
+
+def run_pickle(data: bytes, what: str) -> Value:
+    """Run a pickle of protocol 2 and return the one value it leaves, as symbols.
+
+    Args:
+        data: The pickle, all of it.
+        what: The file and record, for messages.
+
+    Raises:
+        ModelLimitExceeded: More bytes, values or nesting than a model file may have.
+        ModelMalformed: It is not such a pickle.
+    """
+    if len(data) > MODEL_PICKLE_BYTES_MAX:
+        raise ModelLimitExceeded(
+            f"{what}: expected at most {MODEL_PICKLE_BYTES_MAX} bytes, found {len(data)}"
+        )
+    if data[:2] != _PROTOCOL:
+        found = f"protocol {data[1]}" if data[:1] == b"\x80" and len(data) > 1 else "none"
+        raise ModelMalformed(f"{what}: expected a pickle of protocol 2, found {found}")
+    return _Machine(data, what).run()
+
+
+class _Machine:
+    """One run over one pickle."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data = data
+        self._what = what
+        self._at = len(_PROTOCOL)
+        self._pushed = 0
+        self._stack: list[Value] = []
+        self._below: list[list[Value]] = []
+        self._memo: dict[int, Value] = {}
+        self._globals: dict[tuple[str, str], Global] = {}
+        self._made = False
+
+    def run(self) -> Value:
+        data, end = self._data, len(self._data)
+        while self._at < end:
+            opcode = data[self._at]
+            self._at += 1
+            if opcode == _STOP:
+                return self.stop()
+            step = _STEPS.get(opcode)
+            if step is None:
+                raise ModelMalformed(
+                    f"{self._what}: expected an opcode of tensors and plain data, "
+                    f"found {opcode:#04x} at byte {self._at - 1}"
+                )
+            step(self)
+            self._made = opcode not in _NOT_MAKERS
+        raise self.fault("the pickle to end with its last opcode")
+
+    # What every step uses.
+
+    def fault(self, expected: str) -> ModelMalformed:
+        return ModelMalformed(f"{self._what}: expected {expected}, at byte {self._at}")
+
+    def take(self, length: int) -> bytes:
+        data = self._data[self._at : self._at + length]
+        if len(data) != length:
+            raise self.fault(f"{length} bytes more")
+        self._at += length
+        return data
+
+    def byte(self) -> int:
+        if self._at >= len(self._data):
+            raise self.fault("1 byte more")
+        self._at += 1
+        return self._data[self._at - 1]
+
+    def number(self, length: int) -> int:
+        return int.from_bytes(self.take(length), "little")
+
+    def push(self, value: Value) -> None:
+        # Each value pushed ends in the result, since nothing is ever dropped.
+        self._pushed += 1
+        if self._pushed > MODEL_NODES_MAX:
+            raise self.too_many()
+        self._stack.append(value)
+
+    def pop(self) -> Value:
+        if not self._stack:
+            raise self.fault("a value on the stack")
+        return self._stack.pop()
+
+    def pop_mark(self) -> list[Value]:
+        if not self._below:
+            raise self.fault("a mark on the stack")
+        values, self._stack = self._stack, self._below.pop()
+        return values
+
+    def too_many(self) -> ModelLimitExceeded:
+        return ModelLimitExceeded(
+            f"{self._what}: expected at most {MODEL_NODES_MAX} values, each counted wherever it "
+            "is used, found more"
+        )
+
+    def measured(self, values: Sequence[Value], nodes: int = 1) -> tuple[int, int]:
+        """Count and depth of something that holds `values`, and has `nodes` already."""
+        depth = 0
+        nodes += len(values)
+        for value in values:
+            if isinstance(value, Node):
+                nodes += value.nodes - 1
+                depth = max(depth, value.depth)
+        if nodes > MODEL_NODES_MAX:
+            raise self.too_many()
+        if depth >= MODEL_DEPTH_MAX:
+            raise self.too_deep()
+        return nodes, depth + 1
+
+    def too_deep(self) -> ModelLimitExceeded:
+        return ModelLimitExceeded(
+            f"{self._what}: expected values nested at most {MODEL_DEPTH_MAX} deep, found more"
+        )
+
+    def grow(self, target: List | Dict | Call, values: Sequence[Value]) -> None:
+        if target.sealed:
+            raise self.fault("no change of a container that was used already, and no cycle")
+        nodes, depth = self.measured(values, target.nodes)
+        target.nodes, target.depth = nodes, max(target.depth, depth)
+
+    # Steps: the end, the memo, and marks.
+
+    def stop(self) -> Value:
+        if len(self._stack) != 1 or self._below:
+            raise self.fault("exactly one value at the end")
+        if self._at != len(self._data):
+            raise self.fault("nothing after the end")
+        return self._stack[0]
+
+    def put(self, index: int) -> None:
+        if not self._made or not self._stack:
+            raise self.fault("a value to be remembered only where it was made")
+        if index in self._memo:
+            raise self.fault("each number to be remembered once")
+        self._memo[index] = self._stack[-1]
+
+    def get(self, index: int) -> None:
+        if index not in self._memo:
+            raise self.fault("a value that was remembered")
+        value = self._memo[index]
+        if isinstance(value, List | Dict | Call):
+            value.sealed = True
+        self.push(value)
+
+    def mark(self) -> None:
+        # An open mark is an open container.
+        if len(self._below) > MODEL_DEPTH_MAX:
+            raise self.too_deep()
+        self._below.append(self._stack)
+        self._stack = []
+
+    # Steps: scalars and names.
+
+    def long(self) -> None:
+        data = self.take(self.byte())
+        value = int.from_bytes(data, "little", signed=True)
+        bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
+        if len(data) != bits // 8 + 1:
+            raise self.fault("an int in its shortest form")
+        self.push(value)
+
+    def text(self, length_bytes: int) -> None:
+        data = self.take(self.number(length_bytes))
+        try:
+            self.push(data.decode("utf-8"))
+        except UnicodeDecodeError as exc:
+            raise self.fault("a text in UTF-8") from exc
+
+    def line(self) -> str:
+        end = self._data.find(b"\n", self._at, self._at + _LINE_BYTES_MAX)
+        if end < 0:
+            raise self.fault(f"a name of at most {_LINE_BYTES_MAX} bytes")
+        try:
+            line = self._data[self._at : end].decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise self.fault("a name in UTF-8") from exc
+        self._at = end + 1
+        return line
+
+    def named(self) -> None:
+        key = self.line(), self.line()
+        self.push(self._globals.setdefault(key, Global(*key)))
+
+    # Steps: containers.
+
+    def pack(self, values: list[Value]) -> None:
+        nodes, depth = self.measured(values)
+        self.push(Tuple(tuple(values), nodes, depth))
+
+    def last(self, count: int) -> list[Value]:
+        if len(self._stack) < count:
+            raise self.fault(f"{count} values on the stack")
+        values = self._stack[-count:]
+        del self._stack[-count:]
+        return values
+
+    def append(self, values: list[Value]) -> None:
+        target = self._stack[-1] if self._stack else None
+        # Without a value each time, a program could be long without ever being too large.
+        if not isinstance(target, List) or not values:
+            raise self.fault("a list and values to append to it")
+        self.grow(target, values)
+        target.values += values
+
+    def set(self, values: list[Value]) -> None:
+        target = self._stack[-1] if self._stack else None
+        if not isinstance(target, Dict | Call) or (isinstance(target, Call) and target.built):
+            raise self.fault("a dict to put items into")
+        if len(values) % 2 or not values:
+            raise self.fault("keys and values in pairs")
+        self.grow(target, values)
+        target.pairs += zip(values[::2], values[1::2], strict=True)
+
+    def called(self) -> tuple[Global, Tuple]:
+        arguments, function = self.pop(), self.pop()
+        if not isinstance(function, Global) or not isinstance(arguments, Tuple):
+            raise self.fault("a named function and a tuple of its arguments")
+        return function, arguments
+
+    def reduce(self) -> None:
+        function, arguments = self.called()
+        self.push(Call(function, arguments, *self.measured((function, arguments))))
+
+    def new(self) -> None:
+        function, arguments = self.called()
+        self.push(New(function, arguments, *self.measured((function, arguments))))
+
+    def build(self) -> None:
+        state = self.pop()
+        target = self._stack[-1] if self._stack else None
+        if not isinstance(target, Call) or target.built:
+            raise self.fault("a state for something that was just made")
+        self.grow(target, (state,))
+        target.state, target.built = state, True
+
+    def persistent(self) -> None:
+        identity = self.pop()
+        self.push(Persistent(identity, *self.measured((identity,))))
+
+
+_STEPS: dict[int, Callable[[_Machine], None]] = {
+    ord(opcode): step
+    for opcode, step in {
+        "(": _Machine.mark,
+        "q": lambda m: m.put(m.byte()),
+        "r": lambda m: m.put(m.number(4)),
+        "h": lambda m: m.get(m.byte()),
+        "j": lambda m: m.get(m.number(4)),
+        "N": lambda m: m.push(None),
+        "\x88": lambda m: m.push(value=True),
+        "\x89": lambda m: m.push(value=False),
+        "K": lambda m: m.push(m.byte()),
+        "M": lambda m: m.push(m.number(2)),
+        "J": lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
+        "\x8a": _Machine.long,
+        "G": lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
+        "X": lambda m: m.text(4),
+        "U": lambda m: m.text(1),
+        "c": _Machine.named,
+        ")": lambda m: m.pack([]),
+        "t": lambda m: m.pack(m.pop_mark()),
+        "\x85": lambda m: m.pack(m.last(1)),
+        "\x86": lambda m: m.pack(m.last(2)),
+        "\x87": lambda m: m.pack(m.last(3)),
+        "]": lambda m: m.push(List()),
+        "}": lambda m: m.push(Dict()),
+        "a": lambda m: m.append([m.pop()]),
+        "e": lambda m: m.append(m.pop_mark()),
+        "s": lambda m: m.set(m.last(2)),
+        "u": lambda m: m.set(m.pop_mark()),
+        "R": _Machine.reduce,
+        "\x81": _Machine.new,
+        "b": _Machine.build,
+        "Q": _Machine.persistent,
+    }.items()
+}

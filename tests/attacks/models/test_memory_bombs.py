@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a few hundred bytes that ask for much memory or much time."""
+
+import struct
+import time
+
+import pytest
+import torch
+
+from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
+from tests.pt_files import (
+    call,
+    dictionary,
+    integer,
+    listed,
+    ours,
+    pickled,
+    saved,
+    stock,
+    storage,
+    tensor,
+    text,
+)
+
+_MODULUS = (1 << 61) - 1
+_MEBIBYTE = 1 << 20
+
+
+def test_bytearray_of_a_number_is_refused() -> None:
+    """Torch makes as many bytes as the number says; here a bytearray is made of bytes."""
+    data = pickled(call("__builtin__", "bytearray", integer(16 * _MEBIBYTE)))
+
+    assert len(stock(data)) == 16 * _MEBIBYTE
+    with pytest.raises(ModelMalformed, match="expected a bytearray of bytes"):
+        ours(data)
+
+
+def test_repeated_elements_are_bounded() -> None:
+    """Torch returns a tensor of 4 TB over 4 bytes, and the first copy of it fails; here nothing."""
+    data = pickled(tensor(storage("FloatStorage", "0", 1), [1 << 40], [0]), {"0": b"\0" * 4})
+
+    assert stock(data).numel() == 1 << 40
+    with pytest.raises(ModelLimitExceeded, match=f"at most {MODEL_EXPANDED_BYTES_LEAST} bytes"):
+        ours(data)
+
+
+def test_dimensions_are_bounded() -> None:
+    """More dimensions than operations are made for are refused."""
+    sides = [1] * (MODEL_DIMENSIONS_MAX + 1)
+    data = pickled(tensor(storage("FloatStorage", "0", 1), sides, sides), {"0": b"\0" * 4})
+
+    with pytest.raises(ModelLimitExceeded, match=f"at most {MODEL_DIMENSIONS_MAX} dimensions"):
+        ours(data)
+
+
+@pytest.mark.parametrize("kind", ["dict", "set", "OrderedDict", "Counter"])
+def test_keys_that_share_a_hash_are_refused(kind: str) -> None:
+    """Torch takes the square of their number to build the table; here they are counted first."""
+    keys = [integer(index * _MODULUS) for index in range(3000)]
+    items = dictionary(*((key, b"N") for key in keys))
+    program = {
+        "dict": items,
+        "set": call("__builtin__", "set", listed(*keys)),
+        "OrderedDict": b"ccollections\nOrderedDict\n)R" + items[1:],
+        "Counter": call("collections", "Counter", items),
+    }[kind]
+    data = pickled(program)
+
+    assert len(stock(data)) == 3000
+    begin = time.process_time()
+    with pytest.raises(ModelLimitExceeded, match="keys of one hash"):
+        ours(data)
+    assert time.process_time() - begin < 1
+
+
+def test_honest_twins_load() -> None:
+    """The control: bytes, repeated elements and int keys within bounds load with both."""
+    value = [
+        bytearray(b"abc"),
+        torch.ones(1).expand(1000),
+        dict.fromkeys(range(3000)),
+        set(range(3000)),
+    ]
+    data = saved(value)
+    loaded, expected = ours(data), stock(data)
+
+    assert loaded[0] == expected[0]
+    assert torch.equal(loaded[1], expected[1])
+    assert loaded[1].stride() == (0,)
+    assert loaded[2:] == expected[2:]
+
+
+def test_text_as_long_as_it_says_loads() -> None:
+    """The control: a length that is there is no bomb, one that is not is refused."""
+    assert ours(pickled(text("a" * _MEBIBYTE))) == "a" * _MEBIBYTE
+    with pytest.raises(ModelMalformed, match="4294967295 bytes more"):
+        ours(pickled(b"X" + struct.pack("<L", (1 << 32) - 1) + b"a"))

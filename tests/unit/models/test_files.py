@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files are written whole or not at all, and read as they are."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from sealpoint.errors import ModelError, ModelMalformed, ModelUnreadable, UsageError
+from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
+from sealpoint.models._digests import PIECE_BYTES
+from tests.training import same_state
+
+
+@pytest.mark.parametrize("call", ["pwrite", "fsync", "open"])
+def test_a_disk_that_fails_leaves_the_old_file(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error of the disk is ours, names the file, and leaves nothing behind."""
+    path = tmp_path / "a.safetensors"
+    save_checkpoint({"a": torch.ones(3)}, path)
+    before = path.read_bytes()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(ModelUnreadable, match="No space left"):
+            save_checkpoint({"a": torch.zeros(3)}, path)
+
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_short_writes_and_reads_are_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system call that does a part of its work is repeated for the rest."""
+    write, read = os.pwrite, os.preadv
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: write(fd, data[:100], at))
+    monkeypatch.setattr(os, "preadv", lambda fd, parts, at: read(fd, [parts[0][:90]], at))
+    state = {"a": torch.arange(1000)}
+    save_checkpoint(state, tmp_path / "a.safetensors")
+
+    assert same_state(load_checkpoint(tmp_path / "a.safetensors"), state)
+
+
+def test_a_file_is_synced_before_it_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First the file, then the name, then the directory."""
+    calls = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(fd: int) -> None:
+        calls.append("directory" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file")
+        fsync(fd)
+
+    def replaced(source: Path, target: Path) -> Path:
+        calls.append("name")
+        return replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    save_checkpoint({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+
+    assert calls == ["file", "name", "directory"]
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    """As any file that this process makes."""
+    save_checkpoint({}, tmp_path / "a.safetensors")
+    (tmp_path / "b").touch()
+
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_tensors_of_several_pieces_come_back(tmp_path: Path) -> None:
+    """Tensors are cut for several workers and put together again."""
+    state = {
+        "long": torch.arange(PIECE_BYTES // 4 + 7, dtype=torch.int32).flip(0),
+        "exact": torch.ones(PIECE_BYTES, dtype=torch.uint8),
+        "short": torch.ones(3),
+    }
+    save_checkpoint(state, tmp_path / "a.safetensors")
+
+    assert same_state(load_checkpoint(tmp_path / "a.safetensors"), state)
+
+
+def test_a_file_that_ends_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """A cut after the header was read is an error, and not a signal."""
+    path = tmp_path / "a.safetensors"
+    save_checkpoint({"a": torch.ones(3000)}, path)
+    with open_checkpoint(path) as file:
+        os.truncate(path, path.stat().st_size - 100)
+        with pytest.raises(ModelMalformed, match="found the end at"):
+            file.load()
+
+
+def test_only_regular_files_are_opened(tmp_path: Path) -> None:
+    """A directory or a pipe is refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path, tmp_path / "pipe"):
+        with pytest.raises(ModelUnreadable):
+            load_checkpoint(path)
+
+
+def test_paths_that_no_system_takes_are_refused(tmp_path: Path) -> None:
+    """A path with a NUL is an error of ours."""
+    with pytest.raises(ModelUnreadable):
+        load_checkpoint(f"{tmp_path}/a\0b")
+    with pytest.raises(ModelUnreadable):
+        save_checkpoint({}, f"{tmp_path}/a\0b")
+    with pytest.raises(ModelUnreadable, match="No such file"):
+        save_checkpoint({}, tmp_path / "nowhere" / "a.safetensors")
+
+
+def test_a_file_is_known_by_its_bytes_whatever_its_name(tmp_path: Path) -> None:
+    """A safetensors file is read as one; a pickle that is called one is refused."""
+    save_checkpoint({"a": torch.ones(3)}, tmp_path / "a.pt")
+    torch.save({"a": torch.ones(3)}, tmp_path / "b.safetensors")
+
+    assert same_state(load_checkpoint(tmp_path / "a.pt"), {"a": torch.ones(3)})
+    with pytest.raises(ModelError):
+        load_checkpoint(tmp_path / "b.safetensors")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "cpu",
+        torch.device("cpu"),
+        None,
+        {"cpu": "cpu"},
+        {"cuda:0": "cpu"},
+        lambda storage, _location: storage,
+        lambda _storage, _location: None,
+    ],
+)
+def test_map_location_is_what_torch_takes(where: Any, tmp_path: Path) -> None:
+    """A device, its name, a mapping, a function or None."""
+    state = {"a": torch.ones(3), "b": torch.ones(2, 3).t()}
+    save_checkpoint(state, tmp_path / "a.safetensors")
+
+    assert same_state(load_checkpoint(tmp_path / "a.safetensors", where), state)
+
+
+def test_tensors_go_where_map_location_says(tmp_path: Path) -> None:
+    """Also to a device that holds no elements, with what shares memory still together."""
+    base = torch.ones(4)
+    save_checkpoint({"a": base, "b": base[1:]}, tmp_path / "a.safetensors")
+    loaded = load_checkpoint(tmp_path / "a.safetensors", "meta")
+
+    assert loaded["a"].device.type == loaded["b"].device.type == "meta"
+
+
+@pytest.mark.parametrize("where", [3, "nowhere", object()])
+def test_a_place_that_is_none_is_refused(where: Any, tmp_path: Path) -> None:
+    """With an error about the argument."""
+    save_checkpoint({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    with pytest.raises(UsageError, match="map_location"):
+        load_checkpoint(tmp_path / "a.safetensors", where)
+
+
+def test_a_device_that_is_not_there_is_an_error_of_ours(tmp_path: Path) -> None:
+    """The hint says how to load the file here."""
+    if torch.cuda.is_available():
+        pytest.skip("this machine has the device")
+    save_checkpoint({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    with pytest.raises(ModelError, match="cuda") as caught:
+        load_checkpoint(tmp_path / "a.safetensors", "cuda:0")
+
+    assert "cpu" in caught.value.hint

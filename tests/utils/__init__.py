@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Regression tests that run by themselves, without plugins of pytest."""
