@@ -62,4 +62,4 @@ __all__ = [
     "open_store",
 ]
 
-__version__ = "0.4.0"
+__version__ = "0.6.0"

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpoint.cli._retention import _size, _time
+from sealpoint.cli._amounts import size_text
+from sealpoint.cli._retention import _time
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
 from tests.cli.machine import Machine
@@ -210,7 +211,7 @@ def test_keep_since_keeps_what_is_younger(saved: Machine) -> None:
 )
 def test_sizes_are_said_as_people_say_them(size_bytes: int, text: str) -> None:
     """In steps of a thousand, with one digit behind the point."""
-    assert _size(size_bytes) == text
+    assert size_text(size_bytes) == text
 
 
 # ---------------------------------------------------------------------- erase

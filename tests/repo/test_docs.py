@@ -18,7 +18,7 @@ import click
 import pytest
 
 import sealpoint
-from sealpoint import aio, api, audit, cli, errors, ids, limits
+from sealpoint import aio, api, audit, cli, errors, ids, limits, models
 from sealpoint.adapters import langgraph
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.config import Settings
@@ -26,7 +26,9 @@ from sealpoint.errors import SealpointError
 from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 
-_MODULES: tuple[ModuleType, ...] = (sealpoint, aio, api, audit, errors, ids, langgraph, limits)
+_MODULES: tuple[ModuleType, ...] = (
+    *(sealpoint, aio, api, audit, errors, ids, langgraph, limits, models),
+)
 _PUBLIC = sorted({(module.__name__, name) for module in _MODULES for name in module.__all__})
 
 
@@ -89,8 +91,14 @@ def test_public_name_is_in_the_reference(module: str, name: str) -> None:
     "name",
     [
         f"{cls}.{name}"
-        for cls in ("Registry", "Store", "Thread", "TrustPin")
-        for base in getattr(sealpoint, cls).__mro__[:-1]
+        for cls, kind in (
+            *(
+                (cls, getattr(sealpoint, cls))
+                for cls in ("Registry", "Store", "Thread", "TrustPin")
+            ),
+            ("ModelFile", models.ModelFile),
+        )
+        for base in kind.__mro__[:-1]
         for name in _methods(base)
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from sealpoint.cli._amounts import number_text, size_text
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
 from sealpoint.cli._store import Where, store_options
@@ -38,8 +39,6 @@ _MOMENT = re.compile(
     r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
 )
 _AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_SIZE_UNITS = ("kB", "MB", "GB", "TB")
-_SIZE_STEP = 1000
 _ROWS_MAX = 20
 _ID_DIGITS = 12
 
@@ -131,7 +130,7 @@ def prune(
             }
         )
     elif done:
-        gone = _things(_number(len(found.pruned), "state", "states"), found)
+        gone = _things(number_text(len(found.pruned), "state", "states"), found)
         print_line((Styled("Pruned", "good"), f": {gone}."))
     elif not nothing:
         print_line("Nothing was pruned: this was a dry run.")
@@ -147,7 +146,7 @@ def _print_plan(planned: Pruning) -> None:
     else:
         print_line("Nothing to prune: every checkpoint is kept.")
         return
-    gone = _things(_number(len(planned.pruned), "state", "states"), planned)
+    gone = _things(number_text(len(planned.pruned), "state", "states"), planned)
     print_line(f"{gone} would go.")
 
 
@@ -204,7 +203,7 @@ def erase(
     elif dry_run:
         print_line("Nothing was erased: this was a dry run.")
     elif not nothing:
-        gone = _things(_number(found.entries, "body", "bodies"), found)
+        gone = _things(number_text(found.entries, "body", "bodies"), found)
         print_line((Styled("Erased", "good"), f": {gone}; entry {found.entry} records it."))
 
 
@@ -216,7 +215,7 @@ def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None
         print_line("To be removed for good, with everything else in the thread:")
         _print_refs(refs)
         print_line("")
-    gone = _things(_number(planned.entries, "body", "bodies"), planned)
+    gone = _things(number_text(planned.entries, "body", "bodies"), planned)
     print_line(f"{gone} would go.")
 
 
@@ -256,7 +255,7 @@ def _print_collected(found: Collected, *, dry_run: bool) -> None:
             [(thread[:_ID_DIGITS], message) for thread, message in found.failures],
         )
         print_line("")
-    looked = f"{_number(found.threads, 'thread', 'threads')} looked at"
+    looked = f"{number_text(found.threads, 'thread', 'threads')} looked at"
     if not found.blobs:
         print_line(f"{looked}: nothing to remove.")
     elif dry_run:
@@ -267,7 +266,7 @@ def _print_collected(found: Collected, *, dry_run: bool) -> None:
     if dry_run:
         print_line("Nothing was removed: this was a dry run.")
     if found.failures:
-        count = _number(len(found.failures), "thread does", "threads do")
+        count = number_text(len(found.failures), "thread does", "threads do")
         print_line((Styled(f"{count} not verify", "bad"), ": sealpoint verify says more."))
 
 
@@ -329,18 +328,4 @@ def _things(first: str, found: Pruning | Erasure) -> str:
 
 
 def _blobs(count: int, size_bytes: int) -> str:
-    return f"{_number(count, 'blob', 'blobs')} of {_size(size_bytes)}"
-
-
-def _number(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
-
-
-def _size(size_bytes: int) -> str:
-    """A number of bytes as people say it."""
-    if size_bytes < _SIZE_STEP:
-        return _number(size_bytes, "byte", "bytes")
-    size, unit = size_bytes / _SIZE_STEP, 0
-    while size >= _SIZE_STEP and unit + 1 < len(_SIZE_UNITS):
-        size, unit = size / _SIZE_STEP, unit + 1
-    return f"{size:,.1f} {_SIZE_UNITS[unit]}"
+    return f"{number_text(count, 'blob', 'blobs')} of {size_text(size_bytes)}"

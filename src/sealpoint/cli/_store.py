@@ -114,11 +114,13 @@ class Where:
         )
 
 
-def store_options(*names: str, unless: str | None = None) -> Callable[[_Function], _Function]:
+def store_options(
+    *names: str, unless: str | None = None, only_with: str | None = None
+) -> Callable[[_Function], _Function]:
     """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and those named.
 
     The function is called with `where`, the `Where` that they amount to; with None if the option
-    `unless` is given, which makes the verb one that needs no store.
+    `unless` is given, which makes the verb one that needs no store, or if `only_with` is not.
     """
     taken = ("store", *names, "config_dir", "state_dir")
 
@@ -126,7 +128,9 @@ def store_options(*names: str, unless: str | None = None) -> Callable[[_Function
         @functools.wraps(function)
         def run(*args: Any, **options: Any) -> Any:
             chosen = {name: options.pop(name) for name in taken}
-            apart = unless is not None and options[unless] is not None
+            apart = (unless is not None and options[unless] is not None) or (
+                only_with is not None and options[only_with] is None
+            )
             where = None if apart else _find(**chosen)
             return function(*args, where=where, **options)
 

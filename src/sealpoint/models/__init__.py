@@ -8,6 +8,7 @@ blake3; using it does.
 
 from sealpoint.models._digests import FileDigests
 from sealpoint.models._load import UnsafeLoadWarning, load_checkpoint, open_checkpoint
+from sealpoint.models._manifest import SealedFile, sealed_files
 from sealpoint.models._model_file import ModelFile
 from sealpoint.models._safetensors import Tensor
 from sealpoint.models._save import save_checkpoint
@@ -15,9 +16,11 @@ from sealpoint.models._save import save_checkpoint
 __all__ = [
     "FileDigests",
     "ModelFile",
+    "SealedFile",
     "Tensor",
     "UnsafeLoadWarning",
     "load_checkpoint",
     "open_checkpoint",
     "save_checkpoint",
+    "sealed_files",
 ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpoint.api import Store
-from sealpoint.errors import ModelUnreadable, SealpointError, UsageError
+from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import put_in_place, waiting_path
 from sealpoint.models._file import ReadFile
 from sealpoint.models._model_file import ModelFile
@@ -18,6 +18,9 @@ from sealpoint.models._sealing import Run, Sealed
 from sealpoint.store import CheckpointRef
 
 __all__ = ["UnsafeLoadWarning", "load_checkpoint", "open_checkpoint"]
+
+_ZIP = b"PK\x03\x04"
+"""What an archive begins with; no header is as long as it would be as a length."""
 
 
 class UnsafeLoadWarning(UserWarning):
@@ -96,20 +99,28 @@ def open_checkpoint(
             raise UsageError("ref: expected a store whose checkpoint it is")
         return _opened(path)
     sealed = run.expected(ref)
-    return _waiting(Path(path), sealed) or _opened(path, sealed)
+    return _waiting(Path(path), sealed, newest=ref is None) or _opened(path, sealed)
 
 
 def _opened(path: str | os.PathLike[str], sealed: Sealed | None = None) -> ModelFile:
     file = ReadFile(path)
     try:
+        if sealed is None and file.read(0, min(len(_ZIP), file.size)) == _ZIP:
+            raise FormatRefused(
+                f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
+                hint="Only load_checkpoint reads it; save what it returns with save_checkpoint.",
+            )
         return ModelFile(file, sealed)
     except BaseException:
         file.close()
         raise
 
 
-def _waiting(path: Path, sealed: Sealed) -> ModelFile | None:
-    """The file of a save that ended before it was put in its place; it is put there now."""
+def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
+    """The file of a save that ended before it was put in its place; it is put there now.
+
+    One that is not the newest stays where it is: a later save has taken that place.
+    """
     waiting = waiting_path(path, sealed.digests.root)
     try:
         model = _opened(waiting, sealed)
@@ -117,7 +128,8 @@ def _waiting(path: Path, sealed: Sealed) -> ModelFile | None:
         return None  # nearly always: there is none
     try:
         model.digests()
-        put_in_place(waiting, path)
+        if newest:
+            put_in_place(waiting, path)
     except ModelUnreadable:
         return model  # this process may only read
     except SealpointError:

@@ -5,13 +5,24 @@ It is plain data, so that every reader of the store can show it. The root stands
 as well, where it is found without loading the checkpoint.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from sealpoint.api import Store
 from sealpoint.errors import ModelMalformed
 from sealpoint.models._digests import FileDigests
+from sealpoint.store import CheckpointRef
 
-__all__ = ["METADATA_KEY", "parse_manifest", "root_in", "write_manifest", "write_metadata"]
+__all__ = [
+    "METADATA_KEY",
+    "SealedFile",
+    "parse_manifest",
+    "root_in",
+    "sealed_files",
+    "write_manifest",
+    "write_metadata",
+]
 
 METADATA_KEY = "model"
 """Where the metadata of a checkpoint speaks of its file."""
@@ -46,6 +57,44 @@ def root_in(metadata: Mapping[str, Any]) -> str | None:
     found = metadata.get(METADATA_KEY)
     root = found.get("root") if isinstance(found, Mapping) else None
     return root if isinstance(root, str) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedFile:
+    """A model file that a checkpoint vouches for, as its metadata describes it."""
+
+    ref: CheckpointRef
+    """The checkpoint."""
+    file: str
+    """What the file was called when it was saved; only for people."""
+    root: str
+    """The root of its digests."""
+    size: int
+    """How many bytes it has."""
+    tensors: int
+    """How many tensors it has."""
+    metadata: dict[str, Any]
+    """What else was saved beside it."""
+
+
+def sealed_files(store: Store, thread: str) -> Iterator[SealedFile]:
+    """The model files that a thread vouches for, newest first; no file is looked at.
+
+    Checkpoints of anything else are left out.
+
+    Raises:
+        SealpointError: Whatever `Thread.history` raises.
+    """
+    for ref in store.thread(thread).history():
+        found = ref.metadata.get(METADATA_KEY)
+        match found:
+            case {"file": str(file), "root": str(root), "size": int(size), "tensors": int(tensors)}:
+                rest = {key: value for key, value in ref.metadata.items() if key != METADATA_KEY}
+                yield SealedFile(
+                    ref=ref, file=file, root=root, size=size, tensors=tensors, metadata=rest
+                )
+            case _:
+                pass
 
 
 def parse_manifest(state: Any, what: str) -> FileDigests:

@@ -15,11 +15,12 @@ from sealpoint.models._build import build_plain, build_state, plain_tensor
 from sealpoint.models._digests import FileDigests, header_digest
 from sealpoint.models._extras import the_torch
 from sealpoint.models._file import ReadFile
-from sealpoint.models._nodes import STRUCTURE, read_structure
+from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._pieces import Progress
 from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
 from sealpoint.models._sealing import Sealed
+from sealpoint.store import CheckpointRef
 
 __all__ = ["ModelFile"]
 
@@ -71,6 +72,11 @@ class ModelFile:
     def size(self) -> int:
         """How many bytes the file has."""
         return self._file.size
+
+    @property
+    def ref(self) -> CheckpointRef | None:
+        """The checkpoint that vouches for the file; None without a thread."""
+        return None if self._sealed is None else self._sealed.ref
 
     def digests(self, progress: Progress | None = None) -> FileDigests:
         """The digests of the file, from its bytes.
@@ -192,6 +198,9 @@ def digests_of_file(file: ReadFile) -> FileDigests:
 def _parsed(raw: bytes, file: ReadFile) -> Header:
     header = read_header(raw, file.size, file.what)
     if STRUCTURE in header.metadata:
+        # A file of a later version means something else by its structure.
+        if header.metadata != {**METADATA, STRUCTURE: header.metadata[STRUCTURE]}:
+            raise ModelMalformed(f"{file.what}: expected the metadata of version 1 of the format")
         parts = [(tensor.name, tensor.element, tensor.shape) for tensor in header.tensors.values()]
         if write_header(parts, header.metadata).raw != raw:
             raise ModelMalformed(f"{file.what}: expected the one header that its tensors have")

@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint model`: what is in a model file, who vouches for it, and which ones a run saved."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from sealpoint.cli import main
+from sealpoint.models import open_checkpoint, save_checkpoint
+from sealpoint.models._draft import waiting_path
+from tests.cli.machine import Machine
+
+_RUN = "run-1"
+
+
+def _state(step: int) -> dict[str, Any]:
+    torch.manual_seed(step)
+    return {
+        "weight": torch.randn(4, 3),
+        "mask": torch.ones(5, dtype=torch.bool),
+        "half": torch.zeros(2, dtype=torch.float16),
+        "step": step,
+    }
+
+
+def _alone(*arguments: str) -> Any:
+    """Run a verb that must succeed and needs no store."""
+    result = CliRunner().invoke(main, ["model", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A model file that no thread knows."""
+    path = tmp_path / "alone.safetensors"
+    save_checkpoint(_state(0), path)
+    return path
+
+
+@pytest.fixture
+def newest(machine: Machine, tmp_path: Path) -> Path:
+    """The newest of two files that a run saved; the other is beside it as `older`."""
+    path = tmp_path / "run.safetensors"
+    with machine.open() as store:
+        for step in (1, 2):
+            save_checkpoint(
+                _state(step), path, store=store, thread=_RUN, metadata={"epoch": step, "loss": 0.5}
+            )
+            if step == 1:
+                shutil.copy(path, tmp_path / "older.safetensors")
+    return path
+
+
+def _edit(path: Path, at: int = -1) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def _plain_file(path: Path, name: str) -> Path:
+    """A safetensors file of another writer, with one tensor."""
+    header = json.dumps({name: {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header + b"abc")
+    return path
+
+
+# ------------------------------------------------------------------ save-info
+
+
+def test_info_shows_the_file_its_types_and_its_tensors(file: Path) -> None:
+    """Format, size, whether it is a whole state, bytes for each type, and a table of tensors."""
+    printed = _alone("save-info", str(file))
+    with open_checkpoint(file) as opened:
+        root = opened.digests().root.hex()
+    lines = [line.split() for line in printed.splitlines()]
+
+    assert ["format", "safetensors"] in lines
+    assert ["tensors", "3"] in lines
+    assert ["root", root] in lines
+    assert "holds    a whole state" in printed
+    assert f"{file.stat().st_size:,} bytes" in printed
+    assert ["F32", "1", "48"] in lines
+    assert ["weight", "F32", "4", "x", "3", "48"] in lines
+    assert ["mask", "BOOL", "5", "5"] in lines
+
+
+def test_info_as_json_has_the_digest_of_every_tensor(file: Path) -> None:
+    """One document with what the table shows, and digests."""
+    document = json.loads(_alone("save-info", str(file), "--json"))
+    with open_checkpoint(file) as opened:
+        digests = opened.digests()
+
+    assert set(document) == {
+        *("file", "format", "training_state", "bytes", "root", "metadata", "dtypes", "tensors")
+    }
+    assert document["format"] == "safetensors"
+    assert document["training_state"] is True
+    assert document["bytes"] == file.stat().st_size
+    assert document["root"] == digests.root.hex()
+    assert document["dtypes"]["F16"] == {"tensors": 1, "bytes": 4}
+    assert document["tensors"][0] == {
+        "name": "weight",
+        "dtype": "F32",
+        "shape": [4, 3],
+        "bytes": 48,
+        "digest": digests.tensors["weight"].hex(),
+    }
+
+
+def test_info_of_a_file_by_another_writer(tmp_path: Path) -> None:
+    """A file without a structure is said to be tensors by name, with its metadata."""
+    plain = _plain_file(tmp_path / "plain.safetensors", "x")
+    document = json.loads(_alone("save-info", str(plain), "--json"))
+
+    assert document["training_state"] is False
+    assert document["metadata"] == {}
+    assert "tensors by name" in _alone("save-info", str(plain))
+
+
+def test_info_of_a_later_version_is_refused(file: Path) -> None:
+    """A structure that another version of the format wrote is not taken for one of this version."""
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b'"sealpoint.version":"1"', b'"sealpoint.version":"2"'))
+    result = CliRunner().invoke(main, ["model", "save-info", str(file)])
+
+    assert result.exit_code == 87
+    assert "expected the metadata of version 1" in result.stderr
+
+
+def test_info_says_what_it_leaves_out(tmp_path: Path) -> None:
+    """A limit never leaves tensors out silently; 0 leaves out nothing, and JSON never does."""
+    path = tmp_path / "many.safetensors"
+    save_checkpoint({f"t{n}": torch.zeros(n) for n in range(5)}, path)
+    limited = _alone("save-info", str(path), "--limit", "2")
+
+    assert "... and 3 more; --limit 0 lists all." in limited
+    assert "t4" not in limited
+    assert "t4" in _alone("save-info", str(path), "--limit", "0")
+    assert len(json.loads(_alone("save-info", str(path), "--limit", "2", "--json"))["tensors"]) == 5
+
+
+def test_info_of_a_state_without_tensors(tmp_path: Path) -> None:
+    """A state of plain data has no table."""
+    path = tmp_path / "plain.safetensors"
+    save_checkpoint({"step": 1}, path)
+    printed = _alone("save-info", str(path))
+
+    assert "dtype" not in printed
+
+
+def test_names_from_a_file_never_reach_the_terminal_as_they_are(tmp_path: Path) -> None:
+    """Characters that do not print, such as those that turn text around, are made visible."""
+    plain = _plain_file(tmp_path / "odd.safetensors", "left\u202etfel\u2028")
+    printed = _alone("save-info", str(plain))
+
+    assert "\u202e" not in printed
+    assert "\u2028" not in printed
+    assert r"left\u202etfel\u2028" in printed
+
+
+def test_info_needs_no_torch(file: Path) -> None:
+    """Neither the verbs nor the command line import torch; the command line no blake3 either."""
+    code = (
+        "import sys\n"
+        "from sealpoint.cli import main\n"
+        "early = {'torch', 'numpy', 'blake3'} & sys.modules.keys()\n"
+        f"main(['model', 'save-info', {str(file)!r}], standalone_mode=False)\n"
+        "print(sorted(early), 'torch' in sys.modules)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert result.stdout.splitlines()[-1] == "[] False"
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (None, "model-unreadable"),
+        (b"", "model-malformed"),
+        (b"\xff" * 64, "model-limit"),
+        (b"PK\x03\x04" + bytes(60), "format-refused"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(
+    machine: Machine, tmp_path: Path, content: bytes | None, code: str
+) -> None:
+    """A missing file and bytes of something else end with the status of the error."""
+    path = tmp_path / "bad.bin"
+    if content is not None:
+        path.write_bytes(content)
+    for verb in ("save-info", "verify"):
+        arguments = ["model", verb, str(path)]
+        result = CliRunner().invoke(main, [*arguments, "--json"])
+        error = json.loads(result.stderr)["error"]
+
+        assert error["code"] == code
+        assert result.exit_code == error["exit_status"]
+    if content is None:
+        machine.done("save", _RUN, stdin="1")
+        assert machine.refused("model", "verify", str(path), "--thread", _RUN)[1] != ""
+
+
+# ------------------------------------------------------------------ verify
+
+
+def test_the_newest_file_verifies(machine: Machine, newest: Path) -> None:
+    """It says which checkpoint vouches for the file, who wrote it, and when."""
+    printed = machine.done("model", "verify", str(newest), "--thread", _RUN)
+    document = machine.json("model", "verify", str(newest), "--thread", _RUN)
+    checkpoint = document["checkpoint"]
+
+    assert printed.startswith(f"All good: {newest} is what the newest checkpoint vouches for.")
+    assert checkpoint["id"] in printed
+    assert "writer      worker" in printed
+    assert set(checkpoint) == {"id", "seq", "time", "writer"}
+    assert set(document) == {
+        *("file", "sealed", "thread", "checkpoint", "bytes", "tensors", "root")
+    }
+    assert (document["sealed"], document["thread"], document["tensors"]) == (True, _RUN, 3)
+    assert document["root"] in printed
+
+
+def test_an_edited_file_is_refused(machine: Machine, newest: Path) -> None:
+    """One bit of one tensor is enough, and the message names the tensor."""
+    _edit(newest)
+
+    assert machine.refused("model", "verify", str(newest), "--thread", _RUN) == (31, "edited")
+    assert "'mask'" in machine.run("model", "verify", str(newest), "--thread", _RUN).stderr
+
+
+def test_an_older_file_is_refused_unless_it_is_asked_for(
+    machine: Machine, newest: Path, tmp_path: Path
+) -> None:
+    """An older file in the newest one's place is a rollback; --ref names it on purpose."""
+    older = str(tmp_path / "older.safetensors")
+    listed = machine.json("model", "list", _RUN)["files"][1]
+
+    assert machine.refused("model", "verify", older, "--thread", _RUN) == (35, "rolled-back")
+    for name in (listed["id"], f"seq:{listed['seq']}"):
+        printed = machine.done("model", "verify", older, "--thread", _RUN, "--ref", name)
+        assert f"is what checkpoint {name} vouches for." in printed
+    refused = machine.refused("model", "verify", str(newest), "--thread", _RUN, "--ref", name)
+    assert refused == (35, "rolled-back")
+
+
+def test_a_foreign_file_is_refused(machine: Machine, newest: Path, file: Path) -> None:
+    """A file that this thread never saw is not sealed by it, nor is one of another format."""
+    archive = newest.with_name("model.pt")
+    torch.save(_state(1), archive)
+
+    for path in (file, archive):
+        refused = machine.refused("model", "verify", str(path), "--thread", _RUN)
+        assert refused == (89, "file-not-sealed")
+
+
+def test_one_tensor_is_verified_without_the_others(machine: Machine, newest: Path) -> None:
+    """A change elsewhere is not seen, and not claimed; one in the tensor is."""
+    _edit(newest)  # the last tensor of the file is the mask
+    arguments = ("model", "verify", str(newest), "--thread", _RUN, "--tensor")
+    document = machine.json(*arguments, "weight")
+
+    assert "the others were not read" in machine.done(*arguments, "weight")
+    assert document["tensor"] == "weight"
+    assert "root" not in document
+    assert len(document["digest"]) == 64
+    assert machine.refused(*arguments, "mask") == (31, "edited")
+    assert machine.refused(*arguments, "nothing") == (2, "usage")
+
+
+def test_without_a_thread_nothing_is_claimed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the format is checked then, and no store is needed."""
+    monkeypatch.setenv("SEALPOINT_STORE", "sqlite:////nowhere/at/all.db")
+    document = json.loads(_alone("verify", str(file), "--json"))
+
+    assert _alone("verify", str(file)).startswith(f"Well-formed: {file}. No thread was asked")
+    assert (document["sealed"], document["thread"], document["checkpoint"]) == (False, None, None)
+    assert document["root"] == json.loads(_alone("save-info", str(file), "--json"))["root"]
+    result = CliRunner().invoke(main, ["model", "verify", str(file), "--ref", "x"])
+    assert result.exit_code == 2
+
+
+def test_a_thread_without_a_store_is_a_mistake(file: Path) -> None:
+    """A thread lies in a store; without one, the hint says how to name it."""
+    result = CliRunner().invoke(main, ["model", "verify", str(file), "--thread", _RUN])
+
+    assert result.exit_code == 2
+    assert "--store" in result.stderr
+
+
+def test_a_thread_of_something_else_vouches_for_no_file(machine: Machine, file: Path) -> None:
+    """A checkpoint of an agent is no manifest."""
+    machine.done("save", "chat", stdin="1")
+
+    refused = machine.refused("model", "verify", str(file), "--thread", "chat")
+    assert refused == (87, "model-malformed")
+    assert machine.refused("model", "verify", str(file), "--thread", "none")[1] == "unknown-thread"
+
+
+def test_a_file_that_waits_is_put_in_its_place_and_verified(machine: Machine, newest: Path) -> None:
+    """A save that ended between its entry and its file is completed, as by every load."""
+    document = machine.json("model", "verify", str(newest), "--thread", _RUN)
+    waiting = waiting_path(newest, bytes.fromhex(document["root"]))
+    newest.rename(waiting)
+    shutil.copy(newest.with_name("older.safetensors"), newest)
+
+    assert machine.json("model", "verify", str(newest), "--thread", _RUN) == document
+    assert not waiting.exists()
+
+
+def test_an_older_file_that_waits_never_replaces_the_newest(machine: Machine, newest: Path) -> None:
+    """What waits for an older checkpoint is read when that is asked for, and stays where it is."""
+    older = machine.json("model", "list", _RUN)["files"][1]
+    waiting = waiting_path(newest, bytes.fromhex(older["root"]))
+    shutil.copy(newest.with_name("older.safetensors"), waiting)
+
+    machine.done("model", "verify", str(newest), "--thread", _RUN, "--ref", older["id"])
+    machine.done("model", "verify", str(newest), "--thread", _RUN)
+    assert waiting.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_a_terminal_gets_no_control_characters_from_data(machine: Machine, tmp_path: Path) -> None:
+    """Names that turn text around are made visible where they would do something."""
+    plain = _plain_file(tmp_path / "odd.safetensors", "left\u202etfel")
+    arguments = ("model", "verify", str(plain), "--tensor")
+    found = machine.at_a_terminal(*arguments, "left\u202etfel", columns=200)
+    missing = machine.at_a_terminal(*arguments, "\u202enone", columns=200)
+
+    assert (found[0], missing[0]) == (0, 2)
+    assert "left\\u202etfel" in found[1]
+    assert "\u202e" not in found[1] + missing[1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_list_fits_a_narrow_terminal(machine: Machine, newest: Path) -> None:
+    """What does not fit is folded further in, so that each file stays one record."""
+    assert newest.exists()
+    status, printed = machine.at_a_terminal("model", "list", _RUN, columns=60)
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in printed.splitlines()]
+
+    assert status == 0
+    assert max(map(len, lines)) <= 60
+    assert [line[:5] for line in lines if not line.startswith("    ")] == ["* seq", "  seq"]
+
+
+def test_progress_tells_bytes(
+    machine: Machine, newest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hashing reports how many bytes are done and how many there are, up to all of them."""
+    told: list[tuple[int, int, str]] = []
+
+    @contextmanager
+    def recording(description: str) -> Iterator[Callable[[int, int, str], None]]:
+        assert description == "hashing"
+        yield lambda done, total, text: told.append((done, total, text))
+
+    monkeypatch.setattr("sealpoint.cli._model_info.working", recording)
+    machine.done("model", "verify", str(newest), "--thread", _RUN)
+
+    assert told[-1] == (57, 57, "57 bytes of 57 bytes")
+
+
+# ------------------------------------------------------------------ list
+
+
+def test_list_has_the_newest_first_and_marks_it(machine: Machine, newest: Path) -> None:
+    """Position, time, writer and id, then the file, then what was saved beside it."""
+    lines = machine.done("model", "list", _RUN).splitlines()
+    document = machine.json("model", "list", _RUN)
+    first, second = document["files"]
+
+    assert lines[0].startswith(f"* seq {first['seq']}  ")
+    assert lines[0].endswith(f"worker  {first['id']}")
+    assert lines[1].strip().startswith("run.safetensors  ")
+    assert lines[1].endswith(f"3 tensors  root {first['root'][:12]}")
+    assert lines[2] == "    epoch=2 loss=0.5"
+    assert lines[3].startswith(f"  seq {second['seq']}  ")
+    assert (document["thread"], document["more"]) == (_RUN, False)
+    assert (first["newest"], second["newest"]) == (True, False)
+    assert set(first) == {
+        *("id", "seq", "time", "writer", "newest", "pruned", "file", "bytes", "tensors"),
+        *("root", "metadata"),
+    }
+    assert first["metadata"] == {"epoch": 2, "loss": 0.5}
+    assert first["bytes"] == newest.stat().st_size
+
+
+def test_list_leaves_nothing_out_silently(machine: Machine, newest: Path) -> None:
+    """A limit says that there are more."""
+    assert newest.exists()
+    printed = machine.done("model", "list", _RUN, "--limit", "1")
+
+    assert "... and older ones below entry" in printed
+    assert machine.json("model", "list", _RUN, "--limit", "1")["more"] is True
+    assert len(machine.json("model", "list", _RUN, "--limit", "0")["files"]) == 2
+
+
+def test_list_shows_what_was_pruned(machine: Machine, newest: Path) -> None:
+    """A checkpoint that was given up stays in the list, and says so."""
+    assert newest.exists()
+    machine.done("prune", _RUN, "--keep-last", "1", "--reason", "space", "--yes")
+    printed = machine.done("model", "list", _RUN)
+
+    assert [each["pruned"] for each in machine.json("model", "list", _RUN)["files"]] == [
+        False,
+        True,
+    ]
+    assert printed.count("pruned: nothing vouches for it any more") == 1
+
+
+def test_list_of_a_thread_without_model_files(machine: Machine) -> None:
+    """Other checkpoints are left out, also those whose metadata only look alike."""
+    with machine.open() as store:
+        store.thread("chat").save(1, metadata={"model": "gpt"})
+        store.thread("chat").save(2, metadata={"model": {"root": "x"}})
+
+    assert machine.done("model", "list", "chat").startswith("No model files")
+    assert machine.json("model", "list", "chat")["files"] == []
+    assert machine.refused("model", "list", "nobody")[1] == "unknown-thread"
+
+
+def test_metadata_and_file_names_are_made_visible(machine: Machine, tmp_path: Path) -> None:
+    """What a writer saved beside a file cannot write to the terminal."""
+    path = tmp_path / "a\x1b[31mb.safetensors"
+    with machine.open() as store:
+        save_checkpoint(_state(1), path, store=store, thread=_RUN, metadata={"by": "\x1b[2J"})
+    printed = machine.done("model", "list", _RUN)
+
+    assert r"a\x1b[31mb.safetensors" in printed
+    assert "\x1b" not in printed
+    assert "\x1b" not in machine.done("model", "verify", str(path), "--thread", _RUN)
+
+
+def test_help_reads_well() -> None:
+    """The group names its verbs in the order of use, and says that nothing is loaded."""
+    printed = _alone("--help")
+
+    assert "Nothing is loaded, and torch is not needed." in printed
+    for verb in ("save-info", "verify", "list"):
+        assert verb in printed
