@@ -13,7 +13,7 @@ import torch
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.models import load_checkpoint, save_checkpoint
-from sealpoint.models._nodes import QuantizedNode, SparseNode
+from sealpoint.models._nodes import DeviceNode, QuantizedNode, SparseNode
 from tests.attacks.models.files import node, with_structure
 from tests.ruler import Ruler
 
@@ -98,6 +98,15 @@ def test_an_array_in_the_place_of_a_text_is_refused(wrong: Any, path: Path) -> N
         with_structure(path, structure, parts)
         with pytest.raises(ModelMalformed):
             load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["cuda:200", "cuda:256", "cuda:01", "cuda:\u0663", "cpu:-1", ""])
+def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
+    """The number of a device is not cut to what fits its bits."""
+    with_structure(path, DeviceNode(name=name), {})
+
+    with pytest.raises(ModelMalformed, match="device"):
+        load_checkpoint(path)
 
 
 def test_copies_of_a_tensor_are_bounded_by_the_file(path: Path) -> None:
