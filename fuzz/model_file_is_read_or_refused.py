@@ -9,8 +9,10 @@ For one case, the bytes of a file, this is, in order:
 3. it takes less than a second of processor time, and no more memory than follows from its size;
 4. what it returns is made of allowed types only; every tensor lies inside of its memory, all of
    that together is not much more than the file, and sparse tensors point inside of themselves;
-5. saved and loaded again that state is equal, and from there on the bytes no longer change;
-6. for some cases: what an open file tells, its digests, and its tensors one by one keep (1) to (3).
+5. for some cases: saved and loaded again that state is equal, and from there on the bytes no
+   longer change;
+6. for some cases: what an open file tells, its digests, and its tensors one by one keep (1) to (3),
+   and so does loading it for a run that holds these digests, or others, and then refuses it.
 
 Which cases get the costly checks follows from their bytes, so that a case can be replayed.
 """
@@ -25,6 +27,7 @@ import tracemalloc
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +37,17 @@ import torch
 from fuzz._claim import Escape, Outcome
 from fuzz._model_value import Looking, described
 from fuzz._watch import Watch
-from sealpoint.errors import EncodeLimitExceeded, SealpointError
-from sealpoint.models import ModelFile, save_checkpoint
+from sealpoint.errors import (
+    EncodeLimitExceeded,
+    FileNotSealed,
+    ModelError,
+    ModelMalformed,
+    SealpointError,
+    UsageError,
+)
+from sealpoint.models import FileDigests, ModelFile, save_checkpoint
 from sealpoint.models._file import ReadFile
+from sealpoint.models._nodes import STRUCTURE
 
 __all__ = ["Load", "Target"]
 
@@ -109,7 +120,7 @@ class Target:
             if outcome.accepted:
                 looking = Looking(len(data), outcome.features)
                 looking.check(value)
-                if not looking.elsewhere:
+                if number % 3 == 0 and not looking.elsewhere:
                     self._check_saved_again(value, outcome)
         return outcome
 
@@ -117,17 +128,45 @@ class Target:
         with ReadFile(self._path) as file, _watched("load"):
             return self._load(file, place)
 
-    def _looked_at(self) -> Any:
+    def _looked_at(self) -> None:
         """(6)."""
-        with ReadFile(self._path) as file, _watched("look"):
-            model = ModelFile(file)
-            told = [model.size, model.metadata, model.has_structure]
+        with ReadFile(self._path) as file, _watched("look"), ModelFile(file) as model:
+            if model.size != file.size or STRUCTURE in model.metadata:
+                raise Escape("look gave another size, or the structure", str(model.size))
             digests = model.digests(lambda *_: None)
             for tensor in model.tensors[:_TENSORS_LOOKED_AT]:
                 if model.verify_tensor(tensor.name) != digests.tensors[tensor.name]:
-                    raise Escape("look gave another digest of a tensor")
-                told.append(model.tensor(tensor.name).shape)
-            return told
+                    raise Escape("look gave another digest of a tensor", tensor.name)
+                with contextlib.suppress(ModelMalformed):  # torch has fewer types of elements
+                    model.tensor(tensor.name)
+            for ask in (model.tensor, model.verify_tensor):
+                with contextlib.suppress(UsageError):
+                    ask("no such tensor")
+                    raise Escape("look gave a tensor that the file does not have")
+        self._check_sealed(digests)
+
+    def _check_sealed(self, digests: FileDigests) -> None:
+        run: Any = _NoStore()
+        others = (
+            replace(digests, size=digests.size + 1),
+            replace(digests, header=bytes(32)),
+            replace(digests, tensors=dict.fromkeys(digests.tensors, bytes(32))),
+        )
+        for expected in (digests, *others):
+            sealed: Any = _Expected(digests=expected)
+            with ReadFile(self._path) as file:
+                try:
+                    ModelFile(file, run, sealed).load()
+                except FileNotSealed as exc:
+                    if expected is digests:
+                        raise Escape("a file was refused for its own digests", str(exc)) from exc
+                    continue
+                except ModelError:
+                    if expected is not digests:
+                        raise Escape("a file was looked into before its digests") from None
+                    continue
+            if expected is not digests and (digests.tensors or expected is not others[2]):
+                raise Escape("a file was taken for another one")
 
     def _done(self, what: str, work: Callable[[], Any], size: int, outcome: Outcome) -> Any:
         """(1) to (3): what it does and how it ends."""
@@ -187,6 +226,20 @@ def _watched(what: str) -> Iterator[None]:
         found = [event for event in watch.events if not event.startswith(_THREADS)]
         if found:
             raise Escape(f"while in {what}: {found[0]}", ", ".join(found[1:4]))
+
+
+class _NoStore:
+    """Says no more of a file than that it is not the one."""
+
+    def refusal(self, _sealed: Any, _found: Any, what: str) -> Exception:
+        return FileNotSealed(f"{what}: expected another file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Expected:
+    """What a run says that a file has to be."""
+
+    digests: FileDigests
 
 
 class _Bounded:
