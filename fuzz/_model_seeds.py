@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """First cases for model files: the zoo, saved; files without a structure; and hostile ones."""
 
+import base64
 import json
 import tempfile
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,13 @@ from fuzz._model_sketch import Part, Sketch, framed, sketch_of
 from fuzz._model_zoo import states
 from sealpoint.models import save_checkpoint
 from sealpoint.models._elements import ELEMENT_BITS
+from sealpoint.models._nodes import (
+    METADATA,
+    QuantizedNode,
+    SparseNode,
+    TensorNode,
+    write_structure,
+)
 
 __all__ = ["seeds"]
 
@@ -83,6 +92,39 @@ def _hostile() -> Iterator[bytes]:
     )
 
 
+def _lying() -> Iterator[bytes]:
+    """Structures whose nodes ask for what is not there, or for too much of it."""
+    made: Any = {"device": "cpu", "requires_grad": False, "parameter": False}
+    whole = TensorNode(entry="a", dtype="uint8", **made)
+    index = TensorNode(entry="i", dtype="int64", **made)
+    wide = replace(whole, offset=0, shape=[1 << 26], stride=[0])
+    sparse: Any = {"values": whole, "coalesced": False, "requires_grad": False}
+    quantized: Any = {"dtype": "quint8", "scale": 0.5, "axis": None, "floating": False}
+    structures = (
+        replace(wide, shape=[1 << 27]),
+        QuantizedNode(elements=wide, zero_point=0, **quantized),
+        QuantizedNode(elements=whole, zero_point=256, **quantized),
+        SparseNode(layout="sparse_coo", shape=[1], indices=[whole], **sparse),
+        SparseNode(layout="sparse_coo", shape=[1], indices=[index], **sparse),
+        SparseNode(layout="strided", shape=[1], indices=[index], **sparse),
+        SparseNode(
+            layout="sparse_coo",
+            shape=[1],
+            indices=[replace(index, offset=0, shape=[1, 1 << 20], stride=[0, 0])],
+            **sparse,
+        ),
+        [whole, replace(whole, device="cuda:0")],
+        [replace(whole, requires_grad=True), replace(whole, offset=9)],
+    )
+    parts = [
+        Part(name="a", element="U8", shape=(1,), data=b"\1"),
+        Part(name="i", element="I64", shape=(1, 1), data=bytes(8)),
+    ]
+    for structure in structures:
+        encoded = base64.b64decode(write_structure([whole, index, structure]))
+        yield bytes(Sketch(parts=parts, metadata=dict(METADATA), structure=encoded))
+
+
 def _without_structure(data: bytes) -> bytes | None:
     sketch: Any = sketch_of(data)
     if sketch is None or not sketch.parts:
@@ -100,3 +142,4 @@ def seeds() -> Iterator[bytes]:
             yield plain
     yield from _plain()
     yield from _hostile()
+    yield from _lying()

@@ -197,6 +197,8 @@ def described(value: Any) -> Any:
         return kind, getattr(value, "default_factory", None), beside, items
     if kind in _SEQUENCES:
         return kind, getattr(value, "maxlen", None), [*map(described, value)]
+    if kind is slice:
+        return kind, [*map(described, (value.start, value.stop, value.step))]
     if kind in (set, frozenset):
         return kind, sorted(repr(described(member)) for member in value)
     return kind, repr(value)
