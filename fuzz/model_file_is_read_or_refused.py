@@ -150,7 +150,6 @@ class Target:
         self._check_sealed(digests)
 
     def _check_sealed(self, digests: FileDigests) -> None:
-        run: Any = _NoStore()
         others = [replace(digests, size=digests.size + 1), replace(digests, header=bytes(32))]
         if digests.tensors:
             others.append(replace(digests, tensors=dict.fromkeys(digests.tensors, bytes(32))))
@@ -158,7 +157,7 @@ class Target:
             sealed: Any = _Expected(digests=expected)
             with ReadFile(self._path) as file:
                 try:
-                    ModelFile(file, run, sealed).load()
+                    ModelFile(file, sealed).load()
                 except FileNotSealed as exc:
                     if expected is digests:
                         raise Escape("a file was refused for its own digests", str(exc)) from exc
@@ -230,18 +229,14 @@ def _watched(what: str) -> Iterator[None]:
             raise Escape(f"while in {what}: {found[0]}", ", ".join(found[1:4]))
 
 
-class _NoStore:
-    """Says no more of a file than that it is not the one."""
-
-    def refusal(self, _sealed: Any, _found: Any, what: str) -> Exception:
-        return FileNotSealed(f"{what}: expected another file")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expected:
-    """What a run says that a file has to be."""
+    """What a run says that a file has to be, and no more than that it is another one."""
 
     digests: FileDigests
+
+    def refusal(self, _found: Any, what: str) -> Exception:
+        return FileNotSealed(f"{what}: expected another file")
 
 
 class _Bounded:
