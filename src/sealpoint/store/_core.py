@@ -104,9 +104,10 @@ class Core:
 
     def holder(self, trust: StoreChain) -> tuple[Identity, PublicKey] | None:
         """Who the roster says this store's signer is; looked up once for each roster."""
-        if self._holder is None or self._holder[0] is not trust:
-            self._holder = (trust, trust.roster.holder(self.signer().public.id))
-        return self._holder[1]
+        known = self._holder  # read once: another OS thread may be at another roster
+        if known is None or known[0] is not trust:
+            self._holder = known = (trust, trust.roster.holder(self.signer().public.id))
+        return known[1]
 
     def granted(self, trust: StoreChain) -> dict[tuple[Kind, str | None], Identity]:
         """Of which kinds the roster lets this store's signer write entries, by owner of a thread.
