@@ -66,8 +66,9 @@ docs: setup ## Build the documentation; warnings are errors.
 bench: setup ## Measure side by side with the peers and print ratios.
 	$(BIN)/python -m benchmarks
 
-fuzz: setup ## Fuzz the decoder for FUZZ_SECONDS.
-	$(BIN)/python -m fuzz --seconds $(FUZZ_SECONDS)
+fuzz: setup ## Fuzz the decoder, then the model file reader, each for half of FUZZ_SECONDS.
+	$(BIN)/python -m fuzz --target decode --seconds $$(( $(FUZZ_SECONDS) / 2 ))
+	$(BIN)/python -m fuzz --target models --seconds $$(( $(FUZZ_SECONDS) / 2 ))
 
 mutants: setup ## Plant faults in the gate and the ledger; the tests must notice each.
 	$(BIN)/python -m mutants --jobs $(MUTANTS_JOBS)

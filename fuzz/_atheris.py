@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine of atheris: libFuzzer, guided by which branches of the codec a case runs.
+"""The engine of atheris: libFuzzer, guided by which branches a case runs.
 
 Atheris instruments modules as they are imported, so the package must not be loaded before; and it
 never returns, so what a run has to say is on disk before it ends.
 """
 
+import importlib
 import random
 import sys
 from pathlib import Path
+from typing import Any
+
+from fuzz._programs import Program, parts_of
 
 __all__ = ["fuzz"]
 
@@ -15,41 +19,31 @@ _CASE_BYTES_MAX = 20_000
 _CACHED = 20_000
 
 
-def fuzz(output: Path, own: Path, *, seed: int, seconds: float) -> None:
+def fuzz(program: Program, output: Path, own: Path, *, seed: int, seconds: float) -> None:
     """Try cases until the time is over, then end the process."""
     import atheris  # noqa: PLC0415 - optional
 
-    with atheris.instrument_imports(include=["sealpoint.codec"]):
-        import sealpoint.codec  # noqa: F401, PLC0415 - see above
+    with atheris.instrument_imports(include=list(program.instrumented)):
+        for package in program.instrumented:
+            importlib.import_module(package)
 
-    from fuzz._mutate import Mutator  # noqa: PLC0415 - loads the package
-    from fuzz._seeds import known_labels, seeds  # noqa: PLC0415
-    from fuzz._session import Session, bound_memory  # noqa: PLC0415
-    from fuzz._tokens import Token, parse  # noqa: PLC0415
-    from fuzz.decode_never_executes import IS_TREE, Case, Target  # noqa: PLC0415
+    from fuzz._session import Session, bound_memory  # noqa: PLC0415 - after the package
 
-    target = Target()
-    rng = random.Random(seed)
-    mutator = Mutator(rng, known_labels(target.registry))
-    session = Session(target, output, own)
-    parsed: dict[bytes, tuple[int, list[tuple[bytes, Token]]]] = {}
+    parts = parts_of(program.name)
+    changer = parts.changer(random.Random(seed))
+    session = Session(parts.target, output, own)
+    parsed: dict[bytes, Any] = {}
 
     def mutate(data: bytes, size_max: int, _seed: int) -> bytes:
-        found = parsed.get(data)
-        if found is None:
-            case = Case.parse(data)
-            blobs = case.blobs if case.selector & IS_TREE else ((b"", case.data),)
-            found = case.selector, [(name, parse(blob)) for name, blob in blobs]
-            for _, root in found[1]:
-                mutator.learn(root)
+        if data not in parsed:
             if len(parsed) > _CACHED:
                 parsed.clear()
-            parsed[data] = found
-        return bytes(mutator.changed(*found))[:size_max]
+            parsed[data] = changer.parse(data)
+        return changer.changed(parsed[data])[:size_max]
 
     first = own / "seeds"
     first.mkdir(parents=True)
-    for number, data in enumerate(seeds(target.registry)):
+    for number, data in enumerate(parts.seeds()):
         (first / f"{number:05}").write_bytes(data)
     options = [
         sys.argv[0],

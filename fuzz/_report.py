@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fuzz._coverage import FileCoverage
+from fuzz._programs import PROGRAMS, Program
 from fuzz._session import escape_path
 from fuzz._supervise import Run
 
-__all__ = ["PERCENT_MIN", "report"]
-
-PERCENT_MIN = 95.0
-"""How much of the codec the cases must run."""
+__all__ = ["report"]
 
 
 def _spans(lines: Sequence[int]) -> str:
@@ -31,11 +29,18 @@ def _percent(files: Sequence[FileCoverage]) -> float:
 
 
 def report(
-    run: Run, files: Sequence[FileCoverage], *, engine: str, seed: int, output: Path
+    run: Run,
+    files: Sequence[FileCoverage],
+    *,
+    engine: str,
+    seed: int,
+    output: Path,
+    program: Program = PROGRAMS["decode"],
 ) -> tuple[str, bool]:
     """The report, and whether the run passed."""
     rate = run.executions / run.seconds if run.seconds else 0.0
     lines = [
+        f"target        {program.name}",
         f"engine        {engine}",
         f"seed          {seed}",
         f"executions    {run.executions}",
@@ -46,12 +51,18 @@ def report(
     ]
     for kind, times in sorted(run.escapes.items()):
         path = escape_path(output, kind)
-        lines += [f"  {kind} (x{times})", f"    python -m fuzz --replay {path}"]
+        lines += [
+            f"  {kind} (x{times})",
+            f"    python -m fuzz --target {program.name} --replay {path}",
+        ]
     passed = not run.escapes
     if files:
         percent = _percent(files)
-        passed = passed and percent >= PERCENT_MIN
-        lines.append(f"coverage      {percent:.1f} % of the codec's lines, bar {PERCENT_MIN:.0f} %")
+        least = program.percent_min
+        passed = passed and percent >= least
+        lines.append(
+            f"coverage      {percent:.1f} % of the lines of {program.covers}, bar {least:.0f} %"
+        )
         lines += [
             f"  {file.name:<20} {file.percent:5.1f} %  {file.lines:4} lines"
             + (f"  not run: {_spans(file.missed)}" if file.missed else "")

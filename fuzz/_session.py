@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.decode_never_executes import Escape, Outcome, Target
+from fuzz._claim import Claim, Escape, Outcome
 
 __all__ = ["Progress", "Session", "bound_memory", "escape_path", "read_staged", "save_escape"]
 
@@ -107,7 +107,7 @@ class Session:
 
     def __init__(
         self,
-        target: Target,
+        target: Claim,
         output: Path,
         own: Path,
         on_kept: Callable[[bytes, Outcome], None] = lambda *_: None,

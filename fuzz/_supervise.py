@@ -29,6 +29,7 @@ class Job:
     """What one process is asked to do."""
 
     engine: str
+    program: str
     output: Path
     own: Path
     seed: int
@@ -39,8 +40,8 @@ class Job:
     def command(self) -> list[str]:
         """The command line of the process."""
         return [
-            *(sys.executable, "-m", self.worker, self.engine, str(self.output), str(self.own)),
-            *(str(self.seed), str(self.seconds)),
+            *(sys.executable, "-m", self.worker, self.engine, self.program),
+            *(str(self.output), str(self.own), str(self.seed), str(self.seconds)),
         ]
 
 
@@ -67,6 +68,7 @@ def supervise(
     seed: int,
     seconds: float,
     workers: int,
+    program: str = "decode",
     worker: str = "fuzz._worker",
 ) -> Run:
     """Fuzz for a while with some processes at once.
@@ -77,6 +79,7 @@ def supervise(
         seed: Where random choices start.
         seconds: For how long.
         workers: How many processes.
+        program: The name of the program.
         worker: The module that they run.
 
     Raises:
@@ -89,6 +92,7 @@ def supervise(
     jobs = [
         Job(
             engine=engine,
+            program=program,
             output=output,
             own=output / "workers" / f"{number}",
             seed=seed + number,

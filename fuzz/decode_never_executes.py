@@ -24,7 +24,7 @@ import time
 import zlib
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ import pydantic
 import torch
 
 from fuzz._application import FIELDS, make_registry
+from fuzz._claim import Escape, Outcome
 from fuzz._refused import refused_values
 from fuzz._watch import Watch
 from sealpoint import Registry
@@ -39,7 +40,7 @@ from sealpoint.codec import BUILTINS, PLAIN_REASONS, Reached, TreeMemo, tree_blo
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, SealpointError
 from sealpoint.limits import Limits
 
-__all__ = ["Case", "Escape", "Outcome", "Target"]
+__all__ = ["Case", "Target"]
 
 LIMITS_MASK, IS_TREE, IS_VERIFIED, IS_PLANTED, IS_RETREED = 3, 4, 8, 16, 32
 _ID_BYTES = 32
@@ -66,19 +67,6 @@ _NARROW = Limits(value_bytes_max=1 << 17, value_nodes_max=1 << 12, reference_dep
 
 _PATH = re.compile(r"^state[^ ]*: ")
 _VARYING = re.compile(r"""(?:(?:blob [0-9a-f]+|[0-9a-f]{12,}|\d+|'[^']*'|"[^"]*")(?:, )?)+""")
-
-
-class Escape(Exception):
-    """The claim does not hold for a case.
-
-    Args:
-        kind: Which part of the claim, and what happened: equal for equal faults.
-        detail: What else helps to see why.
-    """
-
-    def __init__(self, kind: str, detail: str = "") -> None:
-        super().__init__(f"{kind}: {detail}" if detail else kind)
-        self.kind = kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,14 +98,6 @@ class Case:
             blobs.append((name, data[start : start + size]))
             place = start + size
         return cls(selector=selector, blobs=tuple(blobs))
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a case showed: one feature for each refusal and each pair of types that was built."""
-
-    features: set[Any] = field(default_factory=set)
-    accepted: bool = False
 
 
 def _no_members(_: Any) -> Iterable[Any]:

@@ -205,7 +205,7 @@ STATES: dict[str, Callable[[], Any]] = {
         "a": {"b": torch.zeros(1)},
         "": torch.ones(2),
         "../../x": torch.ones(3),
-        "/root": torch.ones(3),
+        "/top": torch.ones(3),
         "line\nbreak": torch.ones(4),
         "__metadata__": torch.ones(5),
         "x" * 5000: torch.ones(6),

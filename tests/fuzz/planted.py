@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz import _plain
+from fuzz._decode_parts import decode_parts
 from fuzz._types import Plan
 from fuzz.decode_never_executes import Target
 from sealpoint import Registry
@@ -120,9 +121,9 @@ def kill_process(_: Any) -> Any:
 
 
 if __name__ == "__main__":
-    _, _, output_folder, own_folder, seed_text, seconds_text = sys.argv
+    *_, output_folder, own_folder, seed_text, seconds_text = sys.argv
     _plain.fuzz(
-        target_with(kill_process),
+        decode_parts(target_with(kill_process)),
         Path(output_folder),
         Path(own_folder),
         seed=int(seed_text),

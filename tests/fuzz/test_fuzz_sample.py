@@ -13,14 +13,16 @@ import pytest
 
 from fuzz import __main__ as program
 from fuzz import _plain
+from fuzz._claim import Escape
 from fuzz._coverage import FileCoverage
+from fuzz._decode_parts import decode_parts
 from fuzz._mutate import Mutator
 from fuzz._report import report
 from fuzz._seeds import known_labels, seeds
 from fuzz._session import escape_path, read_staged
 from fuzz._supervise import Run, supervise
 from fuzz._tokens import parse
-from fuzz.decode_never_executes import Case, Escape, Target
+from fuzz.decode_never_executes import Case, Target
 from tests.fuzz import planted
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +71,7 @@ def test_planted_fault_is_found_and_saved(
     """Each way to break the claim is met, named, and saved as a case that breaks it again."""
     target = planted.target_with(fault)
 
-    progress = _plain.fuzz(target, tmp_path, tmp_path / "own", seed=_SEED, seconds=0)
+    progress = _plain.fuzz(decode_parts(target), tmp_path, tmp_path / "own", seed=_SEED, seconds=0)
 
     found = [each for each in progress.escapes if each.startswith(kind)]
     assert found
@@ -141,7 +143,8 @@ def test_replay_tells_an_escape_from_a_refusal(
 
     assert program.main(["--replay", str(path)]) == 0
     assert "accepted" in capsys.readouterr().out
-    monkeypatch.setattr(program, "Target", lambda: planted.target_with(planted.raise_value_error))
+    faulty = decode_parts(planted.target_with(planted.raise_value_error))
+    monkeypatch.setattr(program, "parts_of", lambda _: faulty)
     assert program.main(["--replay", str(path)]) == 1
     assert "escape: decode raised ValueError" in capsys.readouterr().out
 
@@ -170,7 +173,7 @@ def test_same_seed_makes_the_same_cases() -> None:
 
 def test_staged_case_survives_its_process(tmp_path: Path) -> None:
     """What a process tried last can be read after it."""
-    _plain.fuzz(Target(), tmp_path, tmp_path / "own", seed=1, seconds=0)
+    _plain.fuzz(decode_parts(), tmp_path, tmp_path / "own", seed=1, seconds=0)
 
     count, data = read_staged(tmp_path / "own")
     assert count > 1000

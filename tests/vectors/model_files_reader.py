@@ -21,6 +21,7 @@ _BITS = {
     "F6_E2M3": 6,
     "F6_E3M2": 6,
 }
+_KEYS = {"format", "sealpoint.structure", "sealpoint.version"}
 _PIECE = 8 * 1024 * 1024
 
 
@@ -72,7 +73,8 @@ def read(data: bytes) -> dict[str, Any]:
         tensors[name] = [entry["dtype"], entry["shape"], raw]
     _need(at == len(elements))
     if "sealpoint.structure" in metadata:
-        _need(_canonical(header, metadata) == body)
+        _need(metadata.keys() == _KEYS and metadata["format"] == "pt")
+        _need(metadata["sealpoint.version"] == "1" and _canonical(header, metadata) == body)
     digests = [
         _hash(
             "tensor",

@@ -49,8 +49,10 @@ _KNOWN_MAX = 1024
 
 
 class _Verified(msgspec.Struct, frozen=True):
-    """The bytes of a slot that were verified, and what they say."""
+    """The bytes of a slot that were verified, its key among them, and what they say."""
 
+    offset: int
+    """Where they lay: in a file that has grown since, other bytes may lie there."""
     raw: bytes
     start: int
     position: Position
@@ -108,28 +110,30 @@ class LocalAnchor:
         table = self._file.table
         if table is None or table.map[SUPERSEDED_AT]:
             table = self._current()
+        known = self._known.get(slot)
+        if known is not None and table is not None and table.raw(known.offset) == known.raw:
+            # The very bytes that were verified before.
+            return known.position
         require_slot(slot)
         if table is None:
             return None
         offset = table.find(slot)
         if offset:
             raw = table.raw(offset)
-            known = self._known.get(slot)
-            if known is not None and known.raw == raw:
-                # The very bytes that were verified before.
-                return known.position
             start = table.seal.newest_if_clear(slot, raw)
             if start:
-                return self._remembered(slot, raw, start, position_of(raw, start))
+                return self._remembered(slot, offset, raw, start, position_of(raw, start))
         elif table.is_absent(slot):
             return None
         return self._settled(slot)
 
-    def _remembered(self, slot: bytes, raw: bytes, start: int, position: Position) -> Position:
+    def _remembered(
+        self, slot: bytes, offset: int, raw: bytes, start: int, position: Position
+    ) -> Position:
         """Keep the bytes of a slot that were verified, so that they need not be verified twice."""
         if len(self._known) >= _KNOWN_MAX:
             self._known = {}
-        self._known[slot] = _Verified(raw, start, position)
+        self._known[slot] = _Verified(offset, raw, start, position)
         return position
 
     def create(self, slot: bytes, position: Position) -> Position:
@@ -196,9 +200,9 @@ class LocalAnchor:
                     found = position_of(raw, start)
                 if found != expected:
                     require_position(expected)
-                    return self._remembered(slot, raw, start, found)
+                    return self._remembered(slot, offset, raw, start, found)
                 raw, start = table.overwrite(slot, offset, raw, start, body_of(position))
-                return self._remembered(slot, raw, start, position)
+                return self._remembered(slot, offset, raw, start, position)
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc
             finally:

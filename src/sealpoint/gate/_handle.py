@@ -123,12 +123,13 @@ class GateHandle(Thread):
 
     def _candidate(self, ref: "str | CheckpointRef | None") -> Candidate:
         """A checkpoint that would be released, with its world and question but not its state."""
-        newest, record = self._newest()
+        newest = self._newest()
         if ref is None:
-            return self._candidate_at(newest, record, newest=True)
-        header, record = self._named(ref)
-        self._require_kept(header)
-        return self._candidate_at(header, record, newest=header.seq == newest.seq)
+            return self._candidate_at(newest.header, newest.record, newest=True)
+        found = self._named(ref)
+        self._require_kept(found.header)
+        is_newest = found.header.seq == newest.header.seq
+        return self._candidate_at(found.header, found.record, newest=is_newest)
 
     def _candidate_at(self, header: Header, record: Record, *, newest: bool) -> Candidate:
         body = self._body(header, record)

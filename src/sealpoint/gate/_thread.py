@@ -242,7 +242,7 @@ class GatedThread(SavingThread):
             # (1) and (2): the store chain, the head, the anchor, bodies and blobs, the decoding
             loaded = self._settled(lambda: self._load(wish.ref))
             record, header = self._chain.descend(loaded.ref.seq)
-            newest = wish.ref is None or self._newest()[0].seq == header.seq
+            newest = wish.ref is None or self._newest().header.seq == header.seq
             try:
                 candidate = self._candidate_at(header, record, newest=newest)
                 released = self._decided(wish, candidate)

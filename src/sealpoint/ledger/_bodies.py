@@ -266,7 +266,7 @@ def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None
 
 def _require_hexadecimal(named: list[str]) -> None:
     text = "".join(named)
-    if any(len(name) != _DIGEST_DIGITS for name in named) or bytes.fromhex(text).hex() != text:
+    if set(map(len, named)) - {_DIGEST_DIGITS} or bytes.fromhex(text).hex() != text:
         raise ValueError("expected digests")
 
 

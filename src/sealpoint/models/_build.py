@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
 from sealpoint.models._elements import ARRAYS, CARRIERS, carrier_of
 from sealpoint.models._extras import the_numpy
@@ -35,6 +35,8 @@ __all__ = ["build_plain", "build_state", "plain_tensor"]
 
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _INT_MAX = (1 << 63) - 1
+_COPIED_TIMES = 2
+_CHECKED_TIMES = 64
 _QUANTIZED = {"qint8": ("int8", 8), "quint8": ("uint8", 8), "qint32": ("int32", 32)}
 
 
@@ -74,13 +76,14 @@ def plain_tensor(torch: Any, tensor: Tensor, memory: Any, what: str) -> Any:
         )
     where = f"{what}: tensor {tensor.name!r}"
     dtype = _dtype(torch, name, where)
-    _check_booleans(dtype is torch.bool, memory, where)
+    if dtype is torch.bool:
+        _check_booleans(memory, where)
     geometry = tensor.shape, contiguous_stride(tensor.shape)
     return view_of(torch, memory, dtype, 0, geometry)
 
 
-def _check_booleans(is_boolean: bool, memory: Any, where: str) -> None:  # noqa: FBT001 (one word)
-    if is_boolean and memory.numel() and memory.max() > 1:
+def _check_booleans(memory: Any, where: str) -> None:
+    if memory.numel() and memory.max() > 1:
         raise ModelMalformed(f"{where}: expected booleans of 0 or 1, found another byte")
 
 
@@ -100,6 +103,9 @@ class _Building:
         self._unused = set(header.tensors)
         size = max((tensor.end for tensor in header.tensors.values()), default=0)
         self._expanded_bytes_max = max(size, MODEL_EXPANDED_BYTES_LEAST)
+        self._copied_bytes_left = _COPIED_TIMES * size
+        self._checked_bytes_left = _CHECKED_TIMES * size
+        self._booleans: set[str] = set()
         self._own: dict[type, Callable[[Any], Any]] = {
             dict: self._build_dict,
             OrderedDict: lambda value: OrderedDict(self._build_dict(value)),
@@ -107,6 +113,7 @@ class _Building:
             list: lambda value: [*map(self.build, value)],
             tuple: lambda value: tuple(map(self.build, value)),
             deque: lambda value: deque(map(self.build, value), value.maxlen),
+            slice: lambda value: slice(*map(self.build, (value.start, value.stop, value.step))),
             TensorNode: self._build_tensor,
             SparseNode: self._build_sparse,
             QuantizedNode: self._build_quantized,
@@ -173,11 +180,11 @@ class _Building:
         tensor, dtype = self._tensor(node.entry), node.dtype
         if type(dtype) is not str or ARRAYS.get(dtype) != tensor.element:
             raise self._refuse(tensor.name, "an array of its own type")
-        memory = self._raw[tensor.name]
-        _check_booleans(tensor.element == "BOOL", memory, self._what)
+        if tensor.element == "BOOL":
+            self._check_booleans(tensor)
         if tensor.size == 0:
             return the_numpy().zeros(tensor.shape, dtype)
-        return memory.numpy().view(dtype).reshape(tensor.shape)
+        return self._raw[tensor.name].numpy().view(dtype).reshape(tensor.shape)
 
     # ------------------------------------------------------------------ tensors
 
@@ -187,6 +194,20 @@ class _Building:
             raise self._refuse(entry, "a tensor of the file")
         self._unused.discard(tensor.name)
         return tensor
+
+    def _check_booleans(self, tensor: Tensor) -> None:
+        """Once for each entry: any number of nodes may stand for it."""
+        if tensor.name not in self._booleans:
+            _check_booleans(self._raw[tensor.name], f"{self._what}: tensor {tensor.name!r}")
+            self._booleans.add(tensor.name)
+
+    def _copy(self, tensor: Any) -> None:
+        """Count what is about to be copied: any number of nodes may stand for one entry."""
+        self._copied_bytes_left -= tensor.numel() * tensor.element_size()
+        if self._copied_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_COPIED_TIMES} copies of its tensors"
+            )
 
     def _whole_numbers(self, numbers: object, entry: object) -> list[int]:
         if (
@@ -199,20 +220,24 @@ class _Building:
 
     def _placed(self, tensor: Tensor, device: str) -> Any:
         """The memory of an entry, where it belongs. All tensors over it are in one place."""
+        checked = self._placing.checked(device, self._what)
         if tensor.name not in self._memory:
-            checked = self._placing.checked(device, self._what)
             self._memory[tensor.name] = self._placing(self._raw[tensor.name], checked)
-            self._devices[tensor.name] = device
-        if self._devices[tensor.name] != device:
+            self._devices[tensor.name] = checked
+        if self._devices[tensor.name] != checked:
             raise self._refuse(tensor.name, "one device for all that shares its memory")
         return self._memory[tensor.name]
 
-    def _build_tensor(self, node: Any) -> Any:
-        """A dense tensor, from a node whose fields are anything."""
-        if type(node) is not TensorNode:
+    def _build_part(self, node: Any) -> Any:
+        """A dense tensor that another one is made of, which alone has gradients."""
+        if type(node) is not TensorNode or not (node.requires_grad is node.parameter is False):
             raise ModelMalformed(
-                f"{self._what}: expected a dense tensor in a sparse or quantized one"
+                f"{self._what}: expected dense parts without gradients in a sparse or quantized one"
             )
+        return self._build_tensor(node)
+
+    def _build_tensor(self, node: TensorNode) -> Any:
+        """A dense tensor, from a node whose fields are anything."""
         tensor = self._tensor(node.entry)
         dtype = _dtype(self._torch, node.dtype, f"{self._what}: tensor {tensor.name!r}")
         flags = type(node.requires_grad), type(node.parameter)
@@ -231,7 +256,8 @@ class _Building:
         shape = tensor.shape[:-1] if carrier.pair else tensor.shape
         if carrier.element != tensor.element or (carrier.pair and tensor.shape[-1:] != (2,)):
             raise self._refuse(tensor.name, f"elements of {carrier.element}")
-        _check_booleans(dtype is self._torch.bool, self._raw[tensor.name], self._what)
+        if dtype is self._torch.bool:
+            self._check_booleans(tensor)
         memory = self._placed(tensor, node.device)
         built = view_of(self._torch, memory, dtype, 0, (shape, contiguous_stride(shape)))
         if node.stride is None:
@@ -245,6 +271,7 @@ class _Building:
         """The same elements in another order in memory; once for all that share it."""
         key = f"{tensor.name}\x00{stride}"
         if key not in self._memory:
+            self._copy(built)
             moved = self._torch.empty_strided(
                 built.shape, stride, dtype=built.dtype, device=built.device
             )
@@ -268,17 +295,23 @@ class _Building:
                 f"{self._what}: tensor {tensor.name!r}: expected a view of at most "
                 f"{self._expanded_bytes_max} bytes, found {expanded}"
             )
-        _check_booleans(dtype is self._torch.bool, self._raw[tensor.name], self._what)
+        if dtype is self._torch.bool:
+            self._check_booleans(tensor)
         memory = self._placed(tensor, node.device)
         return view_of(self._torch, memory, dtype, begin // item_bytes, (shape, stride))
 
     def _build_sparse(self, node: SparseNode) -> Any:
         torch, shape = self._torch, self._whole_numbers(node.shape, node.layout)
-        flags = type(node.coalesced), type(node.requires_grad)
-        if node.layout not in _LAYOUTS or type(node.indices) is not list or flags != (bool, bool):
+        types = tuple(map(type, (node.layout, node.indices, node.coalesced, node.requires_grad)))
+        if types != (str, list, bool, bool) or node.layout not in _LAYOUTS:
             raise ModelMalformed(f"{self._what}: expected a sparse tensor of a known layout")
-        indices = [self._build_tensor(part) for part in node.indices]
-        values = self._build_tensor(node.values)
+        indices = [self._build_part(part) for part in node.indices]
+        values = self._build_part(node.values)
+        self._checked_bytes_left -= sum(part.numel() * part.element_size() for part in indices)
+        if self._checked_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
+            )
         try:
             if node.layout == "sparse_coo":
                 (coordinates,) = indices
@@ -296,17 +329,20 @@ class _Building:
                     check_invariants=False,
                 )
             check_sparse(torch, built, self._what)
-        except (ValueError, TypeError, IndexError) as exc:
+        except ModelError:
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError) as exc:
             raise ModelMalformed(f"{self._what}: expected the parts of a sparse tensor") from exc
         if node.requires_grad and not _has_gradients(built.dtype):
             raise ModelMalformed(f"{self._what}: expected gradients for floating point only")
         return built.requires_grad_(node.requires_grad)
 
     def _build_quantized(self, node: QuantizedNode) -> Any:
-        elements = self._build_tensor(node.elements)
+        elements = self._build_part(node.elements)
         carrier, bits = _QUANTIZED.get(node.dtype, ("", 0)) if type(node.dtype) is str else ("", 0)
         if not carrier or node.elements.dtype != carrier:
             raise ModelMalformed(f"{self._what}: expected a quantized tensor of a known type")
+        self._copy(elements)
         if type(node.axis) is int:
             return self._build_per_channel(node, elements)
         low = 0 if node.dtype == "quint8" else -(1 << (bits - 1))
@@ -319,7 +355,7 @@ class _Building:
         return make(elements, scale, zero)
 
     def _build_per_channel(self, node: QuantizedNode, elements: Any) -> Any:
-        scales, zeros = self._build_tensor(node.scale), self._build_tensor(node.zero_point)
+        scales, zeros = self._build_part(node.scale), self._build_part(node.zero_point)
         axis: Any = node.axis
         good = 0 <= axis < elements.dim() and scales.dim() == zeros.dim() == 1
         if not good or not scales.numel() == zeros.numel() == elements.shape[axis]:

@@ -4,7 +4,8 @@
 A signature proves nothing: a patched `torch.load` can show the parameter and drop its value. So
 before each load a tiny checkpoint is loaded that asks for an instance of a class of ours. A loader
 that honours the flag refuses it; the instance would do nothing. The class is made for one proof,
-under a name nobody can foresee, so that no list of allowed classes can hold it. The loader that
+under a name nobody can foresee, so that no list of allowed classes can hold it. The same checkpoint
+with a text in its place has to load: else the refusal was about something else. The loader that
 passed is handed back, to be called itself: what was proven is what is used.
 
 It does not look at torch's version, its settings or the environment: they all show in the proof.
@@ -53,8 +54,9 @@ def proven_load(torch: Any) -> Callable[..., Any]:
     name = f"Canary{secrets.token_hex(16)}"
     here = sys.modules[__name__]
     setattr(here, name, type(name, (_Canary,), {"built": built}))
+    canary = _checkpoint(b"c%b\n%b\n)R" % (__name__.encode(), name.encode()))
     try:
-        load(io.BytesIO(_checkpoint(name)), map_location="cpu", weights_only=True, mmap=False)
+        load(canary, map_location="cpu", weights_only=True, mmap=False)
     except Exception as exc:
         found = _fault(exc, built)
         if found is not None:
@@ -63,6 +65,13 @@ def proven_load(torch: Any) -> Callable[..., Any]:
         raise FlagNotHonoured(f"{_EXPECTED}, found that it loads what the flag forbids")
     finally:
         delattr(here, name)
+    control = _checkpoint(b"X%b%b" % (len(name).to_bytes(4, "little"), name.encode()))
+    try:
+        loaded = load(control, map_location="cpu", weights_only=True, mmap=False)
+    except Exception as exc:
+        raise FlagNotHonoured(f"{_EXPECTED}, found that it refuses a text too") from exc
+    if loaded != name:
+        raise FlagNotHonoured(f"{_EXPECTED}, found that it returns something else than it loads")
     return load
 
 
@@ -79,11 +88,12 @@ def _fault(exc: Exception, built: list[object]) -> str | None:
     return f"{type(exc).__name__} instead of a refusal"
 
 
-def _checkpoint(name: str) -> bytes:
-    """A file as torch writes it that asks for one call of a class of this module."""
-    file, module = io.BytesIO(), __name__.encode()
+def _checkpoint(value: bytes) -> io.BytesIO:
+    """A file as torch writes it, of one value in the opcodes of pickle."""
+    file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("canary/data.pkl", b"\x80\x02c%b\n%b\n)R." % (module, name.encode()))
+        archive.writestr("canary/data.pkl", b"\x80\x02" + value + b".")
         archive.writestr("canary/byteorder", sys.byteorder)
         archive.writestr("canary/version", "3\n")
-    return file.getvalue()
+    file.seek(0)
+    return file

@@ -8,6 +8,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
 from sealpoint.models._digests import PIECE_BYTES, tensor_digest
@@ -75,13 +76,18 @@ def digests_of(
 def in_parallel(work: Callable[[_B], _R], batches: Iterable[_B]) -> Iterator[_R]:
     """Do a piece of work for each batch, a few ahead; the results in order.
 
-    The first failure ends it: what has not begun is not done.
+    The first failure ends it: what has not begun is not done. One batch alone needs no thread.
     """
+    rest = iter(batches)
+    first = list(islice(rest, 2))
+    if len(first) < 2:
+        yield from map(work, first)
+        return
     workers = min(_WORKERS_MAX, os.cpu_count() or 1)
     pending: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(workers, "sealpoint-models") as pool:
         try:
-            for batch in batches:
+            for batch in chain(first, rest):
                 pending.append(pool.submit(work, batch))
                 if len(pending) > 2 * workers:
                     yield pending.popleft().result()

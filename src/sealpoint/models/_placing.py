@@ -12,7 +12,8 @@ __all__ = ["MapLocation", "Placing"]
 MapLocation = Any
 """A device or its name, a mapping of names, a function of a storage and a name, or None."""
 
-_DEVICE = re.compile(r"[a-z]{1,16}(:\d{1,3})?")
+# torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
+_DEVICE = re.compile(r"[a-z]{1,16}(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
 
 
 class Placing:

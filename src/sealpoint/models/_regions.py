@@ -58,8 +58,13 @@ class Held:
 
     @property
     def geometry(self) -> tuple[Any, ...]:
-        """Tensors of one storage with the same geometry are the same tensor."""
-        return self.node.dtype, self.begin, self.tensor.shape, self.tensor.stride()
+        """Tensors of one storage with the same geometry are the same tensor.
+
+        The step along a side of 1 leads nowhere, and torch leaves it to chance.
+        """
+        pairs = zip(self.tensor.shape, self.tensor.stride(), strict=True)
+        steps = tuple(step for side, step in pairs if side != 1)
+        return self.node.dtype, self.begin, self.tensor.shape, steps
 
 
 def place(held: Iterable[Held], torch: Any, named: Callable[[str], str]) -> list[Entry]:

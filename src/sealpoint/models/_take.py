@@ -70,6 +70,7 @@ class _Taking:
             list: lambda value, path: [*self._members(value, path)],
             tuple: lambda value, path: tuple(self._members(value, path)),
             deque: lambda value, path: deque(self._members(value, path), value.maxlen),
+            slice: self._take_slice,
             torch.Tensor: self._take_tensor,
             torch.nn.Parameter: self._take_tensor,
             torch.Size: lambda value, _path: SizeNode(sides=list(value)),
@@ -103,6 +104,9 @@ class _Taking:
 
     def _members(self, values: Sequence[Any], path: tuple[Any, ...]) -> list[Any]:
         return [self.take(value, (*path, place)) for place, value in enumerate(values)]
+
+    def _take_slice(self, value: Any, path: tuple[Any, ...]) -> slice:
+        return slice(*self._members((value.start, value.stop, value.step), path))
 
     def _take_dict(self, value: Mapping[Any, Any], path: tuple[Any, ...]) -> dict[Any, Any]:
         return {key: self.take(member, (*path, key)) for key, member in value.items()}

@@ -113,10 +113,13 @@ class _Machine:
 
     def push(self, value: Value) -> None:
         # Each value pushed ends in the result, since nothing is ever dropped.
+        self.count()
+        self._stack.append(value)
+
+    def count(self) -> None:
         self._pushed += 1
         if self._pushed > MODEL_NODES_MAX:
             raise self.too_many()
-        self._stack.append(value)
 
     def pop(self) -> Value:
         if not self._stack:
@@ -154,7 +157,10 @@ class _Machine:
             f"{self._what}: expected values nested at most {MODEL_DEPTH_MAX} deep, found more"
         )
 
-    def grow(self, target: List | Dict | Call, values: Sequence[Value]) -> None:
+    def grow(self, target: List | Dict | Call | New, values: Sequence[Value]) -> None:
+        if not values:
+            # Python writes one after every thousand items; a program of nothing else is too long.
+            self.count()
         if target.sealed:
             raise self.fault("no change of a container that was used already, and no cycle")
         nodes, depth = self.measured(values, target.nodes)
@@ -180,7 +186,7 @@ class _Machine:
         if index not in self._memo:
             raise self.fault("a value that was remembered")
         value = self._memo[index]
-        if isinstance(value, List | Dict | Call):
+        if isinstance(value, List | Dict | Call | New):
             value.sealed = True
         self.push(value)
 
@@ -238,17 +244,18 @@ class _Machine:
 
     def append(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
-        # Without a value each time, a program could be long without ever being too large.
-        if not isinstance(target, List) or not values:
-            raise self.fault("a list and values to append to it")
+        if not isinstance(target, List):
+            raise self.fault("a list to append to")
         self.grow(target, values)
         target.values += values
 
     def set(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Dict | Call) or (isinstance(target, Call) and target.built):
+        if not isinstance(target, Dict | Call | New) or (
+            not isinstance(target, Dict) and target.built
+        ):
             raise self.fault("a dict to put items into")
-        if len(values) % 2 or not values:
+        if len(values) % 2:
             raise self.fault("keys and values in pairs")
         self.grow(target, values)
         target.pairs += zip(values[::2], values[1::2], strict=True)
@@ -270,7 +277,7 @@ class _Machine:
     def build(self) -> None:
         state = self.pop()
         target = self._stack[-1] if self._stack else None
-        if not isinstance(target, Call) or target.built:
+        if not isinstance(target, Call | New) or target.built:
             raise self.fault("a state for something that was just made")
         self.grow(target, (state,))
         target.state, target.built = state, True

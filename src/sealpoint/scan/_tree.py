@@ -90,12 +90,16 @@ class Call(Node):
 
 @dataclass(slots=True, eq=False)
 class New(Node):
-    """An instance of a named class made without its `__init__`."""
+    """An instance of a named class made without its `__init__`, then as for a call."""
 
     function: Global
     arguments: Tuple
     nodes: int
     depth: int
+    pairs: list[tuple["Value", "Value"]] = field(default_factory=list)
+    state: Union["Value", None] = None
+    built: bool = False
+    sealed: bool = False
 
 
 @dataclass(slots=True, eq=False)

@@ -78,6 +78,18 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
         NotTrusted: The roster does not give its key the right.
         NotOwner: The thread belongs to somebody else.
     """
+    core = chain.core
+    signer = core.signer()
+    newest = None if chain.head is None else chain.tip().time
+    require_unexpired(core, trust, signer.key, newest, f"identity {signer.name!r}")
+    granted = core.granted(trust)
+    if (kind, owner) not in granted:
+        granted[kind, owner] = _granted(chain, trust, kind, owner)
+    return granted[kind, owner]
+
+
+def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
+    """The same by the roster alone, which says it once and for all."""
     signer = chain.core.signer()
     roster = trust.roster
     holder = chain.core.holder(trust)
@@ -93,8 +105,6 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
             f"identity {signer.name!r}: expected its key in the roster, found it missing",
             hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
         )
-    newest = None if chain.head is None else chain.tip().time
-    require_unexpired(chain.core, trust, signer.key, newest, f"identity {signer.name!r}")
     rule = KINDS[kind]
     if not holder[0].may_any(rule.roles, chain.core.namespace) or (
         rule.break_glass and not holder[0].break_glass

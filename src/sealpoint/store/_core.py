@@ -82,6 +82,7 @@ class Core:
         self._slot = store_slot(parts.secret)
         self._anchored: Position | None = None
         self._holder: tuple[StoreChain, tuple[Identity, PublicKey] | None] | None = None
+        self._granted: tuple[StoreChain, dict[tuple[Kind, str | None], Identity]] | None = None
         self._writers: dict[tuple[int, str], str] = {}
         self._begun = StoreChain(
             parts.pin,
@@ -103,9 +104,20 @@ class Core:
 
     def holder(self, trust: StoreChain) -> tuple[Identity, PublicKey] | None:
         """Who the roster says this store's signer is; looked up once for each roster."""
-        if self._holder is None or self._holder[0] is not trust:
-            self._holder = (trust, trust.roster.holder(self.signer().public.id))
-        return self._holder[1]
+        known = self._holder  # read once: another OS thread may be at another roster
+        if known is None or known[0] is not trust:
+            self._holder = known = (trust, trust.roster.holder(self.signer().public.id))
+        return known[1]
+
+    def granted(self, trust: StoreChain) -> dict[tuple[Kind, str | None], Identity]:
+        """Of which kinds the roster lets this store's signer write entries, by owner of a thread.
+
+        It is filled by those who find out, and begins anew with each roster.
+        """
+        known = self._granted  # read once: another OS thread may be at another roster
+        if known is None or known[0] is not trust:
+            self._granted = known = (trust, {})
+        return known[1]
 
     def salt(self) -> str:
         """The random bytes that a body of its own begins with."""

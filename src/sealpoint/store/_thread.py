@@ -180,7 +180,8 @@ class Thread(BuildingThread):
 
     def _saved(self, entries: Sequence[Entry], group: Sequence[Item]) -> list[tuple[Item, Outcome]]:
         """Take note of what was written, and tell where it lies."""
-        last, outcomes = entries[-1], list[tuple[Item, Outcome]]()
+        last = entries[-1]
+        outcomes: list[tuple[Item, Outcome]] = []
         opened = self._session != last.header.fence
         self._session = last.header.fence
         if opened:

@@ -8,7 +8,7 @@ store chain, (1) bounds, (2) strict parsing, (3) signature, (4) place and descen
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,6 +31,16 @@ from sealpoint.store._refs import CheckpointRef, Loaded
 __all__ = ["ThreadView", "decode_world", "make_ref"]
 
 _WORLD = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Found(NamedTuple):
+    """A checkpoint whose entry was verified, and whose body is the one that was sealed."""
+
+    header: Header
+    record: Record
+    body: CheckpointBody
+    entry: bytes
+    """Its hash."""
 
 
 class ThreadView(ThreadHandle):
@@ -67,18 +77,17 @@ class ThreadView(ThreadHandle):
             self._take_up()
             raise
         try:
-            header, record = self._newest() if ref is None else self._named(ref)
+            # (6) and (7): erased or not, the body against its digest
+            header, record, body, entry = self._newest() if ref is None else self._named(ref)
         except UnknownCheckpoint:
             if ref is None:  # as above: all was deleted, or lies in other lanes
                 self._take_up()
             raise
-        # (6) and (7): erased or not, the body and the blobs against their digests
-        body = self._body(header, record)
         if ref is not None:
             self._require_kept(header)
         root = bytes.fromhex(body.root)
         reader = self._reader(header, record, root)
-        # (8) only now decode
+        # (7) the blobs against their digests, (8) only then decode
         state = self._core.registry.decode_tree(
             root,
             reader.get,
@@ -92,7 +101,6 @@ class ThreadView(ThreadHandle):
         if ref is None:
             self._remember(body.lane, reader)
         self._take_up()
-        entry = link_hash(record.header)
         found = make_ref(header, body, self._core.writer(header), entry)
         self._core.emit("loaded", header.thread, header.seq, entry)
         return Loaded(
@@ -157,13 +165,13 @@ class ThreadView(ThreadHandle):
             if body.again is not None:
                 superseded.add(key)
 
-    def _newest(self, lane: str = "") -> tuple[Header, Record]:
+    def _newest(self, lane: str = "") -> _Found:
         """The newest checkpoint of a lane: mostly the head itself."""
         head, record = self._chain.verified_head(), self._chain.head_record
         if head.header.kind is Kind.CHECKPOINT and record is not None:
             body = self._body(head.header, record)
             if body.lane == lane and body.again is None:
-                return head.header, record
+                return _Found(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             # That there is nothing is what the caller is given, and may go on from.
             self._take_up()
@@ -171,7 +179,8 @@ class ThreadView(ThreadHandle):
         place = self._looked_up().newest(lane, self._is_hidden)
         if place is None:
             raise UnknownCheckpoint(f"thread {self._name!r}: expected a checkpoint, found none")
-        return self._at(place)
+        header, record = self._at(place)
+        return _Found(header, record, self._body(header, record), place.entry)
 
     def _at(self, place: Place) -> tuple[Header, Record]:
         """(3) and (4) The entry at a proven place, and its signature."""
@@ -182,12 +191,12 @@ class ThreadView(ThreadHandle):
         self._chain.verify(record, place.seq)
         return header, record
 
-    def _named(self, ref: "str | CheckpointRef") -> tuple[Header, Record]:
+    def _named(self, ref: "str | CheckpointRef") -> _Found:
         if isinstance(ref, CheckpointRef):
             seq: int | None = ref.seq
-            name, entry = ref.id, ref.entry
+            name, expected = ref.id, ref.entry
         else:
-            name, entry = check_name(ref, "checkpoint id"), ""
+            name, expected = check_name(ref, "checkpoint id"), ""
             self._require_generation(self._chain.verified_head().header)
             place = self._indexed().find(Key("", name))
             seq = None if place is None else place.seq
@@ -196,9 +205,11 @@ class ThreadView(ThreadHandle):
             record, header = self._chain.descend(seq)
             self._chain.verify(record, seq)
             self._require_generation(header)
-            same = entry in ("", link_hash(record.header).hex())
-            if same and header.kind is Kind.CHECKPOINT and self._body(header, record).id == name:
-                return header, record
+            entry = link_hash(record.header)
+            if expected in ("", entry.hex()) and header.kind is Kind.CHECKPOINT:
+                body = self._body(header, record)
+                if body.id == name:
+                    return _Found(header, record, body, entry)
         raise UnknownCheckpoint(f"thread {self._name!r}: expected checkpoint {name!r}, found none")
 
     def _remember(self, lane: str, reader: BlobReader) -> None:

@@ -63,6 +63,14 @@ def _does_something_else(*_arguments: Any, **_options: Any) -> Any:
     raise FileNotFoundError
 
 
+def _refuses_everything(*_arguments: Any, **_options: Any) -> Any:
+    raise RuntimeError("weights_only refused")
+
+
+def _returns_what_it_likes(*arguments: Any, **options: Any) -> Any:
+    return [_STOCK(*arguments, **options)]
+
+
 _HONEST = {"stock": _STOCK, "another default": _by_default}
 _DISHONEST: dict[str, tuple[Callable[..., Any], str]] = {
     "popped": (_popped, "loads what the flag forbids"),
@@ -70,6 +78,8 @@ _DISHONEST: dict[str, tuple[Callable[..., Any], str]] = {
     "falls back": (_falls_back, "loads what the flag forbids"),
     "falls back in secret": (_falls_back_in_secret, "builds what the flag forbids"),
     "before the flag": (_before_the_flag, "does not know it"),
+    "refuses everything": (_refuses_everything, "refuses a text too"),
+    "returns what it likes": (_returns_what_it_likes, "returns something else than it loads"),
     "something else": (_does_something_else, "FileNotFoundError instead of a refusal"),
 }
 
@@ -111,7 +121,7 @@ def test_what_was_proven_is_what_is_called(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_load_is_never_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One proof, one load, both with the flag: a failure is not answered with less care."""
+    """A proof of two loads, then one, all with the flag: no failure is answered with less care."""
     calls: list[object] = []
 
     def recorded(*arguments: Any, **options: Any) -> Any:
@@ -121,7 +131,7 @@ def test_load_is_never_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "load", recorded)
     ours(saved({"a": 1}))
 
-    assert calls == [True, True]
+    assert calls == [True, True, True]
 
 
 def test_proof_leaves_nothing_behind() -> None:

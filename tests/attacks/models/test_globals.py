@@ -19,6 +19,7 @@ from tests.pt_files import (
     named,
     ours,
     pickled,
+    saved,
     stock,
     storage,
     tensor,
@@ -67,6 +68,12 @@ def test_gadget_is_refused_by_its_name(tmp_path: Path, module: str, name: str) -
             ours(pickled(program))
 
     assert not marker.exists()
+
+
+def test_module_that_was_saved_whole_is_refused_by_its_class() -> None:
+    """The most common file that holds code: the message says what to leave out."""
+    with pytest.raises(GlobalNotAllowed, match=r"found 'torch\.nn\.modules\.linear\.Linear'"):
+        ours(saved(torch.nn.Linear(2, 2)))
 
 
 def test_name_cannot_break_out_of_the_message() -> None:

@@ -105,6 +105,8 @@ _OTHERS: dict[str, tuple[Callable[[], bytes], str]] = {
     "zlib": (lambda: b"\x78\x9c" + b"\0" * 40, "a zlib stream"),
     "hdf5": (lambda: b"\x89HDF\r\n\x1a\n" + b"\0" * 40, "an HDF5 file"),
     "gguf": (lambda: b"GGUF" + b"\0" * 40, "a GGUF file"),
+    "tflite": (lambda: b"\x1c\0\0\0TFL3" + b"\0" * 40, "a TFLite file"),
+    "torch.export": (lambda: _zip_of("p/archive_format"), r"a torch\.export archive"),
     "onnx": (lambda: b"\x08\x09\x12\x07pytorch", "an ONNX file"),
     "safetensors": (lambda: save({"a": torch.ones(2)}), "a safetensors file"),
     "keras": (lambda: _zip_of("config.json"), "a Keras archive"),

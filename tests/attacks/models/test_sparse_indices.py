@@ -96,7 +96,7 @@ def test_right_indices_load(data: bytes) -> None:
 
 
 def test_threads_cannot_hide_a_wrong_tensor_from_one_another() -> None:
-    """Torch keeps what it has to check in one list for all threads; here every load checks its own."""
+    """Torch keeps what is to be checked in one list for all threads; here each checks its own."""
     good, bad = _coo([0, 2]), _coo([5])
 
     def refused(data: bytes) -> bool:

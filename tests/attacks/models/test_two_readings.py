@@ -160,6 +160,12 @@ def test_bytes_after_the_pickle_are_refused() -> None:
         ours(data)
 
 
+def test_archive_without_its_version_is_refused() -> None:
+    """Every torch wrote one."""
+    with pytest.raises(ModelMalformed, match="expected a record 'version', found none"):
+        ours(archive({"data.pkl": _HONEST, "byteorder": b"little"}))
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -252,6 +252,22 @@ def test_listing_outlives_growth(tmp_path: Path) -> None:
         assert set(found.values()) == {position(1)}
 
 
+def test_slots_that_were_read_are_found_again_after_growth(tmp_path: Path) -> None:
+    """Where a slot lay in the file before says nothing about the larger one."""
+    with opened(tmp_path / "anchor", create=True) as anchor, opened(tmp_path / "anchor") as other:
+        for number in range(150):
+            other.create(slot(number), position(0))
+        before = [anchor.get(slot(number)) for number in range(150)]
+        for number in range(150, 320):
+            other.create(slot(number), position(0))
+        for number in range(0, 150, 2):
+            other.advance(slot(number), position(0), position(1))
+        after = [anchor.get(slot(number)) for number in range(150)]
+
+        assert before == [position(0)] * 150
+        assert after == [position(1), position(0)] * 75
+
+
 def test_system_without_file_locks_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -309,6 +309,17 @@ def test_what_torch_says_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "SECRET" not in str(caught.value)
 
 
+def test_warning_that_is_an_error_stays_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever turns warnings into errors sees which one it was."""
+
+    def warns(*_arguments: Any, **_options: Any) -> Any:
+        raise UserWarning("soon")
+
+    monkeypatch.setattr(_pt, "proven_load", lambda _torch: warns)
+    with pytest.raises(UserWarning, match="soon"):
+        ours(saved(1))
+
+
 class _Sub(torch.Tensor):
     """A tensor with methods of somebody else."""
 

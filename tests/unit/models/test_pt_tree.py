@@ -150,6 +150,39 @@ _MALFORMED = {
         b"\x89",
         EMPTY,
     ),
+    "scales that are ints": call(
+        "torch._utils",
+        "_rebuild_qtensor",
+        storage("QInt8Storage", "0", 8),
+        integer(0),
+        tupled(integer(1)),
+        tupled(integer(1)),
+        tupled(
+            named("torch", "per_channel_affine"),
+            *[tensor(storage("LongStorage", "1", 1), [1], [1])] * 2,
+            integer(0),
+        ),
+        b"\x89",
+        EMPTY,
+    ),
+    "a sparse tensor of quantized values": _sparse(
+        _COO,
+        tupled(
+            tensor(storage("LongStorage", "1", 1), [1, 1], [1, 1]),
+            call(
+                "torch._utils",
+                "_rebuild_qtensor",
+                storage("QInt8Storage", "0", 8),
+                integer(0),
+                tupled(integer(1)),
+                tupled(integer(1)),
+                tupled(named("torch", "per_tensor_affine"), b"G" + bytes(8), integer(0)),
+                b"\x89",
+                EMPTY,
+            ),
+            tupled(integer(2)),
+        ),
+    ),
     "a parameter of nothing": call("torch._utils", "_rebuild_parameter", b"N", b"\x89", EMPTY),
     "a parameter of too few": call("torch._utils", "_rebuild_parameter", _TWO),
     "a parameter of a parameter": call(
@@ -174,8 +207,9 @@ _MALFORMED = {
 @pytest.mark.parametrize("program", _MALFORMED.values(), ids=_MALFORMED)
 def test_call_that_torch_does_not_write_is_refused(program: bytes) -> None:
     """The message names the file and what was expected."""
-    with pytest.raises(ModelMalformed, match=r"^m\.pt: expected"):
-        ours(pickled(program, {"0": b"\0" * 8}))
+    with pytest.raises(ModelMalformed, match=r"^m\.pt: expected") as caught:
+        ours(pickled(program, {"0": b"\0" * 8, "1": b"\0" * 8}))
+    assert "unused" not in str(caught.value)
 
 
 _OTHERS: dict[str, tuple[bytes, type[ModelError]]] = {
@@ -231,6 +265,11 @@ _ACCEPTED = {
     "a negative bit": listed(
         _bits(dictionary((text("neg"), b"\x88"))), tensor(storage("FloatStorage", "1", 2), [2], [1])
     ),
+    "a tensor that is part of two values": b"("
+    + (_TWO + b"q\x00")
+    + call("torch._utils", "_rebuild_parameter", b"h\x00", b"\x89", EMPTY)
+    + tensor(storage("FloatStorage", "1", 2), [2], [1])
+    + b"t",
     "a text of the old form": listed(
         b"U\x02ab", _TWO, tensor(storage("FloatStorage", "1", 2), [2], [1])
     ),

@@ -63,7 +63,7 @@ def test_calls_are_symbols() -> None:
 
 def test_every_node_has_its_form() -> None:
     """Items, state, instances and references are kept apart."""
-    tree = _run(b"(cm\nf\n)R(K\x01K\x02u}bcm\nC\n)\x81NQt")
+    tree = _run(b"(cm\nf\n)R(K\x01K\x02u}bcm\nC\n)\x81K\x03K\x04sK\x05bNQt")
     assert isinstance(tree, Tuple)
     called, made, referred = tree.values
 
@@ -72,6 +72,7 @@ def test_every_node_has_its_form() -> None:
     assert called.built
     assert isinstance(made, New)
     assert made.function == Global("m", "C")
+    assert (made.pairs, made.state, made.built) == ([(3, 4)], 5, True)
     assert isinstance(referred, Persistent)
     assert referred.identity is None
 
@@ -115,8 +116,6 @@ _MALFORMED = {
     "long in four bytes": b"\x8b\x01\x00\x00\x00\x01",
     "bytes": b"C\x01a",
     "empty set": b"\x8f",
-    "append nothing": b"](e",
-    "no items": b"}(u",
     "append to nothing": b"Na",
     "append to a tuple": b")Na",
     "items in a list": b"]NNs",
@@ -211,6 +210,8 @@ def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         _run(b"N" * 1001)
     with pytest.raises(ModelLimitExceeded, match="at most 1000 values"):
         _run(b"Nq\x00" + b"h\x00" * 1001)
+    with pytest.raises(ModelLimitExceeded, match="at most 1000 values"):
+        _run(b"}" + b"(u" * 1001)
     assert MODEL_NODES_MAX == 1 << 22
 
 

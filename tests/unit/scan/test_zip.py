@@ -189,6 +189,33 @@ def test_directory_that_does_not_add_up_is_refused(data: bytes) -> None:
         _read(data)
 
 
+@pytest.mark.parametrize("name", ["version", "data/0"])
+def test_record_that_reaches_into_the_directory_is_refused(name: str) -> None:
+    """Whether it is read or only passed over."""
+    records = {"data.pkl": b"\x80\x02N.", name: b"3\n"}
+    data = archive(records, changes={name: {"size": 5000, "packed": 5000}})
+
+    with pytest.raises(ModelMalformed, match="to end before the directory"):
+        _read(data)
+
+
+@pytest.mark.parametrize("name", ["version", "data/0"])
+def test_record_that_is_cut_off_by_the_directory_is_refused(name: str) -> None:
+    """Its header or descriptor has no room."""
+    records = {"data.pkl": b"\x80\x02N.", name: b"3" * 16}
+    whole = archive(records)
+    start = whole.index(b"PK\x01\x02")
+    for cut in (1, 17, 40, 100):
+        data = whole[: start - cut] + whole[start:]
+        at = data.rindex(b"PK\x06\x06")
+        data = data[: at + 48] + struct.pack("<Q", start - cut) + data[at + 56 :]
+        data = data[: at + 64] + struct.pack("<Q", at) + data[at + 72 : -6]
+        data += struct.pack("<LH", start - cut, 0)
+
+        with pytest.raises(ModelMalformed, match=r"^f: record "):
+            _read(data)
+
+
 def test_archive_with_narrow_end_records_is_read() -> None:
     """Where nothing needs 64 bits, the records for them may be missing."""
     data = saved({"a": 1})

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fuzz programs by name, and what each of them must run.
+
+A program's parts are imported when they are asked for: atheris instruments modules as they are
+imported, and coverage counts what importing them runs.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz._claim import Parts
+
+__all__ = ["PROGRAMS", "Program", "parts_of"]
+
+_PACKAGE = Path(__file__).resolve().parents[1] / "src" / "sealpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One fuzz program."""
+
+    name: str
+    covers: str
+    """What its cases run, in words."""
+    files: tuple[Path, ...]
+    """The same, as files."""
+    percent_min: float
+    """How much of them the cases must run."""
+    instrumented: tuple[str, ...]
+    """The packages whose branches guide atheris."""
+
+
+PROGRAMS = {
+    "decode": Program(
+        name="decode",
+        covers="the codec",
+        files=tuple(sorted((_PACKAGE / "codec").glob("*.py"))),
+        percent_min=95.0,
+        instrumented=("sealpoint.codec",),
+    ),
+    "models": Program(
+        name="models",
+        covers="the model file reader",
+        files=tuple(
+            _PACKAGE / "models" / f"{name}.py"
+            for name in (
+                *("_build", "_elements", "_memory", "_model_file", "_nodes", "_placing"),
+                "_safetensors",
+            )
+        ),
+        percent_min=90.0,
+        instrumented=("sealpoint.codec", "sealpoint.models"),
+    ),
+}
+
+
+def parts_of(name: str) -> Parts:
+    """The parts of a program."""
+    if name == "models":
+        from fuzz._models_parts import models_parts  # noqa: PLC0415 - see above
+
+        return models_parts()
+    from fuzz._decode_parts import decode_parts  # noqa: PLC0415 - see above
+
+    return decode_parts()

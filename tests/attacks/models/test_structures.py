@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A structure whose nodes lie is refused, and costs no more than its file.
+
+Each of these was met by fuzzing: see `fuzz/model_file_is_read_or_refused.py`.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from sealpoint.models import load_checkpoint, save_checkpoint
+from sealpoint.models._nodes import DeviceNode, QuantizedNode, SparseNode
+from tests.attacks.models.files import node, with_structure
+from tests.ruler import Ruler
+
+_AMBIGUOUS: list[Any] = [np.zeros(2), torch.ones(2)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the file is."""
+    return tmp_path / "a.safetensors"
+
+
+def _sparse(indices: Any, values: Any, **fields: Any) -> SparseNode:
+    given: dict[str, Any] = {
+        "layout": "sparse_coo",
+        "shape": [2],
+        "coalesced": False,
+        "requires_grad": False,
+        **fields,
+    }
+    return SparseNode(indices=indices, values=values, **given)
+
+
+def _quantized(elements: Any) -> QuantizedNode:
+    return QuantizedNode(
+        dtype="quint8", elements=elements, scale=0.5, zero_point=0, axis=None, floating=False
+    )
+
+
+def test_a_node_inside_of_a_slice_is_a_tensor(path: Path) -> None:
+    """No place of a structure gives a node to the caller."""
+    save_checkpoint({"a": slice(torch.ones(2), [torch.ones(1)])}, path)
+
+    found = load_checkpoint(path)["a"]
+
+    assert type(found.start) is torch.Tensor
+    assert type(found.stop[0]) is torch.Tensor
+
+
+@pytest.mark.parametrize("field", ["requires_grad", "parameter"])
+def test_parts_of_tensors_have_no_gradients(field: str, path: Path) -> None:
+    """A sparse tensor of parts with gradients would not be a leaf."""
+    flag: dict[str, Any] = {field: True}
+    values = node("v", "float32", **flag)
+    parts = {"i": ("I64", [1, 1], bytes(8)), "v": ("F32", [1], bytes(4))}
+    with_structure(path, _sparse([node("i", "int64")], values), parts)
+
+    with pytest.raises(ModelMalformed, match="without gradients"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("layout", "shape", "count"),
+    [
+        *(("sparse_coo", [2, 2], 1), ("sparse_coo", [2], 2), ("sparse_coo", [], 0)),
+        *(("sparse_csr", [2, 2], 1), ("sparse_csc", [1, 1], 3)),
+    ],
+)
+def test_sparse_parts_that_do_not_fit_are_refused(
+    layout: str, shape: list[int], count: int, path: Path
+) -> None:
+    """What torch says of parts that do not fit is our error."""
+    indices = [node("i", "int64")] * count
+    structure = [indices, _sparse(indices, node("v", "float32"), layout=layout, shape=shape)]
+    parts = {"i": ("I64", [1, 1], bytes(8)), "v": ("F32", [3], bytes(12))}
+    with_structure(path, [node("i", "int64"), structure], parts)
+
+    with pytest.raises(ModelMalformed, match="sparse tensor"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("wrong", _AMBIGUOUS, ids=["array", "tensor"])
+def test_an_array_in_the_place_of_a_text_is_refused(wrong: Any, path: Path) -> None:
+    """Comparing an array with a text gives no truth value."""
+    parts = {"a": ("U8", [1], b"\1"), "i": ("I64", [1, 1], bytes(8))}
+    inside = [node("i", "int64")]
+    for structure in (
+        [node("a"), node("a", device=wrong), node("i", "int64")],
+        [node("a"), _sparse(inside, node("a"), layout=wrong)],
+        [node("i", "int64"), _quantized(node("a", requires_grad=wrong))],
+    ):
+        with_structure(path, structure, parts)
+        with pytest.raises(ModelMalformed):
+            load_checkpoint(path)
+
+
+@pytest.mark.parametrize("name", ["cuda:200", "cuda:256", "cuda:01", "cuda:\u0663", "cpu:-1", ""])
+def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
+    """The number of a device is not cut to what fits its bits."""
+    with_structure(path, DeviceNode(name=name), {})
+
+    with pytest.raises(ModelMalformed, match="device"):
+        load_checkpoint(path)
+
+
+def test_copies_of_a_tensor_are_bounded_by_the_file(path: Path) -> None:
+    """Many nodes over one tensor, each in an order of its own, ask for copies without end."""
+    parts = {"a": ("U8", [1, 1024, 1024], bytes(1 << 20))}
+    orders = [node("a", stride=[step, 1, 1024]) for step in range(100)]
+    with_structure(path, orders, parts)
+
+    with pytest.raises(ModelLimitExceeded, match="copies"):
+        load_checkpoint(path)
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+@pytest.mark.parametrize(
+    ("elements", "count"),
+    [(node("a"), 100), (node("a", offset=0, shape=[1 << 25], stride=[0]), 1)],
+    ids=["many", "expanded"],
+)
+def test_quantized_tensors_are_bounded_by_the_file(elements: Any, count: int, path: Path) -> None:
+    """Making a quantized tensor copies its elements, also those that are repeated."""
+    parts = {"a": ("U8", [1 << 20], bytes(1 << 20))}
+    with_structure(path, [_quantized(elements)] * count, parts)
+
+    with pytest.raises(ModelLimitExceeded, match="copies"):
+        load_checkpoint(path)
+
+
+def test_sparse_indices_are_not_checked_without_end(path: Path) -> None:
+    """Many sparse tensors of the same indices would have them checked as many times."""
+    count = 1 << 16
+    parts = {"i": ("I64", [1, count], bytes(8 * count)), "v": ("U8", [count], bytes(count))}
+    repeated = [_sparse([node("i", "int64")], node("v"))] * 200
+    with_structure(path, repeated, parts)
+
+    with pytest.raises(ModelLimitExceeded, match="sparse indices"):
+        load_checkpoint(path)
+
+
+def test_booleans_are_looked_at_once(path: Path) -> None:
+    """Many views of one tensor of booleans take no longer than few."""
+    size = 1 << 24
+    view = node("a", "bool", offset=0, shape=[1], stride=[1])
+    with_structure(path, [view] * 3000, {"a": ("BOOL", [size], bytes(size))})
+
+    with Ruler() as ruler:
+        load_checkpoint(path)
+
+    assert ruler.seconds < 2
+
+
+def test_steps_that_lead_nowhere_change_no_bytes(path: Path) -> None:
+    """Tensors that differ in the step along a side of 1 are the same, saved once or twice."""
+    base = torch.arange(3.0)
+    save_checkpoint([base.as_strided((3, 1), (1, 7)), base.as_strided((3, 1), (1, 1))], path)
+    first = path.read_bytes()
+
+    save_checkpoint(load_checkpoint(path), path)
+
+    assert path.read_bytes() == first
