@@ -20,7 +20,7 @@ _READING = [
     *(("anchor", "show"), ("keys", "list"), ("trust", "export")),
     *(("prune", "t", "--keep-last", "1", "--dry-run"), ("gc", "--dry-run")),
     ("erase", "t", "--reason", "x", "--dry-run"),
-    *(("requests",), ("policy", "show"), ("audit",)),
+    *(("requests",), ("policy", "show"), ("audit",), ("model", "list", "t")),
 ]
 _VERBS = [
     *_READING,
@@ -33,6 +33,7 @@ _VERBS = [
         ("gc",),
     ),
     ("keys", "passphrase", "alice", "--remove"),
+    ("model", "verify", "never-read", "--thread", "t"),
     *(("why", "00000000"), ("export", "--output", "never-written")),
     *(
         ("keys", "rotate", "worker", "--reason", "x", "--yes"),
@@ -76,7 +77,7 @@ def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[st
 
 def test_every_verb_of_a_store_is_listed_here() -> None:
     """The lists above name every verb but those about types and about a file alone."""
-    apart = {("policy", "check"), ("verify-bundle",)}
+    apart = {("policy", "check"), ("verify-bundle",), ("model", "save-info")}
     leaves = {words for words in _leaves(main, ()) if words[0] != "types"} - apart
 
     assert {leaf for leaf in leaves for verb in _VERBS if verb[: len(leaf)] == leaf} == leaves
