@@ -123,6 +123,7 @@ class _Building:
             DeviceNode: self._build_device,
             CounterNode: self._build_counter,
             StateDictNode: self._build_state_dict,
+            torch.Tensor: self._refuse_inline,
         }
 
     def run(self, structure: Any) -> Any:
@@ -143,6 +144,10 @@ class _Building:
     def _refuse(self, entry: object, expected: str) -> ModelMalformed:
         name = entry[:80] if type(entry) is str else type(entry).__name__
         return ModelMalformed(f"{self._what}: tensor {name!r}: expected {expected}")
+
+    def _refuse_inline(self, _tensor: Any) -> Any:
+        """The codec knows tensors too; here every one of them is in the header for all to see."""
+        raise ModelMalformed(f"{self._what}: expected tensors in the header, found one beside it")
 
     def _build_dict(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
         return {key: self.build(member) for key, member in value.items()}

@@ -10,6 +10,7 @@ it there: see `waiting_path`.
 """
 
 import contextlib
+import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +29,15 @@ Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""
 
 _MODE = 0o666
-_STEM_CHARS_MAX = 40
+_STEM_CHARS_MAX = 20
+_NAME_DIGITS = 16
 
 
 def waiting_path(path: Path, root: bytes) -> Path:
     """Where the file of this digest waits until its entry is written."""
-    return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{root.hex()}.waiting")
+    # The digest of the whole name: two files of a run may begin alike.
+    name = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:_NAME_DIGITS]
+    return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{name}.{root.hex()}.waiting")
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ def _kind(head: bytes) -> tuple[str, str]:
     if head[_TFLITE] == b"TFL3":
         return "a TFLite file", _OTHER
     if _SAFETENSORS.match(head):
-        return "a safetensors file", 'load it with format="safetensors"'
+        return "a safetensors file that was cut short", "fetch the whole file again"
     if _ZLIB.match(head):
         return "a zlib stream, as joblib writes", _UNPACK
     if _ONNX.match(head):

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sealpoint.codec import Registry
-from sealpoint.errors import DecodeError, ModelLimitExceeded, ModelMalformed, TypeNotAllowed
+from sealpoint.errors import (
+    DecodeError,
+    EncodeError,
+    ModelLimitExceeded,
+    ModelMalformed,
+    TypeNotAllowed,
+)
 from sealpoint.limits import MODEL_HEADER_BYTES_MAX
 
 __all__ = [
@@ -194,8 +200,9 @@ def read_structure(text: str, what: str) -> Any:
     """
     try:
         data = base64.b64decode(text, validate=True)
-        if base64.b64encode(data).decode() != text:
-            raise ModelMalformed(f"{what}: expected a structure in canonical base 64")
-        return _REGISTRY.decode(data)
-    except (binascii.Error, ValueError, DecodeError) as exc:
+        structure = _REGISTRY.decode(data)
+        if write_structure(structure) != text:
+            raise ModelMalformed(f"{what}: expected the one form that its structure has")
+        return structure
+    except (binascii.Error, ValueError, DecodeError, EncodeError) as exc:
         raise ModelMalformed(f"{what}: expected a structure of plain data and tensors") from exc

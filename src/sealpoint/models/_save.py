@@ -48,6 +48,7 @@ def save_checkpoint(
     Raises:
         TypeNotAllowed, ValueNotAllowed, EncodeLimitExceeded: Something in the state cannot be
             saved; the message has the path to it, and nothing was written.
+        SparseInvalid: The indices of a sparse tensor point outside of it.
         ModelUnreadable: The file cannot be written.
         SealpointError: With a store, whatever `Thread.save` raises; the old file stands.
     """

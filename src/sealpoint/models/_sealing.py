@@ -89,7 +89,7 @@ class Run:
             ModelMalformed: The checkpoint is not one of a model file.
         """
         loaded = self.store.thread(self.name).load(ref)
-        what = f"thread {self.name!r}, checkpoint {loaded.ref.id}"
+        what = f"thread {self.name!r}, {loaded.ref.id}"
         return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
 
 
@@ -108,7 +108,7 @@ class Sealed:
             found: The digests of the file, if it is a model file at all.
             what: What the file is called.
         """
-        expected = f"{what}: expected the file of checkpoint {self.ref.id} (seq {self.ref.seq})"
+        expected = f"{what}: expected the file of {self.ref.id} (seq {self.ref.seq})"
         if found is None:
             return FileNotSealed(f"{expected}, found one that is no safetensors file")
         root = found.root.hex()
@@ -117,7 +117,7 @@ class Sealed:
         for ref in self.run.store.thread(self.run.name).history():
             if root_in(ref.metadata) == root:
                 return RolledBack(
-                    f"{expected}, found that of checkpoint {ref.id} (seq {ref.seq})",
+                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
                     hint="Bring the newest file back, or ask for this one: ref=... names it.",
                 )
         if found.header == self.digests.header:

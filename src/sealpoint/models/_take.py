@@ -6,6 +6,7 @@ is left to the codec, which saves it or says why not. What raw bytes cannot say 
 place in a graph, a gradient, attributes) is refused, with the path to it.
 """
 
+import json
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -28,10 +29,12 @@ from sealpoint.models._nodes import (
 )
 from sealpoint.models._regions import Entry, Held, place
 from sealpoint.models._safetensors import name_fault
+from sealpoint.models._sparse import check_sparse
 
 __all__ = ["take_apart"]
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_SHOWN_CHARS = 80
 _NAME_CHARS_MAX = MODEL_NAME_BYTES_MAX // 8
 
 
@@ -207,6 +210,7 @@ class _Taking:
             raise ValueNotAllowed(
                 f"{_path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
             )
+        check_sparse(torch, plain, _path_text(path))  # what is written can be read
         return SparseNode(
             layout=_short(plain.layout),
             shape=list(plain.shape),
@@ -254,7 +258,12 @@ def _name_of(path: tuple[Any, ...]) -> str:
 
 
 def _path_text(path: tuple[Any, ...]) -> str:
-    return "state" + "".join(f"[{ascii(step)[:80]}]" for step in path)
+    return "state" + "".join(f"[{_step_text(step)}]" for step in path)
+
+
+def _step_text(step: Any) -> str:
+    text = json.dumps(step) if type(step) is str else ascii(step)
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
 
 
 def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
@@ -270,6 +279,7 @@ def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
 
     Raises:
         TypeNotAllowed, ValueNotAllowed: Something in it cannot be saved; the message has the path.
+        SparseInvalid: A sparse tensor points outside of itself.
         EncodeLimitExceeded: It is nested too deeply, or in itself.
     """
     return _Taking(torch, numpy).run(state)
