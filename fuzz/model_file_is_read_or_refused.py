@@ -57,8 +57,8 @@ Load = Callable[[ReadFile, Any], Any]
 """Loads an open file to a place."""
 
 _SECONDS_MAX = 1.0
-_SPACE_BYTES = 512 << 20
-"""Address space for the stacks and heaps of threads; a file may ask for little beside it."""
+_SPACE_BYTES = 128 << 20
+"""Address space for the heaps of libraries; a small file may ask for little beside it."""
 _SPACE_TIMES = 64
 _PEAK_BYTES = 4 << 20
 _PEAK_TIMES = 1000
