@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from fuzz._watch import Watch
 from sealpoint.errors import (
     EncodeLimitExceeded,
     ModelError,
@@ -120,6 +121,18 @@ def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
 
     with pytest.raises(ModelMalformed, match="device"):
         load_checkpoint(path)
+
+
+@pytest.mark.parametrize("where", [None, {"cuda": "cpu"}, lambda _storage, _name: None])
+def test_the_name_of_a_device_imports_nothing(where: Any, path: Path) -> None:
+    """For a kind of device that it does not know, torch imports what has its name."""
+    for kind in ("privateuseone", "meta", "vulkan", "mkldnn", "os"):
+        with_structure(path, node("a", device=kind), {"a": ("U8", [1], b"\1")})
+        with Watch() as watch, pytest.raises(ModelError, match="to take a tensor"):
+            load_checkpoint(path, map_location=where)
+
+        assert not [event for event in watch.events if " import " in event]
+        assert load_checkpoint(path).tolist() == [1]
 
 
 def test_copies_of_a_tensor_are_bounded_by_the_file(path: Path) -> None:
