@@ -113,6 +113,14 @@ def _lying() -> Iterator[bytes]:
             indices=[replace(index, offset=0, shape=[1, 1 << 20], stride=[0, 0])],
             **sparse,
         ),
+        QuantizedNode(
+            dtype="quint8",
+            elements=replace(whole, offset=0, shape=[0, 1 << 16], stride=[1, 1]),
+            scale=replace(index, dtype="float64", offset=0, shape=[1 << 16], stride=[0]),
+            zero_point=replace(index, offset=0, shape=[1 << 16], stride=[0]),
+            axis=1,
+            floating=False,
+        ),
         [whole, replace(whole, device="cuda:0")],
         [replace(whole, requires_grad=True), replace(whole, offset=9)],
     )
@@ -120,6 +128,9 @@ def _lying() -> Iterator[bytes]:
         Part(name="a", element="U8", shape=(1,), data=b"\1"),
         Part(name="i", element="I64", shape=(1, 1), data=bytes(8)),
     ]
+    for depth in (200, 254, 300, 1000, 1022, 1100):
+        nested = b"\x91" * depth + b"\xc0"
+        yield bytes(Sketch(parts=[], metadata=dict(METADATA), structure=nested))
     for structure in structures:
         encoded = base64.b64decode(write_structure([whole, index, structure]))
         yield bytes(Sketch(parts=parts, metadata=dict(METADATA), structure=encoded))

@@ -48,7 +48,7 @@ PROGRAMS = {
                 "_safetensors",
             )
         ),
-        percent_min=90.0,
+        percent_min=94.0,
         instrumented=("sealpoint.codec", "sealpoint.models"),
     ),
 }

@@ -57,8 +57,8 @@ Load = Callable[[ReadFile, Any], Any]
 """Loads an open file to a place."""
 
 _SECONDS_MAX = 1.0
-_SPACE_BYTES = 512 << 20
-"""Address space for the stacks and heaps of threads; a file may ask for little beside it."""
+_SPACE_BYTES = 128 << 20
+"""Address space for the heaps of libraries; a small file may ask for little beside it."""
 _SPACE_TIMES = 64
 _PEAK_BYTES = 4 << 20
 _PEAK_TIMES = 1000
@@ -188,7 +188,7 @@ class Target:
             raise Escape(f"{what} was slow", f"{took:.1f} s")
         outcome.accepted = refusal is None
         if refusal is not None:
-            if "expected memory" in refusal.message:
+            if _is_out_of_memory(refusal):
                 raise Escape(f"{what} asked for more memory than follows from its size")
             outcome.features.add((type(refusal), _template(refusal)))
             if refusal.__cause__ is not None:
@@ -272,6 +272,16 @@ def _with_peak(work: Callable[[Any], Any], size: int) -> Callable[[Any], Any]:
                 raise Escape("load made too many objects", f"{peak} bytes")
 
     return measured
+
+
+def _is_out_of_memory(refusal: SealpointError) -> bool:
+    """Whether a refusal is there because `_Bounded` was met."""
+    cause = refusal.__cause__
+    return (
+        "expected memory" in refusal.message
+        or isinstance(cause, MemoryError)
+        or (isinstance(cause, RuntimeError) and "allocate memory" in str(cause))
+    )
 
 
 def _seconds(work: Callable[[], Any]) -> float:

@@ -41,7 +41,7 @@ _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
 
 
 def test_a_quarter_of_a_minute_of_fuzzing_model_files_finds_no_escape(tmp_path: Path) -> None:
-    """Fifteen seconds from a fixed seed end without an escape, with 90 % of all lines run."""
+    """Fifteen seconds from a fixed seed end without an escape, with 94 % of all lines run."""
     command = [sys.executable, "-m", "fuzz", "--target", "models", "--seconds", "15"]
 
     ended = subprocess.run(
@@ -56,7 +56,7 @@ def test_a_quarter_of_a_minute_of_fuzzing_model_files_finds_no_escape(tmp_path: 
     assert "escapes       0 kinds" in ended.stdout
     covered = re.search(r"^coverage +([\d.]+) %", ended.stdout, re.MULTILINE)
     assert covered is not None
-    assert float(covered[1]) >= 90
+    assert float(covered[1]) >= 94
 
 
 @pytest.mark.parametrize(("fault", "kind"), _FAULTS, ids=[kind for _, kind in _FAULTS])

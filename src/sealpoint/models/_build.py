@@ -368,6 +368,8 @@ class _Building:
         kinds = ("float32", "float32") if node.floating is True else ("float64", "int64")
         if (node.scale.dtype, node.zero_point.dtype) != kinds:  # type: ignore[union-attr]
             raise ModelMalformed(f"{self._what}: expected scales and zero points of {kinds}")
+        self._copy(scales)
+        self._copy(zeros)
         make = self._torch._make_per_channel_quantized_tensor  # noqa: SLF001 (no public name)
         return make(elements, scales, zeros, axis)
 
@@ -390,6 +392,9 @@ def build_state(
     Raises:
         ModelMalformed: The structure does not fit the file.
         SparseInvalid: A sparse tensor points outside of itself.
-        ModelLimitExceeded: A view expands to more than it may.
+        ModelLimitExceeded: It asks for more memory or nesting than it may.
     """
-    return _Building(torch, header, memory, placing, what).run(structure)
+    try:
+        return _Building(torch, header, memory, placing, what).run(structure)
+    except RecursionError as exc:
+        raise ModelLimitExceeded(f"{what}: expected a structure that is nested less") from exc

@@ -13,7 +13,10 @@ MapLocation = Any
 """A device or its name, a mapping of names, a function of a storage and a name, or None."""
 
 # torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
-_DEVICE = re.compile(r"[a-z]{1,16}(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
+_NAME = re.compile(r"[a-z]{1,16}(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
+
+_KINDS = ("cpu", "cuda", "hpu", "mps", "mtia", "xla", "xpu")
+"""Where data may have a tensor go by itself. For other names torch imports a module of the name."""
 
 
 class Placing:
@@ -33,9 +36,13 @@ class Placing:
         self._what = what
         self._move: Callable[[Any, str], Any]
         if map_location is None:
-            self._move = self._to
+            self._move = self._back
         elif isinstance(map_location, dict):
-            self._move = lambda memory, saved: self._to(memory, map_location.get(saved, saved))
+            self._move = lambda memory, saved: (
+                self._to(memory, map_location[saved])
+                if saved in map_location
+                else self._back(memory, saved)
+            )
         elif isinstance(map_location, str | torch.device):
             try:
                 device = torch.device(map_location)
@@ -64,20 +71,29 @@ class Placing:
         """
         return self._move(memory, saved)
 
+    def _back(self, memory: Any, saved: str) -> Any:
+        """Memory, where the file says that it was."""
+        if saved.partition(":")[0] not in _KINDS:
+            raise self._refusal(saved)
+        return self._to(memory, saved)
+
     def _to(self, memory: Any, device: Any) -> Any:
         try:
             return memory.to(device)
-        except (RuntimeError, AssertionError) as exc:
-            raise ModelError(
-                f"{self._what}: expected device {str(device)!r} to take a tensor, found that it "
-                "does not",
-                hint='Load with map_location="cpu", and move what is needed.',
-            ) from exc
+        except (RuntimeError, AssertionError, ImportError) as exc:
+            raise self._refusal(device) from exc
+
+    def _refusal(self, device: Any) -> ModelError:
+        return ModelError(
+            f"{self._what}: expected device {str(device)!r} to take a tensor, found that it does "
+            "not",
+            hint='Load with map_location="cpu", and move what is needed.',
+        )
 
     def _by(self, function: Any, memory: Any, saved: str) -> Any:
         placed = function(memory.untyped_storage(), saved)
         if placed is None:
-            return self._to(memory, saved)
+            return self._back(memory, saved)
         bytes_ = self._torch.empty(0, dtype=self._torch.uint8, device=placed.device)
         return bytes_.set_(placed, 0, (placed.nbytes(),), (1,))
 
@@ -88,6 +104,6 @@ class Placing:
         Raises:
             ModelMalformed: It is none.
         """
-        if type(device) is not str or not _DEVICE.fullmatch(device):
+        if type(device) is not str or not _NAME.fullmatch(device):
             raise ModelMalformed(f"{what}: expected the name of a device")
         return device

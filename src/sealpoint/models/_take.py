@@ -43,15 +43,17 @@ class _Names:
 
     def __init__(self) -> None:
         self._taken = {"__metadata__"}
+        self._counts: dict[str, int] = {}
 
     def __call__(self, wanted: str) -> str:
         name = _UNSAFE.sub("_", wanted)[:_NAME_CHARS_MAX] or "state"
         if name_fault(name) is not None:
             name = name.replace("/", "_").replace("\\", "_")
-        unique, count = name, 1
+        unique, count = name, self._counts.get(name, 1)
         while unique in self._taken:
             count += 1
             unique = f"{name}#{count}"
+        self._counts[name] = count
         self._taken.add(unique)
         return unique
 
@@ -282,4 +284,9 @@ def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
         SparseInvalid: A sparse tensor points outside of itself.
         EncodeLimitExceeded: It is nested too deeply, or in itself.
     """
-    return _Taking(torch, numpy).run(state)
+    try:
+        return _Taking(torch, numpy).run(state)
+    except RecursionError as exc:
+        raise EncodeLimitExceeded(
+            "state: expected fewer values nested in one another, or fewer calls around this one"
+        ) from exc

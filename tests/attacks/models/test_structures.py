@@ -4,6 +4,7 @@
 Each of these was met by fuzzing: see `fuzz/model_file_is_read_or_refused.py`.
 """
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,22 @@ import numpy as np
 import pytest
 import torch
 
-from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from fuzz._watch import Watch
+from sealpoint.errors import (
+    EncodeLimitExceeded,
+    ModelError,
+    ModelLimitExceeded,
+    ModelMalformed,
+)
 from sealpoint.models import load_checkpoint, save_checkpoint
-from sealpoint.models._nodes import DeviceNode, QuantizedNode, SparseNode
+from sealpoint.models._nodes import (
+    METADATA,
+    STRUCTURE,
+    DeviceNode,
+    QuantizedNode,
+    SparseNode,
+)
+from sealpoint.models._safetensors import write_header
 from tests.attacks.models.files import node, with_structure
 from tests.ruler import Ruler
 
@@ -109,6 +123,18 @@ def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
         load_checkpoint(path)
 
 
+@pytest.mark.parametrize("where", [None, {"cuda": "cpu"}, lambda _storage, _name: None])
+def test_the_name_of_a_device_imports_nothing(where: Any, path: Path) -> None:
+    """For a kind of device that it does not know, torch imports what has its name."""
+    for kind in ("privateuseone", "meta", "vulkan", "mkldnn", "os"):
+        with_structure(path, node("a", device=kind), {"a": ("U8", [1], b"\1")})
+        with Watch() as watch, pytest.raises(ModelError, match="to take a tensor"):
+            load_checkpoint(path, map_location=where)
+
+        assert not [event for event in watch.events if " import " in event]
+        assert load_checkpoint(path).tolist() == [1]
+
+
 def test_copies_of_a_tensor_are_bounded_by_the_file(path: Path) -> None:
     """Many nodes over one tensor, each in an order of its own, ask for copies without end."""
     parts = {"a": ("U8", [1, 1024, 1024], bytes(1 << 20))}
@@ -134,6 +160,52 @@ def test_quantized_tensors_are_bounded_by_the_file(elements: Any, count: int, pa
         load_checkpoint(path)
 
 
+def test_scales_of_quantized_tensors_are_bounded_by_the_file(path: Path) -> None:
+    """Scales that are one number, repeated for a tensor without elements, are copied too."""
+    count = 1 << 20
+    repeated: Any = {"offset": 0, "shape": [count], "stride": [0]}
+    made = QuantizedNode(
+        dtype="quint8",
+        elements=node("e"),
+        scale=node("s", "float64", **repeated),
+        zero_point=node("z", "int64", **repeated),
+        axis=1,
+        floating=False,
+    )
+    one = ("F64", [1], bytes(8)), ("I64", [1], bytes(8))
+    with_structure(path, made, {"e": ("U8", [0, count], b""), "s": one[0], "z": one[1]})
+
+    with pytest.raises(ModelLimitExceeded, match="copies"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize("depth", [1000, 1022, 5000])
+def test_a_structure_nested_deeper_than_the_interpreter_goes_is_refused(
+    depth: int, path: Path
+) -> None:
+    """Lists nest deeper than functions that walk them may call one another."""
+    structure = base64.b64encode(b"\x91" * depth + b"\xc0").decode()
+    header = write_header([], {**METADATA, STRUCTURE: structure})
+    path.write_bytes(header.raw)
+
+    with pytest.raises(ModelError):
+        load_checkpoint(path)
+
+
+def test_a_state_nested_deeper_than_the_interpreter_goes_is_refused(path: Path) -> None:
+    """A state that a writer takes from a shallow stack is refused from a deep one."""
+    state: Any = 1
+    for _ in range(150):
+        state = [state]
+
+    def save(frames: int) -> None:
+        save_checkpoint(state, path) if frames == 0 else save(frames - 1)
+
+    save(0)
+    with pytest.raises(EncodeLimitExceeded, match="nested"):
+        save(500)
+
+
 def test_sparse_indices_are_not_checked_without_end(path: Path) -> None:
     """Many sparse tensors of the same indices would have them checked as many times."""
     count = 1 << 16
@@ -155,6 +227,17 @@ def test_booleans_are_looked_at_once(path: Path) -> None:
         load_checkpoint(path)
 
     assert ruler.seconds < 2
+
+
+def test_names_that_are_alike_up_to_their_end_are_told_apart_in_time(path: Path) -> None:
+    """Many long keys with one beginning take no longer to save than others."""
+    state = {"x" * 300 + str(number): torch.empty(0) for number in range(6000)}
+
+    with Ruler() as ruler:
+        save_checkpoint(state, path)
+
+    assert load_checkpoint(path).keys() == state.keys()
+    assert ruler.seconds < 3
 
 
 def test_steps_that_lead_nowhere_change_no_bytes(path: Path) -> None:
