@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs `sealpoint` commands in processes that are forked from one which has it imported already.
+"""Runs `sealpoint` and programs of pages in processes forked from one that has all imported.
 
-A page has dozens of commands, and starting Python for each takes most of the time. What a command
+A page has dozens of them, and starting Python for each takes most of the time. What one of them
 sees is the same: its own process, directory, environment, arguments and file descriptors.
 """
 
 import multiprocessing
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -17,26 +18,46 @@ from pathlib import Path
 __all__ = ["run_command"]
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["sealpoint.cli"])
+_CONTEXT.set_forkserver_preload(["sealpoint.cli", "sealpoint.models", "torch", "numpy"])
 
 
 def run_command(
-    words: list[str], directory: Path, environment: dict[str, str], seconds_max: float
+    words: list[str],
+    directory: Path,
+    environment: dict[str, str],
+    seconds_max: float,
+    *,
+    apart: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command; what it prints on both channels comes back together."""
-    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as output:
+    """Run `sealpoint ...` or `python FILE ...`.
+
+    Args:
+        words: The command.
+        directory: Where it runs.
+        environment: All of its environment.
+        seconds_max: How long it may take.
+        apart: Keep what it prints on its two channels apart.
+    """
+    with (
+        tempfile.NamedTemporaryFile("r", encoding="utf-8") as output,
+        tempfile.NamedTemporaryFile("r", encoding="utf-8") as errors,
+    ):
+        channels = output.name, errors.name if apart else output.name
         child = _CONTEXT.Process(
-            target=_command, args=(words, str(directory), environment, output.name)
+            target=_command, args=(words, str(directory), environment, channels)
         )
         child.start()
         child.join(seconds_max)
         if child.exitcode is None:
             child.kill()
             raise subprocess.TimeoutExpired(words, seconds_max)
-        return subprocess.CompletedProcess(words, child.exitcode, output.read(), None)
+        printed = output.read(), errors.read() if apart else None
+        return subprocess.CompletedProcess(words, child.exitcode, *printed)
 
 
-def _command(words: list[str], directory: str, environment: dict[str, str], output: str) -> None:
+def _command(
+    words: list[str], directory: str, environment: dict[str, str], channels: tuple[str, str]
+) -> None:
     """Be the command."""
     from sealpoint.cli import main  # noqa: PLC0415 (in the child alone)
 
@@ -44,17 +65,21 @@ def _command(words: list[str], directory: str, environment: dict[str, str], outp
     os.environ.clear()
     os.environ.update(environment)
     warnings.simplefilter("error")
-    written = os.open(output, os.O_WRONLY | os.O_APPEND)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(written, 1)
-    os.dup2(written, 2)
+    for channel, name in enumerate(channels, 1):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_APPEND), channel)
     sys.stdin = os.fdopen(0)
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8")
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8")
-    sys.argv = words
     status = 0
     try:
-        main()
+        if words[0] == "sealpoint":
+            sys.argv = words
+            main()
+        else:
+            sys.argv = words[1:]
+            sys.path.insert(0, directory)
+            runpy.run_path(words[1], run_name="__main__")
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except BaseException:  # noqa: BLE001 (as the interpreter would)

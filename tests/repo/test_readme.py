@@ -159,8 +159,9 @@ def _run(
     """Run a program of this environment in a directory."""
     if words[0] == "sqlite3":
         words = [sys.executable, "-c", _SQLITE3, *words[1:]]
-    if words[0] == "sealpoint" and ">" not in words and not apart:
-        return run_command(words, directory, environment, _SECONDS_MAX)
+    is_program = words[0] in ("python", sys.executable) and words[1].endswith(".py")
+    if (words[0] == "sealpoint" or is_program) and ">" not in words:
+        return run_command(words, directory, environment, _SECONDS_MAX, apart=apart)
     *words, mark, target = words if words[-2:-1] == [">"] else (*words, "", "")
     with (directory / target).open("w") if mark else nullcontext() as output:
         return subprocess.run(
