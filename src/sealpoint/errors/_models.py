@@ -85,7 +85,10 @@ class GlobalNotAllowed(ModelError):
 
     code = "global-not-allowed"
     exit_status = 88
-    hint = "Save only tensors and plain data: save_checkpoint says what it cannot save, and where."
+    hint = (
+        "If you trust who wrote it, convert it once, as docs/models/from-torch-load.md says; "
+        "from now on save tensors and plain data, such as state_dict() and vars(args)."
+    )
 
 
 class FileNotSealed(ModelError):

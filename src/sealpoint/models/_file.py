@@ -56,7 +56,8 @@ class ReadFile:
         found = os.fstat(self.fd)
         if not stat.S_ISREG(found.st_mode):
             os.close(self.fd)
-            raise ModelUnreadable(f"{self.what}: expected a regular file, found something else")
+            other = "a directory" if stat.S_ISDIR(found.st_mode) else "something else"
+            raise ModelUnreadable(f"{self.what}: expected a regular file, found {other}")
         self.size = found.st_size
 
     def __enter__(self) -> Self:

@@ -37,6 +37,9 @@ _BEGINNINGS = (
     (b"GGUF", "a GGUF file", _OTHER),
     (b"lmgg", "a GGML file", _OTHER),
     (b"tjgg", "a GGJT file", _OTHER),
+    (b"version https://git-lfs", "a pointer of Git LFS", "fetch the file itself: git lfs pull"),
+    (b"<!DOCTYPE", "a web page", "fetch the file itself, and not the page about it"),
+    (b"<html", "a web page", "fetch the file itself, and not the page about it"),
     (b"PK\x05\x06", "an empty zip", "find out what went wrong when it was written"),
 )
 _TAR = slice(257, 262)
@@ -61,7 +64,7 @@ def refuse_foreign(head: bytes, size: int, what: str) -> None:
     """
     if head.startswith(_ZIP):
         return
-    found, advice = _kind(head) if size else ("an empty file", "find out who wrote it")
+    found, advice = _kind(head) if size else ("an empty file", "save or fetch it again")
     raise FormatRefused(
         f"{what}: expected the zip that torch.save writes, found {found}", hint=_sentence(advice)
     )

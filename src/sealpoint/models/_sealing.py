@@ -35,6 +35,9 @@ from sealpoint.store import CheckpointRef
 __all__ = ["Run", "Sealed"]
 
 
+_CHANGED = "Do not use this file: find out who changed it, then bring a good copy back."
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A training run: a thread of a store."""
@@ -113,12 +116,13 @@ class Sealed:
             return FileNotSealed(f"{expected}, found one that is no safetensors file")
         root = found.root.hex()
         if found == self.digests:
-            return Edited(f"{expected}, found that it changed while it was read")
+            return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)
         for ref in self.run.store.thread(self.run.name).history():
             if root_in(ref.metadata) == root:
                 return RolledBack(
                     f"{expected}, found that of {ref.id} (seq {ref.seq})",
-                    hint="Bring the newest file back, or ask for this one: ref=... names it.",
+                    hint=f"Bring that file back, or ask for this one: ref={ref.id!r}, "
+                    f"--ref seq:{ref.seq}.",
                 )
         if found.header == self.digests.header:
             changed = [
@@ -127,6 +131,7 @@ class Sealed:
                 if found.tensors[name] != digest
             ]
             return Edited(
-                f"{expected}, found {len(changed)} of its tensors changed, such as {changed[0]!r}"
+                f"{expected}, found {len(changed)} of its tensors changed, such as {changed[0]!r}",
+                hint=_CHANGED,
             )
         return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

@@ -114,6 +114,8 @@ _OTHERS: dict[str, tuple[Callable[[], bytes], str]] = {
     "code": (lambda: archive({"data.pkl": b"", "code/a.py": b"x"}), "a TorchScript archive"),
     "empty zip": (lambda: b"PK\x05\x06" + b"\0" * 18, "an empty zip"),
     "empty": (lambda: b"", "an empty file"),
+    "pointer": (lambda: b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+    "page": (lambda: b"<!DOCTYPE html><html>", "a web page"),
     "text": (lambda: b"hello", "no format that is known"),
     "prefix": (lambda: b"MZ" + saved(1), "no format that is known"),
 }

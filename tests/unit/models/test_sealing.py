@@ -84,8 +84,9 @@ def test_an_edited_tensor_is_named(store: Store, tmp_path: Path) -> None:
     with open_checkpoint(path) as file:
         place = {tensor.name: tensor.begin for tensor in file.tensors}
     _flip(path, place["weight"] + 5)
-    with pytest.raises(Edited, match="1 of its tensors changed, such as 'weight'"):
+    with pytest.raises(Edited, match="1 of its tensors changed, such as 'weight'") as caught:
         load_checkpoint(path, store=store, thread="run")
+    assert "Do not use this file" in caught.value.hint
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", bytes])
@@ -116,8 +117,9 @@ def test_an_older_file_is_refused_unless_it_is_asked_for(store: Store, tmp_path:
     save_checkpoint(_state(2), path, store=store, thread="run")
     shutil.copy(copy, path)
     assert first is not None
-    with pytest.raises(RolledBack, match=first.id):
+    with pytest.raises(RolledBack, match=first.id) as caught:
         load_checkpoint(path, store=store, thread="run")
+    assert f"ref={first.id!r}, --ref seq:{first.seq}" in caught.value.hint
 
     assert same_state(load_checkpoint(path, store=store, thread="run", ref=first), _state(1))
 
