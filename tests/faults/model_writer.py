@@ -81,7 +81,10 @@ def _child(place: _Place, epoch: int, line: int) -> tuple[int, str]:
 
 
 def main(folder: Path, samples: int) -> None:
-    """Kill so many writers, evenly over the lines of a save."""
+    """Kill so many writers: half of them evenly over the lines of a save, half in its last lines.
+
+    The entry is written near the end, and what comes after it is little.
+    """
     place = _Place(folder)
     place.files.mkdir(parents=True)
     sealpoint.init(place.url, **place.places)
@@ -89,8 +92,9 @@ def main(folder: Path, samples: int) -> None:
         save_checkpoint(_state(0), place.path, store=store, thread=_THREAD)
     lines = int(_child(place, 1, 0)[1])
     epoch = 1
-    for number in range(samples):
-        line = 1 + number * lines // samples
+    half = samples // 2
+    last = range(lines, 0, -1)[: samples - half]
+    for line in (*(1 + number * lines // half for number in range(half)), *last):
         status, said = _child(place, epoch + 1, line)
         with place.open() as store:
             loaded = load_checkpoint(place.path, store=store, thread=_THREAD)

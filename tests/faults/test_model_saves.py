@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.parametrize("samples", [40, pytest.param(1500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("samples", [32, pytest.param(1500, marks=pytest.mark.soak)])
 def test_a_killed_save_leaves_the_old_file_or_the_new_one(tmp_path: Path, samples: int) -> None:
     """Whatever the thread knows as the newest is there, and both are seen."""
     done = subprocess.run(
