@@ -363,6 +363,9 @@ class _Building:
         kinds = ("float32", "float32") if node.floating is True else ("float64", "int64")
         if (node.scale.dtype, node.zero_point.dtype) != kinds:  # type: ignore[union-attr]
             raise ModelMalformed(f"{self._what}: expected scales and zero points of {kinds}")
+        # Torch would copy them for each tensor, however few elements it has.
+        if not (scales.is_contiguous() and zeros.is_contiguous()):
+            raise ModelMalformed(f"{self._what}: expected scales and zero points in order")
         make = self._torch._make_per_channel_quantized_tensor  # noqa: SLF001 (no public name)
         return make(elements, scales, zeros, axis)
 

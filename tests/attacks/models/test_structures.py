@@ -166,3 +166,22 @@ def test_steps_that_lead_nowhere_change_no_bytes(path: Path) -> None:
     save_checkpoint(load_checkpoint(path), path)
 
     assert path.read_bytes() == first
+
+
+def test_repeated_scales_are_refused(path: Path) -> None:
+    """Torch copies 128 MiB of scales and zero points for each quantized tensor without elements."""
+    side = 8 << 20
+    repeated: dict[str, Any] = {"offset": 0, "shape": [side], "stride": [0]}
+    quantized = QuantizedNode(
+        dtype="qint8",
+        elements=node("e", "int8", offset=0, shape=[side, 0], stride=[0, 1]),
+        scale=node("s", "float64", **repeated),
+        zero_point=node("z", "int64", **repeated),
+        axis=0,
+        floating=False,
+    )
+    parts = {"e": ("I8", [0], b""), "s": ("F64", [1], bytes(8)), "z": ("I64", [1], bytes(8))}
+    with_structure(path, [quantized] * 100, parts)
+
+    with pytest.raises(ModelMalformed, match="scales and zero points in order"):
+        load_checkpoint(path)
