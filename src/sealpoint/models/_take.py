@@ -66,7 +66,7 @@ class _Taking:
             dict: self._take_dict,
             OrderedDict: self._take_ordered,
             defaultdict: self._take_defaultdict,
-            Counter: lambda value, path: CounterNode(counts=self._take_dict(value, path)),
+            Counter: self._take_counter,
             list: lambda value, path: [*self._members(value, path)],
             tuple: lambda value, path: tuple(self._members(value, path)),
             deque: lambda value, path: deque(self._members(value, path), value.maxlen),
@@ -116,14 +116,14 @@ class _Taking:
         taken.update(self._take_dict(value, path))
         return taken
 
+    def _take_counter(self, value: Any, path: tuple[Any, ...]) -> Any:
+        _check_attributes(value, vars(value), path)
+        return CounterNode(counts=self._take_dict(value, path))
+
     def _take_ordered(self, value: Any, path: tuple[Any, ...]) -> Any:
         attributes = dict(vars(value))
         metadata = attributes.pop("_metadata", None)
-        if attributes:
-            raise ValueNotAllowed(
-                f"{_path_text(path)}: expected an OrderedDict without attributes, found "
-                f"{min(attributes)!r}"
-            )
+        _check_attributes(value, attributes, path)
         taken = OrderedDict(self._take_dict(value, path))
         if metadata is None:
             return taken
@@ -149,13 +149,20 @@ class _Taking:
     def _take_tensor(self, tensor: Any, path: tuple[Any, ...]) -> Node:
         self._check(tensor, path)
         plain = tensor.detach()
+        is_parameter = type(tensor) is self._torch.nn.Parameter
+        if is_parameter and (plain.is_quantized or plain.layout is not self._torch.strided):
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a parameter that is dense, found a sparse or "
+                "quantized one",
+                hint="Save tensor.detach(), and make a parameter of it after loading.",
+            )
         if plain.is_quantized:
             return self._take_quantized(plain, path)
         if plain.layout is not self._torch.strided:
             return self._take_sparse(tensor, plain, path)
         node = self._hold(plain, _name_of(path), path)
         node.requires_grad = bool(tensor.requires_grad)
-        node.parameter = type(tensor) is self._torch.nn.Parameter
+        node.parameter = is_parameter
         return node
 
     def _check(self, tensor: Any, path: tuple[Any, ...]) -> None:
@@ -167,6 +174,11 @@ class _Taking:
                 tensor.is_leaf and tensor.grad is not None,
                 "no gradient, found one in .grad",
                 "Save tensor.detach(), and the gradient beside it if it is needed.",
+            ),
+            (
+                bool(tensor._backward_hooks),  # noqa: SLF001 (no public name)
+                "a tensor without hooks",
+                "Save tensor.detach(), and register hooks after loading.",
             ),
             (
                 bool(vars(tensor)),
@@ -241,6 +253,14 @@ class _Taking:
             zero_point=self._hold(plain.q_per_channel_zero_points(), f"{name}.zero_points", path),
             axis=int(plain.q_per_channel_axis()),
             floating=scheme is torch.per_channel_affine_float_qparams,
+        )
+
+
+def _check_attributes(value: object, attributes: Mapping[str, Any], path: tuple[Any, ...]) -> None:
+    if attributes:
+        raise ValueNotAllowed(
+            f"{_path_text(path)}: expected {type(value).__name__} without attributes, found "
+            f"{min(attributes)!r}"
         )
 
 

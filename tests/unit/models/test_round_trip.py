@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,33 @@ def test_what_cannot_be_saved_is_refused_with_its_path(
     assert "state" in str(caught.value)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def _with_hook() -> Any:
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.register_hook(lambda gradient: gradient)  # type: ignore[no-untyped-call]
+    return tensor
+
+
+def _counter() -> Any:
+    counter = Counter(a=1)
+    counter.note = 1  # type: ignore[attr-defined]
+    return counter
+
+
+_LOST: dict[str, Any] = {
+    "the attribute of a Counter": _counter,
+    "the hook of a tensor": _with_hook,
+    "that a sparse tensor is a parameter": lambda: torch.nn.Parameter(torch.eye(2).to_sparse()),
+    "that a quantized tensor is a parameter": lambda: torch.nn.Parameter(
+        torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8), requires_grad=False
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", _LOST)
+def test_what_would_be_lost_is_refused(kind: str, tmp_path: Path) -> None:
+    """What the file has no place for is not left out without a word."""
+    with pytest.raises(ValueNotAllowed, match=r"state\['a'\]: expected"):
+        save_checkpoint({"a": _LOST[kind]()}, tmp_path / "a.safetensors")
