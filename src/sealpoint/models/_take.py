@@ -6,14 +6,20 @@ is left to the codec, which saves it or says why not. What raw bytes cannot say 
 place in a graph, a gradient, attributes) is refused, with the path to it.
 """
 
+import math
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sealpoint.errors import EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
-from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_NAME_BYTES_MAX
-from sealpoint.models._elements import ARRAYS, CARRIERS
+from sealpoint.errors import EncodeLimitExceeded, SparseInvalid, TypeNotAllowed, ValueNotAllowed
+from sealpoint.limits import (
+    ENCODE_DEPTH_MAX,
+    MODEL_DIMENSIONS_MAX,
+    MODEL_EXPANDED_BYTES_LEAST,
+    MODEL_NAME_BYTES_MAX,
+)
+from sealpoint.models._elements import ARRAYS, CARRIERS, ELEMENT_BITS
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -28,6 +34,7 @@ from sealpoint.models._nodes import (
 )
 from sealpoint.models._regions import Entry, Held, place
 from sealpoint.models._safetensors import name_fault
+from sealpoint.models._sparse import check_sparse
 
 __all__ = ["take_apart"]
 
@@ -40,16 +47,18 @@ class _Names:
 
     def __init__(self) -> None:
         self._taken = {"__metadata__"}
+        self._counts: dict[str, int] = {}
 
     def __call__(self, wanted: str) -> str:
         name = _UNSAFE.sub("_", wanted)[:_NAME_CHARS_MAX] or "state"
         if name_fault(name) is not None:
             name = name.replace("/", "_").replace("\\", "_")
-        unique, count = name, 1
+        unique, count = name, self._counts.get(name, 1)
         while unique in self._taken:
             count += 1
             unique = f"{name}#{count}"
         self._taken.add(unique)
+        self._counts[name] = count
         return unique
 
 
@@ -74,7 +83,7 @@ class _Taking:
             torch.Tensor: self._take_tensor,
             torch.nn.Parameter: self._take_tensor,
             torch.Size: lambda value, _path: SizeNode(sides=list(value)),
-            torch.dtype: lambda value, _path: DtypeNode(name=_short(value)),
+            torch.dtype: self._take_dtype,
             torch.device: lambda value, _path: DeviceNode(name=str(value)),
         }
         if numpy is not None:
@@ -83,7 +92,25 @@ class _Taking:
     def run(self, state: Any) -> tuple[Any, list[Entry]]:
         """The structure, and the tensors of the file."""
         structure = self.take(state, ())
-        return structure, place(self._held, self._torch, self._names) + self._arrays
+        entries = place(self._held, self._torch, self._names) + self._arrays
+        self._check_views(entries)
+        return structure, entries
+
+    def _check_views(self, entries: list[Entry]) -> None:
+        """Check that a reader takes the views: it bounds what they make of few elements."""
+        bits = sum(math.prod(entry.shape) * ELEMENT_BITS[entry.element] for entry in entries)
+        most = max(bits // 8, MODEL_EXPANDED_BYTES_LEAST)
+        for held in self._held:
+            sides = held.node.shape
+            if sides is None:
+                continue
+            expanded = math.prod(max(side, 1) for side in sides) * held.tensor.element_size()
+            if expanded > most or len(sides) > MODEL_DIMENSIONS_MAX:
+                raise EncodeLimitExceeded(
+                    f"tensor {held.name}: expected a view of at most {MODEL_DIMENSIONS_MAX} "
+                    f"dimensions and {most} bytes, found {len(sides)} and {expanded}",
+                    hint="Save tensor.clone(), or what it repeats.",
+                )
 
     def take(self, value: Any, path: tuple[Any, ...]) -> Any:
         """A value with nodes in the place of tensors."""
@@ -115,6 +142,15 @@ class _Taking:
         taken: defaultdict[Any, Any] = defaultdict(value.default_factory)
         taken.update(self._take_dict(value, path))
         return taken
+
+    def _take_dtype(self, value: Any, path: tuple[Any, ...]) -> DtypeNode:
+        name = _short(value)
+        if name not in CARRIERS:
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a type of elements that a file can hold, found "
+                f"{name}"
+            )
+        return DtypeNode(name=name)
 
     def _take_counter(self, value: Any, path: tuple[Any, ...]) -> Any:
         _check_attributes(value, vars(value), path)
@@ -168,6 +204,7 @@ class _Taking:
     def _check(self, tensor: Any, path: tuple[Any, ...]) -> None:
         for wrong, expected, hint in (
             (tensor.is_nested, "a tensor that is not nested", "Save a list of tensors."),
+            (tensor._is_zerotensor(), "a tensor with memory", None),  # noqa: SLF001 (as below)
             (tensor.device.type == "meta", "a tensor with elements, found one on meta", None),
             (tensor.requires_grad and not tensor.is_leaf, "a leaf", "Save tensor.detach()."),
             (
@@ -200,7 +237,13 @@ class _Taking:
         node = TensorNode(
             dtype=dtype, device=str(plain.device), requires_grad=False, parameter=False
         )
-        self._held.append(Held(name, plain.resolve_conj().resolve_neg(), node))
+        held = Held(name, plain.resolve_conj().resolve_neg(), node)
+        if held.size and held.end > held.tensor.untyped_storage().nbytes():
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a tensor with memory, found that it was given back",
+                hint="Gather it first: some trainers keep only a shard of it.",
+            )
+        self._held.append(held)
         return node
 
     def _take_sparse(self, tensor: Any, plain: Any, path: tuple[Any, ...]) -> SparseNode:
@@ -219,6 +262,10 @@ class _Taking:
             raise ValueNotAllowed(
                 f"{_path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
             )
+        try:
+            check_sparse(torch, plain, _path_text(path))
+        except SparseInvalid as exc:
+            raise ValueNotAllowed(exc.message) from exc
         return SparseNode(
             layout=_short(plain.layout),
             shape=list(plain.shape),
@@ -238,10 +285,13 @@ class _Taking:
         elements = self._hold(plain.int_repr(), name, path)
         scheme = plain.qscheme()
         if scheme is torch.per_tensor_affine:
+            scale = float(plain.q_scale())
+            if not (math.isfinite(scale) and scale > 0):
+                raise ValueNotAllowed(f"{_path_text(path)}: expected a scale above 0")
             return QuantizedNode(
                 dtype=dtype,
                 elements=elements,
-                scale=float(plain.q_scale()),
+                scale=scale,
                 zero_point=int(plain.q_zero_point()),
                 axis=None,
                 floating=False,
@@ -268,13 +318,20 @@ def _short(value: Any) -> str:
     return str(value).removeprefix("torch.")
 
 
+def _step_text(step: Any) -> str:
+    try:
+        return ascii(step)
+    except ValueError:  # an int of more digits than Python writes
+        return type(step).__name__
+
+
 def _name_of(path: tuple[Any, ...]) -> str:
-    parts = (step if type(step) is str else ascii(step) for step in path)
+    parts = (step if type(step) is str else _step_text(step) for step in path)
     return ".".join(parts) or "state"
 
 
 def _path_text(path: tuple[Any, ...]) -> str:
-    return "state" + "".join(f"[{ascii(step)[:80]}]" for step in path)
+    return "state" + "".join(f"[{_step_text(step)[:80]}]" for step in path)
 
 
 def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
