@@ -124,9 +124,11 @@ class Sealed:
             changed = [
                 name
                 for name, digest in self.digests.tensors.items()
-                if found.tensors[name] != digest
+                if found.tensors.get(name) != digest
             ]
-            return Edited(
-                f"{expected}, found {len(changed)} of its tensors changed, such as {changed[0]!r}"
-            )
+            if changed:
+                return Edited(
+                    f"{expected}, found {len(changed)} of its tensors changed, such as "
+                    f"{changed[0]!r}"
+                )
         return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

@@ -273,6 +273,43 @@ def test_a_waiting_file_that_is_not_the_one_is_left_alone(store: Store, tmp_path
         assert same_state(load_checkpoint(path), _state(1))
 
 
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_waiting_link_does_not_take_the_place_of_the_file(
+    store: Store, tmp_path: Path, link: str
+) -> None:
+    """A file that somebody else still holds is loaded, but replaces nothing."""
+    path, elsewhere = tmp_path / "last.safetensors", tmp_path / "elsewhere"
+    save_checkpoint(_state(1), path, store=store, thread="run")
+    shutil.copy(path, elsewhere)
+    with open_checkpoint(path) as file:
+        root = file.digests().root
+    before = path.stat().st_ino
+    getattr(waiting_path(path, root), link)(elsewhere)
+
+    loaded = load_checkpoint(path, store=store, thread="run")
+
+    assert same_state(loaded, _state(1))
+    assert path.lstat().st_ino == before
+
+
+@pytest.mark.parametrize("names", [[], ["weight"], ["weight", "bias", "more"]])
+def test_a_manifest_of_other_tensors_refuses_the_file(
+    store: Store, tmp_path: Path, names: list[str]
+) -> None:
+    """A genuine writer who leaves tensors out, or invents some, vouches for no file."""
+    path = tmp_path / "last.safetensors"
+    save_checkpoint(_state(1), path, store=store, thread="run")
+    manifest = store.thread("run").load().state
+    tensors = {name: manifest["tensors"].get(name, "00" * 32) for name in names}
+    store.thread("other").save({**manifest, "tensors": tensors})
+    with open_checkpoint(path, store=store, thread="other") as file:
+        if names != ["weight", "bias", "more"]:
+            with pytest.raises((Edited, FileNotSealed)):
+                file.load()
+        else:
+            assert same_state(file.load(), _state(1))
+
+
 def test_a_thread_of_something_else_vouches_for_no_file(store: Store, tmp_path: Path) -> None:
     """A checkpoint of an agent is not one of a model file."""
     path = tmp_path / "last.safetensors"
