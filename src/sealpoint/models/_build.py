@@ -221,6 +221,8 @@ class _Building:
     def _placed(self, tensor: Tensor, device: str) -> Any:
         """The memory of an entry, where it belongs. All tensors over it are in one place."""
         checked = self._placing.checked(device, self._what)
+        if checked.partition(":")[0] == "meta":
+            raise self._refuse(tensor.name, "a device with memory")
         if tensor.name not in self._memory:
             self._memory[tensor.name] = self._placing(self._raw[tensor.name], checked)
             self._devices[tensor.name] = checked
@@ -352,7 +354,7 @@ class _Building:
         if type(zero) is not int or not low <= zero < low + (1 << bits):
             raise ModelMalformed(f"{self._what}: expected a zero point of its {bits} bits")
         make = self._torch._make_per_tensor_quantized_tensor  # noqa: SLF001 (no public name)
-        return make(elements, scale, zero)
+        return self._made(make, elements, scale, zero)
 
     def _build_per_channel(self, node: QuantizedNode, elements: Any) -> Any:
         scales, zeros = self._build_part(node.scale), self._build_part(node.zero_point)
@@ -367,7 +369,16 @@ class _Building:
         if not (scales.is_contiguous() and zeros.is_contiguous()):
             raise ModelMalformed(f"{self._what}: expected scales and zero points in order")
         make = self._torch._make_per_channel_quantized_tensor  # noqa: SLF001 (no public name)
-        return make(elements, scales, zeros, axis)
+        return self._made(make, elements, scales, zeros, axis)
+
+    def _made(self, make: Callable[..., Any], elements: Any, *arguments: Any) -> Any:
+        try:
+            return make(elements, *arguments)
+        except RuntimeError as exc:
+            raise ModelError(
+                f"{self._what}: expected device {str(elements.device)!r} to take a quantized "
+                "tensor, found that it does not"
+            ) from exc
 
 
 def _has_gradients(dtype: Any) -> bool:

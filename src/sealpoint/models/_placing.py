@@ -67,7 +67,7 @@ class Placing:
     def _to(self, memory: Any, device: Any) -> Any:
         try:
             return memory.to(device)
-        except (RuntimeError, AssertionError) as exc:
+        except (RuntimeError, AssertionError, ImportError) as exc:
             raise ModelError(
                 f"{self._what}: expected device {str(device)!r} to take a tensor, found that it "
                 "does not",

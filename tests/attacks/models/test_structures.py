@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from sealpoint.errors import ModelLimitExceeded, ModelMalformed
+from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
 from sealpoint.models import load_checkpoint, save_checkpoint
 from sealpoint.models._nodes import DeviceNode, QuantizedNode, SparseNode
 from tests.attacks.models.files import node, with_structure
@@ -185,3 +185,21 @@ def test_repeated_scales_are_refused(path: Path) -> None:
 
     with pytest.raises(ModelMalformed, match="scales and zero points in order"):
         load_checkpoint(path)
+
+
+@pytest.mark.parametrize("device", ["hpu", "privateuseone", "meta", "meta:0", "cuda:127", "foo"])
+def test_devices_that_are_not_there_are_refused(path: Path, device: str) -> None:
+    """Where a tensor says it was, torch looks for modules and kernels; neither error gets out."""
+    for state in (node("a", device=device), _quantized(node("a", device=device))):
+        with_structure(path, [state], {"a": ("U8", [2], bytes(2))})
+
+        with pytest.raises(ModelError):
+            load_checkpoint(path, map_location=None)
+
+
+def test_quantized_tensors_without_memory_are_refused(path: Path) -> None:
+    """Torch has none on meta; its error does not get out."""
+    with_structure(path, [_quantized(node("a"))], {"a": ("U8", [2], bytes(2))})
+
+    with pytest.raises(ModelError, match="to take a quantized tensor"):
+        load_checkpoint(path, map_location="meta")
