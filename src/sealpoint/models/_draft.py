@@ -32,8 +32,13 @@ _STEM_CHARS_MAX = 40
 
 
 def waiting_path(path: Path, root: bytes) -> Path:
-    """Where the file of this digest waits until its entry is written."""
-    return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{root.hex()}.waiting")
+    """Where the file of this digest waits until its entry is written.
+
+    Raises:
+        ModelUnreadable: The path has no name.
+    """
+    with _reported(path):
+        return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{root.hex()}.waiting")
 
 
 @contextlib.contextmanager
@@ -51,9 +56,10 @@ def put_in_place(source: Path, path: Path) -> None:
         ModelUnreadable: The directory cannot be written to.
     """
     with _reported(path):
-        source.replace(path)
+        # Before anything is replaced: a directory need not be readable.
         directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            source.replace(path)
             os.fsync(directory)
         finally:
             os.close(directory)
@@ -72,9 +78,9 @@ class Draft:
     def __init__(self, path: Path) -> None:
         self._path = path
         name = f".{path.name[:_STEM_CHARS_MAX]}.{secrets.token_hex(8)}.draft"
-        self._at = path.with_name(name)
         self._is_placed = False
         with _reported(path):
+            self._at = path.with_name(name)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._fd = os.open(self._at, flags, _MODE)
 
