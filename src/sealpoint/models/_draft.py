@@ -10,8 +10,10 @@ it there: see `waiting_path`.
 """
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +51,13 @@ def _reported(path: Path) -> Iterator[None]:
         raise unreadable(str(path), exc) from exc
 
 
+def _check_place(path: Path) -> None:
+    """Find out early, before a store vouches for it, that no file can be there."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
 def put_in_place(source: Path, path: Path) -> None:
     """Give a durable file its name, durably.
 
@@ -81,6 +90,7 @@ class Draft:
         self._is_placed = False
         with _reported(path):
             self._at = path.with_name(name)
+            _check_place(path)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._fd = os.open(self._at, flags, _MODE)
 

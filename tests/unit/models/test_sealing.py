@@ -370,3 +370,17 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(store: Store, tmp_path: 
     for options in ({}, {"store": store, "thread": "run"}):
         with pytest.raises(ModelUnreadable, match="No such file"):
             load_checkpoint(path, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["folder", "x" * 300])
+def test_a_place_that_takes_no_file_is_found_out_before_the_entry(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    """No checkpoint vouches for a file that could never be where it belongs."""
+    (tmp_path / "folder").mkdir()
+    ref = store.thread("run").save({})
+    with pytest.raises(ModelUnreadable):
+        save_checkpoint(_state(1), tmp_path / name, store=store, thread="run")
+
+    assert store.thread("run").load().ref == ref
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
