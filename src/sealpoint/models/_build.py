@@ -347,6 +347,8 @@ class _Building:
         self._copy(elements)
         if type(node.axis) is int:
             return self._build_per_channel(node, elements)
+        if node.axis is not None or node.floating is not False:
+            raise ModelMalformed(f"{self._what}: expected an axis only with a scale for each place")
         low = 0 if node.dtype == "quint8" else -(1 << (bits - 1))
         scale, zero = node.scale, node.zero_point
         if type(scale) is not float or not (math.isfinite(scale) and scale > 0):
@@ -362,7 +364,9 @@ class _Building:
         good = 0 <= axis < elements.dim() and scales.dim() == zeros.dim() == 1
         if not good or not scales.numel() == zeros.numel() == elements.shape[axis]:
             raise ModelMalformed(f"{self._what}: expected a scale for each place on the axis")
-        kinds = ("float32", "float32") if node.floating is True else ("float64", "int64")
+        if type(node.floating) is not bool:
+            raise ModelMalformed(f"{self._what}: expected zero points of a known kind")
+        kinds = ("float32", "float32") if node.floating else ("float64", "int64")
         if (node.scale.dtype, node.zero_point.dtype) != kinds:  # type: ignore[union-attr]
             raise ModelMalformed(f"{self._what}: expected scales and zero points of {kinds}")
         # Torch would copy them for each tensor, however few elements it has.

@@ -203,3 +203,15 @@ def test_quantized_tensors_without_memory_are_refused(path: Path) -> None:
 
     with pytest.raises(ModelError, match="to take a quantized tensor"):
         load_checkpoint(path, map_location="meta")
+
+
+@pytest.mark.parametrize("fields", [{"axis": True}, {"axis": "0"}, {"floating": 1}])
+def test_odd_fields_of_a_quantized_tensor_are_refused(path: Path, fields: dict[str, Any]) -> None:
+    """A field of another type is not taken for one that is empty."""
+    quantized = _quantized(node("a"))
+    for name, value in fields.items():
+        setattr(quantized, name, value)
+    with_structure(path, [quantized], {"a": ("U8", [2], bytes(2))})
+
+    with pytest.raises(ModelMalformed, match="expected an axis only"):
+        load_checkpoint(path)
