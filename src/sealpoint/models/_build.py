@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
-from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
+from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
 from sealpoint.models._elements import ARRAYS, CARRIERS, carrier_of
 from sealpoint.models._extras import the_numpy
 from sealpoint.models._memory import contiguous_stride, extent, is_permuted, view_of
@@ -100,6 +100,7 @@ class _Building:
         self._devices: dict[str, str] = {}
         self._placing = placing
         self._what = what
+        self._depth = 0
         self._unused = set(header.tensors)
         size = max((tensor.end for tensor in header.tensors.values()), default=0)
         self._expanded_bytes_max = max(size, MODEL_EXPANDED_BYTES_LEAST)
@@ -127,7 +128,10 @@ class _Building:
 
     def run(self, structure: Any) -> Any:
         """The state."""
-        state = self.build(structure)
+        try:
+            state = self.build(structure)
+        except RecursionError as exc:  # the caller is nested deeply itself
+            raise self._too_deep() from exc
         if self._unused:
             raise ModelMalformed(
                 f"{self._what}: expected every tensor in the structure, found "
@@ -138,7 +142,21 @@ class _Building:
     def build(self, value: Any) -> Any:
         """A value with tensors in the place of nodes."""
         building = self._own.get(type(value))
-        return value if building is None else building(value)
+        if building is None:
+            return value
+        self._depth += 1
+        # The codec reads deeper than anybody writes; a tensor may be inside of the deepest list.
+        if self._depth > ENCODE_DEPTH_MAX + 1:
+            raise self._too_deep()
+        built = building(value)
+        self._depth -= 1
+        return built
+
+    def _too_deep(self) -> ModelLimitExceeded:
+        return ModelLimitExceeded(
+            f"{self._what}: expected at most {ENCODE_DEPTH_MAX} values nested in one another, "
+            "and room for them on the stack"
+        )
 
     def _refuse(self, entry: object, expected: str) -> ModelMalformed:
         name = entry[:80] if type(entry) is str else type(entry).__name__

@@ -91,7 +91,12 @@ class _Taking:
 
     def run(self, state: Any) -> tuple[Any, list[Entry]]:
         """The structure, and the tensors of the file."""
-        structure = self.take(state, ())
+        try:
+            structure = self.take(state, ())
+        except RecursionError as exc:
+            raise EncodeLimitExceeded(
+                "state: expected room on the stack for values nested in one another"
+            ) from exc
         entries = place(self._held, self._torch, self._names) + self._arrays
         self._check_views(entries)
         return structure, entries

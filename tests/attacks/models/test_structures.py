@@ -4,6 +4,9 @@
 Each of these was met by fuzzing: see `fuzz/model_file_is_read_or_refused.py`.
 """
 
+import base64
+import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,8 @@ import torch
 
 from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
 from sealpoint.models import load_checkpoint, save_checkpoint
-from sealpoint.models._nodes import DeviceNode, QuantizedNode, SparseNode
+from sealpoint.models._nodes import METADATA, STRUCTURE, DeviceNode, QuantizedNode, SparseNode
+from sealpoint.models._safetensors import write_header
 from tests.attacks.models.files import node, with_structure
 from tests.ruler import Ruler
 
@@ -215,3 +219,31 @@ def test_odd_fields_of_a_quantized_tensor_are_refused(path: Path, fields: dict[s
 
     with pytest.raises(ModelMalformed, match="expected an axis only"):
         load_checkpoint(path)
+
+
+def _nested(path: Path, opening: bytes, depth: int) -> Path:
+    """A structure as deep as the codec reads, which its writer does not write."""
+    text = base64.b64encode(opening * depth + b"\x01").decode()
+    path.write_bytes(write_header([], {**METADATA, STRUCTURE: text}).raw)
+    return path
+
+
+@pytest.mark.parametrize("opening", [b"\x91", b"\x81\xa1a"])
+def test_deep_structures_are_refused(path: Path, opening: bytes) -> None:
+    """The codec reads deeper than Python builds; that is no RecursionError."""
+    for depth in (257, 400, 1000):
+        with pytest.raises(ModelLimitExceeded, match="nested in one another"):
+            load_checkpoint(_nested(path, opening, depth))
+
+
+def test_a_deep_caller_gets_an_error_of_ours(path: Path) -> None:
+    """What is left of the stack is not for a file to find out."""
+
+    def at_depth(left: int) -> Any:
+        return at_depth(left - 1) if left else load_checkpoint(path)
+
+    _nested(path, b"\x81\xa1a", 250)
+    depth = sys.getrecursionlimit() - len(inspect.stack(0)) - 200
+
+    with pytest.raises(ModelLimitExceeded, match="room for them on the stack"):
+        at_depth(depth)
