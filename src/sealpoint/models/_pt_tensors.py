@@ -13,7 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed, RecordMismatch
-from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
+from sealpoint.limits import (
+    MODEL_DIMENSIONS_MAX,
+    MODEL_ELEMENTS_MAX,
+    MODEL_EXPANDED_BYTES_LEAST,
+)
 from sealpoint.models import _pt_table as table
 from sealpoint.models._memory import contiguous_stride
 from sealpoint.models._sparse_shape import compressed_fault, coo_fault
@@ -22,7 +26,6 @@ from sealpoint.scan import Call, Dict, Global, Persistent, Tuple, Value, shown
 __all__ = ["Tensors"]
 
 _INT64_MAX = (1 << 63) - 1
-_INT32_MAX = (1 << 31) - 1
 _LOCATION = re.compile(r"(?!meta\b)[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)
 _STORAGE_PARTS = 5
 _COPIED_TIMES = 2
@@ -152,15 +155,18 @@ class Tensors:
         if storage.element is None or not storage.element.quantized:
             raise self._fault("a storage of quantized elements for a quantized tensor")
         size, _ = self._place(storage, storage.element, values[1:4])
-        self._quantizer(values[4], size)
+        self._quantizer(values[4], storage.element, size)
         self._gradient(values[5], values[6], storage.element)
         return _Tensor(element=storage.element, size=size)
 
-    def _quantizer(self, value: Value, size: tuple[int, ...]) -> None:
+    def _quantizer(self, value: Value, element: table.Element, size: tuple[int, ...]) -> None:
         match value:
-            case Tuple(values=(table.PER_TENSOR, float(), int() as zero)):
-                if type(zero) is bool or abs(zero) > _INT32_MAX:
-                    raise self._fault("a zero point of 32 bits")
+            case Tuple(values=(table.PER_TENSOR, float() as scale, int() as zero)):
+                if not (math.isfinite(scale) and scale > 0):
+                    raise self._fault("a scale above 0")
+                low = 0 if element.name == "quint8" else -(1 << (8 * element.size - 1))
+                if type(zero) is bool or not low <= zero < low + (1 << 8 * element.size):
+                    raise self._fault(f"a zero point of {8 * element.size} bits")
             case Tuple(values=(Global() as scheme, scales, zeros, int() as axis)) if (
                 scheme in table.PER_CHANNEL and type(axis) is not bool
             ):
@@ -299,6 +305,12 @@ class Tensors:
             raise ModelLimitExceeded(
                 f"{self._what}: storage {shown(storage.key)}: expected tensors of at most "
                 f"{self._logical_max} bytes, found {math.prod(size) * element.size}"
+            )
+        # A dimension of 0 makes no room for others that do not fit: strides are made of them.
+        if math.prod(max(side, 1) for side in size) > MODEL_ELEMENTS_MAX:
+            raise ModelLimitExceeded(
+                f"{self._what}: storage {shown(storage.key)}: expected at most "
+                f"{MODEL_ELEMENTS_MAX} elements"
             )
         return size, list(stride) == contiguous_stride(size)
 

@@ -145,3 +145,14 @@ def test_repeated_indices_are_bounded() -> None:
 
     with pytest.raises(ModelLimitExceeded, match="in sparse indices"):
         ours(data)
+
+
+def test_sides_beside_a_side_of_0_are_bounded() -> None:
+    """What torch makes of an empty tensor, such as a sum over the empty side, is not empty."""
+    data = pickled(
+        tensor(storage("FloatStorage", "0", 1), [0, 1 << 62, 1 << 62], [1, 1, 1]), {"0": bytes(4)}
+    )
+
+    assert stock(data).numel() == 0
+    with pytest.raises(ModelLimitExceeded, match="expected at most 1099511627776 elements"):
+        ours(data)
