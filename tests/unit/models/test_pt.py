@@ -2,8 +2,8 @@
 """Honest files of every kind load as torch loads them, type for type."""
 
 import io
-import struct
 import random
+import struct
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable
