@@ -188,3 +188,10 @@ class Draft:
         """
         put_in_place(self._at, path)
         self._is_placed = True
+
+    def is_at(self, path: Path) -> bool:
+        """Whether it is this draft that lies at a path, and not what another writer put there."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), path.lstat())
+        except OSError:
+            return False

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread vouches for model files: edited, foreign and older ones are refused."""
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -384,3 +385,30 @@ def test_a_place_that_takes_no_file_is_found_out_before_the_entry(
 
     assert store.thread("run").load().ref == ref
     assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_two_writers_of_one_state_do_not_take_each_others_file(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """One of them is refused while the other one waits for its entry, in either order."""
+    path = tmp_path / "last.safetensors"
+    saves = []
+    real = GatedThread.save
+
+    def save(thread: Any, *arguments: Any, **options: Any) -> Any:
+        saves.append(thread)
+        number = len(saves) - 1
+        if number == 0:
+            with contextlib.suppress(Paused, ModelUnreadable):
+                save_checkpoint(_state(1), path, store=store, thread="run")
+        if number == refused:
+            raise Paused("stopped by an operator")
+        return real(thread, *arguments, **options)
+
+    monkeypatch.setattr(GatedThread, "save", save)
+    with contextlib.suppress(Paused):
+        save_checkpoint(_state(1), path, store=store, thread="run")
+
+    assert len(saves) == 2
+    assert same_state(load_checkpoint(path, store=store, thread="run"), _state(1))
