@@ -10,9 +10,11 @@ it there: see `waiting_path`.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -34,10 +36,15 @@ _NAME_DIGITS = 16
 
 
 def waiting_path(path: Path, root: bytes) -> Path:
-    """Where the file of this digest waits until its entry is written."""
+    """Where the file of this digest waits until its entry is written.
+
+    Raises:
+        ModelUnreadable: The path has no name.
+    """
     # The digest of the whole name: two files of a run may begin alike.
     name = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:_NAME_DIGITS]
-    return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{name}.{root.hex()}.waiting")
+    with _reported(path):
+        return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{name}.{root.hex()}.waiting")
 
 
 @contextlib.contextmanager
@@ -48,6 +55,13 @@ def _reported(path: Path) -> Iterator[None]:
         raise unreadable(str(path), exc) from exc
 
 
+def _check_place(path: Path) -> None:
+    """Find out early, before a store vouches for it, that no file can be there."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
 def put_in_place(source: Path, path: Path) -> None:
     """Give a durable file its name, durably.
 
@@ -55,9 +69,10 @@ def put_in_place(source: Path, path: Path) -> None:
         ModelUnreadable: The directory cannot be written to.
     """
     with _reported(path):
-        source.replace(path)
+        # Before anything is replaced: a directory need not be readable.
         directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
+            source.replace(path)
             os.fsync(directory)
         finally:
             os.close(directory)
@@ -76,9 +91,10 @@ class Draft:
     def __init__(self, path: Path) -> None:
         self._path = path
         name = f".{path.name[:_STEM_CHARS_MAX]}.{secrets.token_hex(8)}.draft"
-        self._at = path.with_name(name)
         self._is_placed = False
         with _reported(path):
+            self._at = path.with_name(name)
+            _check_place(path)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._fd = os.open(self._at, flags, _MODE)
 
@@ -176,3 +192,10 @@ class Draft:
         """
         put_in_place(self._at, path)
         self._is_placed = True
+
+    def is_at(self, path: Path) -> bool:
+        """Whether it is this draft that lies at a path, and not what another writer put there."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), path.lstat())
+        except OSError:
+            return False

@@ -5,11 +5,12 @@ Importing `sealpoint.models` needs none of them. Looking into a file needs none 
 need blake3, and tensors torch and numpy.
 """
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sealpoint.errors import ExtraMissing
 
-__all__ = ["the_blake3", "the_numpy", "the_torch"]
+__all__ = ["plainly", "the_blake3", "the_numpy", "the_torch"]
 
 
 def _missing(package: str, cause: ModuleNotFoundError) -> Exception:
@@ -49,3 +50,9 @@ def the_torch() -> Any:
     except ModuleNotFoundError as exc:
         raise _missing("torch", exc) from exc
     return torch
+
+
+def plainly(torch: Any) -> AbstractContextManager[Any]:
+    """A block in which no default device or other mode of the caller changes what torch makes."""
+    block: AbstractContextManager[Any] = torch._C.DisableTorchFunction()  # noqa: SLF001
+    return block

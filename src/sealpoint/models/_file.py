@@ -77,6 +77,19 @@ class ReadFile:
             os.close(self.fd)
             self.fd = -1
 
+    def is_own(self, path: Path) -> bool:
+        """Whether this file is the one at a path, by no link, ours, and under no other name."""
+        found = os.fstat(self.fd)
+        try:
+            there = path.lstat()
+        except OSError:
+            return False
+        return (
+            (there.st_dev, there.st_ino) == (found.st_dev, found.st_ino)
+            and found.st_nlink == 1
+            and found.st_uid == os.geteuid()
+        )
+
     def read(self, offset: int, length: int) -> bytes:
         """Exactly these bytes.
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`load_checkpoint` and `open_checkpoint`: files by what their bytes are, closed by default."""
 
+import contextlib
 import os
 import warnings
 from pathlib import Path
@@ -123,18 +124,19 @@ def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:
     """
     waiting = waiting_path(path, sealed.digests.root)
     try:
-        model = _opened(waiting, sealed)
+        file = ReadFile(waiting)
     except SealpointError:
         return None  # nearly always: there is none
     try:
+        model = ModelFile(file, sealed)
         model.digests()
-        if newest:
-            put_in_place(waiting, path)
-    except ModelUnreadable:
-        return model  # this process may only read
     except SealpointError:
-        model.close()
+        file.close()
         return None
+    # What others hold by an owner, a link or another name is read, but replaces nothing.
+    if newest and file.is_own(waiting):
+        with contextlib.suppress(ModelUnreadable):  # this process may only read
+            put_in_place(waiting, path)
     return model
 
 

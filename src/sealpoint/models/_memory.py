@@ -4,8 +4,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sealpoint.errors import ValueNotAllowed
-
 __all__ = ["contiguous_stride", "extent", "is_permuted", "raw_bytes", "view_of"]
 
 
@@ -51,18 +49,12 @@ def view_of(torch: Any, memory: Any, dtype: Any, offset: int, geometry: tuple[An
     return tensor.set_(memory.untyped_storage(), offset, *geometry)
 
 
-def raw_bytes(torch: Any, tensor: Any, name: str) -> memoryview:
-    """The bytes of a tensor in the order of its indices, in the memory of the processor.
-
-    Raises:
-        ValueNotAllowed: A boolean is neither 0 nor 1.
-    """
+def raw_bytes(torch: Any, tensor: Any) -> memoryview:
+    """The bytes of a tensor in the order of its indices, in the memory of the processor."""
     dense = tensor.contiguous().cpu()
     if dense.numel() == 0:
         return memoryview(b"")
     start = dense.storage_offset() * dense.element_size()
     size = dense.numel() * dense.element_size()
     raw = view_of(torch, dense, torch.uint8, start, ((size,), (1,)))
-    if dense.dtype is torch.bool and raw.max() > 1:
-        raise ValueNotAllowed(f"tensor {name}: expected booleans of 0 or 1")
     return memoryview(raw.numpy())

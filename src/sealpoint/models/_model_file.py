@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
-from sealpoint.models._build import build_plain, build_state, plain_tensor
+from sealpoint.models._build import build_plain, build_state
+from sealpoint.models._build_tensors import plain_tensor
 from sealpoint.models._digests import FileDigests, header_digest
-from sealpoint.models._extras import the_torch
+from sealpoint.models._extras import plainly, the_torch
 from sealpoint.models._file import ReadFile
 from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._pieces import Progress
@@ -139,9 +140,10 @@ class ModelFile:
         if text is None:
             return build_plain(torch, self._header, memory, placing, what)
         structure = read_structure(text, what)
-        return build_state(
-            torch, structure, header=self._header, memory=memory, placing=placing, what=what
-        )
+        with plainly(torch):
+            return build_state(
+                torch, structure, header=self._header, memory=memory, placing=placing, what=what
+            )
 
     def _header_bytes(self) -> bytes:
         """The bytes of the header, which are those that were saved."""
@@ -160,11 +162,15 @@ class ModelFile:
         """The bytes of tensors, verified, each in memory of its own."""
         wanted = list(tensors)
         try:
-            memory = {tensor.name: torch.empty(tensor.size, dtype=torch.uint8) for tensor in wanted}
+            # Whatever device or mode the caller has set for tensors of its own.
+            memory = {
+                tensor.name: torch.empty(tensor.size, dtype=torch.uint8, device="cpu")
+                for tensor in wanted
+            }
+            views = {name: memoryview(tensor.numpy()) for name, tensor in memory.items()}
         except RuntimeError as exc:
             raise ModelError(f"{self._file.what}: expected memory for its tensors") from exc
         # (3) Their bytes.
-        views = {name: memoryview(tensor.numpy()) for name, tensor in memory.items()}
         found = self._file.read_tensors(wanted, views, hashing=self._sealed is not None)
         # (4) Their digests.
         if self._sealed is not None:

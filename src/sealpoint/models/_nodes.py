@@ -16,6 +16,7 @@ from sealpoint.codec import Registry
 from sealpoint.errors import (
     DecodeError,
     EncodeError,
+    EncodeLimitExceeded,
     ModelLimitExceeded,
     ModelMalformed,
     TypeNotAllowed,
@@ -204,5 +205,9 @@ def read_structure(text: str, what: str) -> Any:
         if write_structure(structure) != text:
             raise ModelMalformed(f"{what}: expected the one form that its structure has")
         return structure
+    except EncodeLimitExceeded as exc:
+        raise ModelLimitExceeded(
+            f"{what}: expected a structure with fewer values nested in one another"
+        ) from exc
     except (binascii.Error, ValueError, DecodeError, EncodeError) as exc:
         raise ModelMalformed(f"{what}: expected a structure of plain data and tensors") from exc

@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from sealpoint.errors import ModelError, ModelMalformed, SealpointError
-from sealpoint.models._extras import the_torch
+from sealpoint.models._extras import plainly, the_torch
 from sealpoint.models._flag import prove_flag, proven_load
 from sealpoint.models._foreign import HEAD_BYTES, refuse_foreign
 from sealpoint.models._loaded import check_loaded
@@ -80,16 +80,24 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
     # (4) The loader that is proven here is the one that is called below.
     torch = the_torch()
     load = proven_load(torch)
+    mode = getattr(torch.serialization, "_serialization_tls", None)
+    if getattr(mode, "skip_data", False):
+        raise ModelError(
+            f"{what}: expected to load the elements of its tensors, found skip_data in force",
+            hint="Load it outside of torch.serialization.skip_data.",
+        )
     # (5) Never mapped: what is mapped can change after it was loaded.
     view = PinnedView(file, size, archive.pieces, what)
     try:
-        value = load(view, map_location=map_location, weights_only=True, mmap=False)
+        with plainly(torch):
+            value = load(view, map_location=map_location, weights_only=True, mmap=False)
     except (SealpointError, Warning, MemoryError):
         raise
     except Exception as exc:
         raise _failure(exc, view, locations, what) from exc
     # (6) What it built.
-    check_loaded(torch, value, what)
+    with plainly(torch):
+        check_loaded(torch, value, what)
     return value
 
 

@@ -13,17 +13,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sealpoint.errors import GlobalNotAllowed, ModelLimitExceeded, ModelMalformed, RecordMismatch
-from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
+from sealpoint.limits import (
+    MODEL_DIMENSIONS_MAX,
+    MODEL_ELEMENTS_MAX,
+    MODEL_EXPANDED_BYTES_LEAST,
+)
 from sealpoint.models import _pt_table as table
+from sealpoint.models._memory import contiguous_stride
 from sealpoint.models._sparse_shape import compressed_fault, coo_fault
 from sealpoint.scan import Call, Dict, Global, Persistent, Tuple, Value, shown
 
 __all__ = ["Tensors"]
 
 _INT64_MAX = (1 << 63) - 1
-_INT32_MAX = (1 << 31) - 1
 _LOCATION = re.compile(r"(?!meta\b)[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)
 _STORAGE_PARTS = 5
+_COPIED_TIMES = 2
+_CHECKED_TIMES = 64
+_CHANNEL_BYTES = 8
+"""What torch makes of a scale or a zero point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,8 @@ class _Tensor:
 
     element: table.Element
     size: tuple[int, ...]
+    in_order: bool = False
+    """Its elements lie one behind the other."""
     layout: str = table.STRIDED
     is_parameter: bool = False
 
@@ -60,6 +70,8 @@ class Tensors:
         """
         self._records = records
         self._logical_max = max(file_bytes, MODEL_EXPANDED_BYTES_LEAST)
+        self._copied_bytes_left = _COPIED_TIMES * file_bytes
+        self._checked_bytes_left = _CHECKED_TIMES * file_bytes
         self._what = what
         self._storages: dict[str, _Storage] = {}
         self._judged: dict[int, _Tensor] = {}
@@ -132,8 +144,8 @@ class Tensors:
             self._gradient(values[4], values[5], element)
         if len(values) > fixed:
             self._bits(values[fixed], element)
-        size = self._place(storage, element, values[1:4])
-        return _Tensor(element=element, size=size)
+        size, in_order = self._place(storage, element, values[1:4])
+        return _Tensor(element=element, size=size, in_order=in_order)
 
     def _quantized(self, _function: Global, values: tuple[Value, ...]) -> _Tensor:
         """Storage, offset, size, stride, the quantizer, gradient, hooks."""
@@ -142,16 +154,19 @@ class Tensors:
         storage = self._storage(values[0])
         if storage.element is None or not storage.element.quantized:
             raise self._fault("a storage of quantized elements for a quantized tensor")
-        size = self._place(storage, storage.element, values[1:4])
-        self._quantizer(values[4], size)
+        size, _ = self._place(storage, storage.element, values[1:4])
+        self._quantizer(values[4], storage.element, size)
         self._gradient(values[5], values[6], storage.element)
         return _Tensor(element=storage.element, size=size)
 
-    def _quantizer(self, value: Value, size: tuple[int, ...]) -> None:
+    def _quantizer(self, value: Value, element: table.Element, size: tuple[int, ...]) -> None:
         match value:
-            case Tuple(values=(table.PER_TENSOR, float(), int() as zero)):
-                if type(zero) is bool or abs(zero) > _INT32_MAX:
-                    raise self._fault("a zero point of 32 bits")
+            case Tuple(values=(table.PER_TENSOR, float() as scale, int() as zero)):
+                if not (math.isfinite(scale) and scale > 0):
+                    raise self._fault("a scale above 0")
+                low = 0 if element.name == "quint8" else -(1 << (8 * element.size - 1))
+                if type(zero) is bool or not low <= zero < low + (1 << 8 * element.size):
+                    raise self._fault(f"a zero point of {8 * element.size} bits")
             case Tuple(values=(Global() as scheme, scales, zeros, int() as axis)) if (
                 scheme in table.PER_CHANNEL and type(axis) is not bool
             ):
@@ -176,6 +191,14 @@ class Tensors:
             )
         if found.element.name not in names or found.layout != table.STRIDED:
             raise self._fault(f"scales and zero points of {' or '.join(names)}")
+        # Torch makes copies, for each tensor, of what is not as it wants it.
+        if not found.in_order or found.element.size != _CHANNEL_BYTES:
+            self._copied_bytes_left -= length * _CHANNEL_BYTES
+        if self._copied_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_COPIED_TIMES} times its size in scales and "
+                "zero points"
+            )
 
     def _sparse(self, _function: Global, values: tuple[Value, ...]) -> _Tensor:
         """The layout, and a tuple of indices, values and size."""
@@ -196,6 +219,14 @@ class Tensors:
                 fault = compressed_fault(layout, rows, columns, elements, sides)
             case _:
                 raise self._fault("the parts of a sparse tensor")
+        # All indices are looked at later on, for each tensor that uses them.
+        self._checked_bytes_left -= sum(
+            math.prod(part.size) * part.element.size for part in parts[:-1]
+        )
+        if self._checked_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
+            )
         kinds = {part.element.name for part in parts[:-1]}
         if kinds not in ({"int64"}, {"int32"}) or any(p.layout != table.STRIDED for p in parts):
             raise self._fault("indices of a sparse tensor as ints")
@@ -255,8 +286,8 @@ class Tensors:
 
     def _place(
         self, storage: _Storage, element: table.Element, values: tuple[Value, ...]
-    ) -> tuple[int, ...]:
-        """The size of a tensor, if with its offset and strides it lies inside its storage."""
+    ) -> tuple[tuple[int, ...], bool]:
+        """The size of a tensor that lies inside its storage, and whether it lies in order."""
         offset, size, stride = self._number(values[0]), self._sides(values[1]), None
         if isinstance(values[2], Tuple):
             stride = self._sides(values[2])
@@ -275,7 +306,13 @@ class Tensors:
                 f"{self._what}: storage {shown(storage.key)}: expected tensors of at most "
                 f"{self._logical_max} bytes, found {math.prod(size) * element.size}"
             )
-        return size
+        # A dimension of 0 makes no room for others that do not fit: strides are made of them.
+        if math.prod(max(side, 1) for side in size) > MODEL_ELEMENTS_MAX:
+            raise ModelLimitExceeded(
+                f"{self._what}: storage {shown(storage.key)}: expected at most "
+                f"{MODEL_ELEMENTS_MAX} elements"
+            )
+        return size, list(stride) == contiguous_stride(size)
 
     def _number(self, value: Value) -> int:
         if type(value) is not int or not 0 <= value <= _INT64_MAX:

@@ -24,7 +24,8 @@ __all__ = ["judge_tree"]
 
 _KEY_DEPTH_MAX = 8
 _KEY_LIMITS = Limits()
-_DEVICE = re.compile(r"[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)
+# torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
+_DEVICE = re.compile(r"([a-z][a-z0-9]{0,31})(?::(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?", re.ASCII)
 _INT64 = range(-(1 << 63), 1 << 63)
 
 Pairs = Iterable[tuple[Value, Value]]
@@ -186,16 +187,19 @@ class _Judge:
             case _:
                 raise self._fault("a torch.Size of a tuple of ints")
 
-    def _device(self, call: Call) -> None:
+    def _device(self, call: Call) -> tuple[Global, str, int | None]:
+        """What is the same for all ways to write one device."""
         match call.arguments.values:
             case (str() as name,):
-                index: Value = None
+                index: int | None = None
             case (str() as name, int() as index) if type(index) is int and 0 <= index < 1 << 7:
                 pass
             case _:
                 raise self._fault("a torch.device of a name and an index")
-        if not _DEVICE.fullmatch(name):
+        found = _DEVICE.fullmatch(name)
+        if found is None or (found[2] is not None and index is not None):
             raise self._fault(f"the name of a device, found {shown(name)}")
+        return table.DEVICE, found[1], index if found[2] is None else int(found[2])
 
     def _layout(self, call: Call) -> None:
         match call.arguments.values:
@@ -243,8 +247,8 @@ class _Judge:
             case Call(function=table.SIZE, arguments=Tuple(values=(Tuple() as sides,))):
                 self._todo.append(value)
                 return self._key(sides, depth + 1)
-            case Call(function=table.DEVICE, arguments=arguments):
+            case Call(function=table.DEVICE):
                 self._todo.append(value)
-                return self._key(arguments, depth + 1)
+                return self._device(value)
             case _:
                 raise self._fault("keys and members that are plain values")

@@ -4,13 +4,15 @@
 Tensors whose bytes overlap are one *region*, and one tensor of the file. Where one of them covers
 the region, the file holds that one, and the others are views of it; otherwise the file holds the
 bytes as they lie, and all of them are views. A tensor that shares with nobody is written in the
-order of its indices, whatever its order in memory. Nothing else of a storage is written.
+order of its indices, whatever its order in memory. Nothing else of a storage is written: where the
+bytes of a region belong to none of its tensors, the file has zeros.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from sealpoint.errors import ValueNotAllowed
 from sealpoint.models._draft import Source
 from sealpoint.models._elements import CARRIERS
 from sealpoint.models._memory import extent, is_permuted, raw_bytes, view_of
@@ -76,12 +78,13 @@ def place(held: Iterable[Held], torch: Any, named: Callable[[str], str]) -> list
         named: Gives each entry a name of its own, from the one it would like.
     """
     regions: list[list[Held]] = []
-    by_storage: dict[tuple[str, int], list[Held]] = {}
+    by_storage: dict[tuple[str, int, int], list[Held]] = {}
     for one in held:
         if one.size == 0:
             regions.append([one])
         else:
-            key = str(one.tensor.device), one.tensor.untyped_storage().data_ptr()
+            storage = one.tensor.untyped_storage()
+            key = str(one.tensor.device), storage.data_ptr(), storage.nbytes()
             by_storage.setdefault(key, []).append(one)
     for sharing in by_storage.values():
         regions += _overlapping(sharing)
@@ -107,8 +110,10 @@ def _entry(region: list[Held], torch: Any, name: str) -> Entry:
         one.node.shape = list(one.tensor.shape)
         one.node.stride = list(one.tensor.stride())
     alone = len({one.geometry for one in region}) == 1
+    # Views begin at a multiple of their elements, which a wider one may not do in a narrower one.
+    fit = all((one.begin - begin) % one.tensor.element_size() == 0 for one in region)
     for one in region:
-        covers = one.size == end - begin and one.tensor.is_contiguous()
+        covers = fit and one.size == end - begin and one.tensor.is_contiguous()
         # A tensor alone may have gaps, which are not written; one that repeats elements may not.
         if covers or (alone and one.size <= end - begin):
             return _whole(one, region, torch, name)
@@ -128,14 +133,14 @@ def _whole(chosen: Held, region: list[Held], torch: Any, name: str) -> Entry:
         name=name,
         element=carrier.element,
         shape=(*shape, 2) if carrier.pair else shape,
-        source=lambda: raw_bytes(torch, tensor, name),
+        source=lambda: _checked(raw_bytes(torch, tensor), region, torch, name),
     )
 
 
 def _flat(region: list[Held], span: tuple[int, int], torch: Any, name: str) -> Entry:
     """An entry that is the memory of the tensors as it lies."""
     begin, end = span
-    first, dtype = region[0].tensor, region[0].node.dtype
+    dtype = region[0].node.dtype
     if any(one.node.dtype != dtype for one in region):
         dtype = "uint8"
         before = begin % _GRAIN
@@ -146,8 +151,31 @@ def _flat(region: list[Held], span: tuple[int, int], torch: Any, name: str) -> E
     count = (end - begin) // carrier.item_bytes
 
     def source() -> memoryview:
-        memory = view_of(torch, first, torch.uint8, begin, ((end - begin,), (1,)))
-        return raw_bytes(torch, memory, name)
+        memory = torch.zeros(end - begin, dtype=torch.uint8, device="cpu")
+        for one in region:
+            _copy(torch, one.tensor, memory, one.begin - begin)
+        return _checked(memoryview(memory.numpy()), region, torch, name)
 
     shape = (count, 2) if carrier.pair else (count,)
     return Entry(name=name, element=carrier.element, shape=shape, source=source)
+
+
+def _copy(torch: Any, tensor: Any, memory: Any, at: int) -> None:
+    """Copy the elements of a tensor to where they lie, and nothing of what is between them."""
+    for dimension, (side, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if side > 1 and step == 0:
+            tensor = tensor.narrow(dimension, 0, 1)  # the same element again
+    geometry = tensor.shape, tensor.stride()
+    target = view_of(torch, memory, tensor.dtype, at // tensor.element_size(), geometry)
+    target.copy_(tensor)
+
+
+def _checked(memory: memoryview, region: list[Held], torch: Any, name: str) -> memoryview:
+    """The bytes of an entry; a reader looks at all of them if one of its views is of booleans."""
+    if not memory or all(one.node.dtype != "bool" for one in region):
+        return memory
+    if torch.frombuffer(memory, dtype=torch.uint8).max() > 1:
+        raise ValueNotAllowed(
+            f"tensor {name}: expected booleans of 0 or 1 in memory that booleans share"
+        )
+    return memory

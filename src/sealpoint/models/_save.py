@@ -10,7 +10,7 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import UsageError
 from sealpoint.models._draft import Draft
-from sealpoint.models._extras import the_torch
+from sealpoint.models._extras import plainly, the_torch
 from sealpoint.models._manifest import METADATA_KEY
 from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
 from sealpoint.models._safetensors import read_header, write_header
@@ -58,7 +58,9 @@ def save_checkpoint(
             f"metadata: expected a store that keeps it, and no key {METADATA_KEY!r}, which is ours"
         )
     target = Path(path)
-    structure, entries = take_apart(the_torch(), sys.modules.get("numpy"), state)
+    torch = the_torch()
+    with plainly(torch):
+        structure, entries = take_apart(torch, sys.modules.get("numpy"), state)
     header = write_header(
         [(entry.name, entry.element, entry.shape) for entry in entries],
         {**METADATA, STRUCTURE: write_structure(structure)},
@@ -67,7 +69,8 @@ def save_checkpoint(
     read_header(header.raw, size, str(target))  # what is written can be read
     sources = {entry.name: entry.source for entry in entries}
     with Draft(target) as draft:
-        digests = draft.write(header, sources, hashing=run is not None)
+        with plainly(torch):
+            digests = draft.write(header, sources, hashing=run is not None)
         if run is None or digests is None:
             draft.move_to(target)
             return None

@@ -6,6 +6,7 @@ order, an owner and a newest one, and the anchor remembers it: whoever changes a
 another run's, or puts an older one back is told apart here.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,19 +68,26 @@ class Run:
         """
         beside = {**(metadata or {}), METADATA_KEY: write_metadata(digests, path.name)}
         waiting = waiting_path(path, digests.root)
+        # Another writer of the same state may wait under the same name, for an entry of its own.
+        is_shared = os.path.lexists(waiting)
         draft.move_to(waiting)
+
+        def give_up() -> None:
+            if not is_shared and draft.is_at(waiting):
+                waiting.unlink(missing_ok=True)
+
         try:
             ref = self.store.thread(self.name).save(write_manifest(digests), metadata=beside)
         except AnchorUnavailable as error:
             if error.ref is not None:
                 put_in_place(waiting, path)
             else:
-                waiting.unlink(missing_ok=True)
+                give_up()
             raise
         except StorageUnavailable:
             raise  # perhaps it was saved: the file waits for whoever finds the entry
         except SealpointError:
-            waiting.unlink(missing_ok=True)
+            give_up()
             raise
         put_in_place(waiting, path)
         return ref
@@ -128,10 +136,12 @@ class Sealed:
             changed = [
                 name
                 for name, digest in self.digests.tensors.items()
-                if found.tensors[name] != digest
+                if found.tensors.get(name) != digest
             ]
-            return Edited(
-                f"{expected}, found {len(changed)} of its tensors changed, such as {changed[0]!r}",
-                hint=_CHANGED,
-            )
+            if changed:
+                return Edited(
+                    f"{expected}, found {len(changed)} of its tensors changed, such as "
+                    f"{changed[0]!r}",
+                    hint=_CHANGED,
+                )
         return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

@@ -10,6 +10,7 @@ so that one of them can switch it off for another; it is neither used nor change
 from typing import Any
 
 from sealpoint.errors import SparseInvalid
+from sealpoint.models._memory import is_permuted
 from sealpoint.models._sparse_shape import compressed_fault, coo_fault
 
 __all__ = ["check_sparse"]
@@ -71,13 +72,18 @@ def _ascending(torch: Any, indices: Any) -> bool:
 
 
 def _compressed(torch: Any, tensor: Any, layout: str, compressed: Any, plain: Any) -> str | None:
-    """(1) Sizes, (2) types, (3) the compressed indices, (4) range, (5) order in each line."""
+    """(1) Sizes, (2) types, (3) memory, (4) compressed indices, (5) range, (6) order in a line."""
     values, size = tensor.values(), list(tensor.shape)
     fault = compressed_fault(layout, compressed.shape, plain.shape, values.shape, size)
     if fault is not None:
         return fault
     if compressed.dtype is not plain.dtype or plain.dtype not in (torch.int64, torch.int32):
         return f"expected indices of 64 or 32 bits, found {plain.dtype}"
+    # Kernels read as many elements as there are from where they begin, whatever the stride.
+    if not (compressed.is_contiguous() and plain.is_contiguous()):
+        return "expected indices that lie in order, found others"
+    if not (values.is_contiguous() or is_permuted(values.shape, values.stride())):
+        return "expected values without gaps and overlaps, found others"
     batch = compressed.dim() - 1
     block = list(values.shape[batch + 1 : batch + 3]) if "sparse_bs" in layout else [1, 1]
     by_row = layout in ("torch.sparse_csr", "torch.sparse_bsr")

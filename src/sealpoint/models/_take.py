@@ -7,14 +7,20 @@ place in a graph, a gradient, attributes) is refused, with the path to it.
 """
 
 import json
+import math
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sealpoint.errors import EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
-from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_NAME_BYTES_MAX
-from sealpoint.models._elements import ARRAYS, CARRIERS
+from sealpoint.errors import EncodeLimitExceeded, SparseInvalid, TypeNotAllowed, ValueNotAllowed
+from sealpoint.limits import (
+    ENCODE_DEPTH_MAX,
+    MODEL_DIMENSIONS_MAX,
+    MODEL_EXPANDED_BYTES_LEAST,
+    MODEL_NAME_BYTES_MAX,
+)
+from sealpoint.models._elements import ARRAYS, CARRIERS, ELEMENT_BITS
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -55,6 +61,7 @@ class _Names:
             unique = f"{name}#{count}"
         self._counts[name] = count
         self._taken.add(unique)
+        self._counts[name] = count
         return unique
 
 
@@ -71,7 +78,7 @@ class _Taking:
             dict: self._take_dict,
             OrderedDict: self._take_ordered,
             defaultdict: self._take_defaultdict,
-            Counter: lambda value, path: CounterNode(counts=self._take_dict(value, path)),
+            Counter: self._take_counter,
             list: lambda value, path: [*self._members(value, path)],
             tuple: lambda value, path: tuple(self._members(value, path)),
             deque: lambda value, path: deque(self._members(value, path), value.maxlen),
@@ -79,7 +86,7 @@ class _Taking:
             torch.Tensor: self._take_tensor,
             torch.nn.Parameter: self._take_tensor,
             torch.Size: lambda value, _path: SizeNode(sides=list(value)),
-            torch.dtype: lambda value, _path: DtypeNode(name=_short(value)),
+            torch.dtype: self._take_dtype,
             torch.device: lambda value, _path: DeviceNode(name=str(value)),
         }
         if numpy is not None:
@@ -87,8 +94,31 @@ class _Taking:
 
     def run(self, state: Any) -> tuple[Any, list[Entry]]:
         """The structure, and the tensors of the file."""
-        structure = self.take(state, ())
-        return structure, place(self._held, self._torch, self._names) + self._arrays
+        try:
+            structure = self.take(state, ())
+        except RecursionError as exc:
+            raise EncodeLimitExceeded(
+                "state: expected room on the stack for values nested in one another"
+            ) from exc
+        entries = place(self._held, self._torch, self._names) + self._arrays
+        self._check_views(entries)
+        return structure, entries
+
+    def _check_views(self, entries: list[Entry]) -> None:
+        """Check that a reader takes the views: it bounds what they make of few elements."""
+        bits = sum(math.prod(entry.shape) * ELEMENT_BITS[entry.element] for entry in entries)
+        most = max(bits // 8, MODEL_EXPANDED_BYTES_LEAST)
+        for held in self._held:
+            sides = held.node.shape
+            if sides is None:
+                continue
+            expanded = math.prod(max(side, 1) for side in sides) * held.tensor.element_size()
+            if expanded > most or len(sides) > MODEL_DIMENSIONS_MAX:
+                raise EncodeLimitExceeded(
+                    f"tensor {held.name}: expected a view of at most {MODEL_DIMENSIONS_MAX} "
+                    f"dimensions and {most} bytes, found {len(sides)} and {expanded}",
+                    hint="Save tensor.clone(), or what it repeats.",
+                )
 
     def take(self, value: Any, path: tuple[Any, ...]) -> Any:
         """A value with nodes in the place of tensors."""
@@ -121,14 +151,23 @@ class _Taking:
         taken.update(self._take_dict(value, path))
         return taken
 
+    def _take_dtype(self, value: Any, path: tuple[Any, ...]) -> DtypeNode:
+        name = _short(value)
+        if name not in CARRIERS:
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a type of elements that a file can hold, found "
+                f"{name}"
+            )
+        return DtypeNode(name=name)
+
+    def _take_counter(self, value: Any, path: tuple[Any, ...]) -> Any:
+        _check_attributes(value, vars(value), path)
+        return CounterNode(counts=self._take_dict(value, path))
+
     def _take_ordered(self, value: Any, path: tuple[Any, ...]) -> Any:
         attributes = dict(vars(value))
         metadata = attributes.pop("_metadata", None)
-        if attributes:
-            raise ValueNotAllowed(
-                f"{_path_text(path)}: expected an OrderedDict without attributes, found "
-                f"{min(attributes)!r}"
-            )
+        _check_attributes(value, attributes, path)
         taken = OrderedDict(self._take_dict(value, path))
         if metadata is None:
             return taken
@@ -154,24 +193,37 @@ class _Taking:
     def _take_tensor(self, tensor: Any, path: tuple[Any, ...]) -> Node:
         self._check(tensor, path)
         plain = tensor.detach()
+        is_parameter = type(tensor) is self._torch.nn.Parameter
+        if is_parameter and (plain.is_quantized or plain.layout is not self._torch.strided):
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a parameter that is dense, found a sparse or "
+                "quantized one",
+                hint="Save tensor.detach(), and make a parameter of it after loading.",
+            )
         if plain.is_quantized:
             return self._take_quantized(plain, path)
         if plain.layout is not self._torch.strided:
             return self._take_sparse(tensor, plain, path)
         node = self._hold(plain, _name_of(path), path)
         node.requires_grad = bool(tensor.requires_grad)
-        node.parameter = type(tensor) is self._torch.nn.Parameter
+        node.parameter = is_parameter
         return node
 
     def _check(self, tensor: Any, path: tuple[Any, ...]) -> None:
         for wrong, expected, hint in (
             (tensor.is_nested, "a tensor that is not nested", "Save a list of tensors."),
+            (tensor._is_zerotensor(), "a tensor with memory", None),  # noqa: SLF001 (as below)
             (tensor.device.type == "meta", "a tensor with elements, found one on meta", None),
             (tensor.requires_grad and not tensor.is_leaf, "a leaf", "Save tensor.detach()."),
             (
                 tensor.is_leaf and tensor.grad is not None,
                 "no gradient, found one in .grad",
                 "Save tensor.detach(), and the gradient beside it if it is needed.",
+            ),
+            (
+                bool(tensor._backward_hooks),  # noqa: SLF001 (no public name)
+                "a tensor without hooks",
+                "Save tensor.detach(), and register hooks after loading.",
             ),
             (
                 bool(vars(tensor)),
@@ -193,7 +245,13 @@ class _Taking:
         node = TensorNode(
             dtype=dtype, device=str(plain.device), requires_grad=False, parameter=False
         )
-        self._held.append(Held(name, plain.resolve_conj().resolve_neg(), node))
+        held = Held(name, plain.resolve_conj().resolve_neg(), node)
+        if held.size and held.end > held.tensor.untyped_storage().nbytes():
+            raise ValueNotAllowed(
+                f"{_path_text(path)}: expected a tensor with memory, found that it was given back",
+                hint="Gather it first: some trainers keep only a shard of it.",
+            )
+        self._held.append(held)
         return node
 
     def _take_sparse(self, tensor: Any, plain: Any, path: tuple[Any, ...]) -> SparseNode:
@@ -212,7 +270,10 @@ class _Taking:
             raise ValueNotAllowed(
                 f"{_path_text(path)}: expected a dense or sparse tensor, found {plain.layout}"
             )
-        check_sparse(torch, plain, _path_text(path))  # what is written can be read
+        try:
+            check_sparse(torch, plain, _path_text(path))
+        except SparseInvalid as exc:
+            raise ValueNotAllowed(exc.message) from exc
         return SparseNode(
             layout=_short(plain.layout),
             shape=list(plain.shape),
@@ -232,10 +293,13 @@ class _Taking:
         elements = self._hold(plain.int_repr(), name, path)
         scheme = plain.qscheme()
         if scheme is torch.per_tensor_affine:
+            scale = float(plain.q_scale())
+            if not (math.isfinite(scale) and scale > 0):
+                raise ValueNotAllowed(f"{_path_text(path)}: expected a scale above 0")
             return QuantizedNode(
                 dtype=dtype,
                 elements=elements,
-                scale=float(plain.q_scale()),
+                scale=scale,
                 zero_point=int(plain.q_zero_point()),
                 axis=None,
                 floating=False,
@@ -250,22 +314,32 @@ class _Taking:
         )
 
 
+def _check_attributes(value: object, attributes: Mapping[str, Any], path: tuple[Any, ...]) -> None:
+    if attributes:
+        raise ValueNotAllowed(
+            f"{_path_text(path)}: expected {type(value).__name__} without attributes, found "
+            f"{min(attributes)!r}"
+        )
+
+
 def _short(value: Any) -> str:
     return str(value).removeprefix("torch.")
 
 
+def _step_text(step: Any) -> str:
+    try:
+        return json.dumps(step) if type(step) is str else ascii(step)
+    except ValueError:  # an int of more digits than Python writes
+        return type(step).__name__
+
+
 def _name_of(path: tuple[Any, ...]) -> str:
-    parts = (step if type(step) is str else ascii(step) for step in path)
+    parts = (step if type(step) is str else _step_text(step) for step in path)
     return ".".join(parts) or "state"
 
 
 def _path_text(path: tuple[Any, ...]) -> str:
-    return "state" + "".join(f"[{_step_text(step)}]" for step in path)
-
-
-def _step_text(step: Any) -> str:
-    text = json.dumps(step) if type(step) is str else ascii(step)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+    return "state" + "".join(f"[{_step_text(step)[:_SHOWN_CHARS]}]" for step in path)
 
 
 def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:

@@ -10,10 +10,12 @@ import torch
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
 from tests.pt_files import (
+    EMPTY,
     call,
     dictionary,
     integer,
     listed,
+    named,
     ours,
     pickled,
     saved,
@@ -21,6 +23,7 @@ from tests.pt_files import (
     storage,
     tensor,
     text,
+    tupled,
 )
 
 _MODULUS = (1 << 61) - 1
@@ -96,3 +99,60 @@ def test_text_as_long_as_it_says_loads() -> None:
     assert ours(pickled(text("a" * _MEBIBYTE))) == "a" * _MEBIBYTE
     with pytest.raises(ModelMalformed, match="4294967295 bytes more"):
         ours(pickled(b"X" + struct.pack("<L", (1 << 32) - 1) + b"a"))
+
+
+def _remembered(value: bytes, number: int) -> tuple[bytes, bytes]:
+    """A value that is made, and the same one again."""
+    index = struct.pack("<L", number)
+    return value + b"r" + index, b"j" + index
+
+
+def test_repeated_scales_are_bounded() -> None:
+    """Torch copies 128 MiB of scales and zero points for each quantized tensor without elements."""
+    side = 8 * _MEBIBYTE
+    scales = _remembered(tensor(storage("DoubleStorage", "0", 1), [side], [0]), 1)
+    zeros = _remembered(tensor(storage("LongStorage", "1", 1), [side], [0]), 2)
+
+    def quantized(turn: int) -> bytes:
+        quantizer = tupled(
+            named("torch", "per_channel_affine"), scales[turn], zeros[turn], integer(0)
+        )
+        sides = tupled(integer(side), integer(0)), tupled(integer(0), integer(1))
+        held = storage("QInt8Storage", "2", 1)
+        return call(
+            *("torch._utils", "_rebuild_qtensor", held, integer(0), *sides),
+            *(quantizer, b"\x89", EMPTY),
+        )
+
+    records = {"0": struct.pack("<d", 1.0), "1": bytes(8), "2": bytes(1)}
+
+    with pytest.raises(ModelLimitExceeded, match="in scales and zero points"):
+        ours(pickled(listed(quantized(0), *[quantized(1)] * 100), records))
+
+
+def test_repeated_indices_are_bounded() -> None:
+    """Each of many sparse tensors would have the same 64 MiB of indices looked at."""
+    count = 8 * _MEBIBYTE
+    indices = _remembered(tensor(storage("LongStorage", "0", 1), [1, count], [0, 0]), 1)
+    values = _remembered(tensor(storage("CharStorage", "1", 1), [count], [0]), 2)
+
+    def sparse(turn: int) -> bytes:
+        layout = call("torch.serialization", "_get_layout", text("torch.sparse_coo"))
+        parts = tupled(indices[turn], values[turn], tupled(integer(1)), b"\x89")
+        return call("torch._utils", "_rebuild_sparse_tensor", layout, parts)
+
+    data = pickled(listed(sparse(0), *[sparse(1)] * 1000), {"0": bytes(8), "1": bytes(1)})
+
+    with pytest.raises(ModelLimitExceeded, match="in sparse indices"):
+        ours(data)
+
+
+def test_sides_beside_a_side_of_0_are_bounded() -> None:
+    """What torch makes of an empty tensor, such as a sum over the empty side, is not empty."""
+    data = pickled(
+        tensor(storage("FloatStorage", "0", 1), [0, 1 << 62, 1 << 62], [1, 1, 1]), {"0": bytes(4)}
+    )
+
+    assert stock(data).numel() == 0
+    with pytest.raises(ModelLimitExceeded, match="expected at most 1099511627776 elements"):
+        ours(data)

@@ -14,7 +14,18 @@ import pytest
 import torch
 
 from sealpoint.errors import SparseInvalid
-from tests.pt_files import call, integer, ours, pickled, stock, storage, tensor, text, tupled
+from tests.pt_files import (
+    call,
+    integer,
+    ours,
+    pickled,
+    saved,
+    stock,
+    storage,
+    tensor,
+    text,
+    tupled,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 
@@ -121,3 +132,41 @@ def test_the_switch_that_all_threads_share_is_neither_used_nor_moved() -> None:
         ours(_coo([5]))
 
     assert not switch.is_enabled()
+
+
+@pytest.mark.parametrize("stretched", ["indices", "values"])
+def test_parts_that_do_not_lie_in_order_are_refused(stretched: str) -> None:
+    """Kernels for compressed layouts ignore strides, and read on behind one repeated element."""
+    count = 3
+    sizes = {"indices": count, "values": count, stretched: 1}
+    steps = {"indices": 1, "values": 1, stretched: 0}
+    parts = tupled(
+        tensor(storage("LongStorage", "0", count + 1), [count + 1], [1]),
+        tensor(storage("LongStorage", "1", sizes["indices"]), [count], [steps["indices"]]),
+        tensor(storage("FloatStorage", "2", sizes["values"]), [count], [steps["values"]]),
+        call("torch", "Size", tupled(integer(count), integer(count))),
+    )
+    layout = call("torch.serialization", "_get_layout", text("torch.sparse_csr"))
+    data = pickled(
+        call("torch._utils", "_rebuild_sparse_tensor", layout, parts),
+        {
+            "0": _longs(range(count + 1)),
+            "1": _longs([0] * sizes["indices"]),
+            "2": bytes(4 * sizes["values"]),
+        },
+    )
+
+    assert stock(data).shape == (count, count)
+    with pytest.raises(SparseInvalid, match=r"in order|without gaps"):
+        ours(data)
+
+
+@pytest.mark.parametrize("layout", ["bsr", "bsc"])
+def test_transposed_blocks_load(layout: str) -> None:
+    """The blocks of a transposed matrix lie in another order, without gaps."""
+    matrix = getattr(torch.eye(4), f"to_sparse_{layout}")((2, 2)).transpose(0, 1)
+
+    loaded = ours(saved(matrix))
+
+    assert not loaded.values().is_contiguous()
+    assert torch.equal(loaded.to_dense(), torch.eye(4))

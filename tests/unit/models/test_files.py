@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
+import sealpoint
 from sealpoint.errors import ModelError, ModelMalformed, ModelUnreadable, UsageError
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._digests import PIECE_BYTES
@@ -118,6 +120,69 @@ def test_paths_that_no_system_takes_are_refused(tmp_path: Path) -> None:
         save_checkpoint({}, f"{tmp_path}/a\0b")
     with pytest.raises(ModelUnreadable, match="No such file"):
         save_checkpoint({}, tmp_path / "nowhere" / "a.safetensors")
+
+
+@pytest.mark.parametrize("path", ["", ".", "/"])
+def test_a_path_without_a_name_is_refused(path: str) -> None:
+    """There is no file to write, and no error of Python's."""
+    with sealpoint.open_store("memory:") as store:
+        ref = store.thread("run").save({})
+        with pytest.raises(ModelUnreadable):
+            save_checkpoint({}, path)
+        with pytest.raises(ModelUnreadable):
+            save_checkpoint({}, path, store=store, thread="run")
+
+        assert store.thread("run").load().ref == ref
+
+
+def test_a_directory_that_cannot_be_opened_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that may be written to but not read is found out before anything is replaced."""
+    path = tmp_path / "a.safetensors"
+    save_checkpoint({"a": 1}, path)
+    opened = os.open
+
+    def refuse(name: Any, *arguments: Any) -> int:
+        if Path(name) == tmp_path:
+            raise PermissionError(13, "Permission denied")
+        return opened(name, *arguments)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ModelUnreadable, match="Permission denied"):
+        save_checkpoint({"a": 2}, path)
+
+    assert load_checkpoint(path) == {"a": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.pt"])
+def test_the_default_device_of_the_caller_does_not_matter(name: str, tmp_path: Path) -> None:
+    """Files are saved, and loaded where map_location says, whatever device new tensors have."""
+    save = save_checkpoint if name == "a.safetensors" else torch.save
+    flags = torch.tensor([True, False, True])
+    state = {"a": torch.ones(3), "b": torch.eye(2).to_sparse(), "c": flags[:2], "d": flags[1:]}
+    with torch.device("meta"):
+        save(state, tmp_path / name)
+        loaded = load_checkpoint(tmp_path / name)
+
+    assert same_state(loaded, state)
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.pt"])
+def test_no_file_is_loaded_into_tensors_without_memory(name: str, tmp_path: Path) -> None:
+    """A mode in which tensors are only described is refused, with an error of ours."""
+    save = save_checkpoint if name == "a.safetensors" else torch.save
+    save({"a": torch.ones(3)}, tmp_path / name)
+    with FakeTensorMode(), pytest.raises(ModelError):
+        load_checkpoint(tmp_path / name)
+
+
+def test_elements_are_not_left_out(tmp_path: Path) -> None:
+    """In this mode of torch, tensors would be whatever was in memory before."""
+    torch.save({"a": torch.ones(3)}, tmp_path / "a.pt")
+    with torch.serialization.skip_data(), pytest.raises(ModelError, match="skip_data in force"):
+        load_checkpoint(tmp_path / "a.pt")
 
 
 def test_a_file_is_known_by_its_bytes_whatever_its_name(tmp_path: Path) -> None:

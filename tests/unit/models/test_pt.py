@@ -3,6 +3,7 @@
 
 import io
 import random
+import struct
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -383,11 +384,19 @@ def test_file_is_left_open(tmp_path: Path) -> None:
 
 def test_zero_point_and_scale_are_plain_numbers() -> None:
     """A quantizer of anything else is refused."""
-    for scale, zero in ((text("x"), integer(0)), (b"G" + b"\0" * 8, integer(1 << 40))):
+    one = b"G" + struct.pack(">d", 1.0)
+    for scale, zero in (
+        (text("x"), integer(0)),
+        (b"G" + bytes(8), integer(0)),
+        (b"G" + struct.pack(">d", float("nan")), integer(0)),
+        (one, integer(1 << 40)),
+        (one, integer(128)),
+        (one, integer(-129)),
+    ):
         quantizer = tupled(named("torch", "per_tensor_affine"), scale, zero)
         parts = (storage("QInt8Storage", "0", 1), integer(0), tupled(integer(1)))
         program = call("torch._utils", "_rebuild_qtensor", *parts, tupled(integer(1)), quantizer)
         program = program.removesuffix(b"tR") + b"\x89ccollections\nOrderedDict\n)RtR"
 
-        with pytest.raises(ModelMalformed, match=r"quantizer|zero point"):
+        with pytest.raises(ModelMalformed, match=r"quantizer|zero point|scale above 0"):
             ours(pickled(program, {"0": b"\0"}))

@@ -85,6 +85,12 @@ _MALFORMED = {
     "a device with a wrong index": call("torch", "device", text("cuda"), integer(1 << 40)),
     "a device with a bool": call("torch", "device", text("cuda"), b"\x88"),
     "a device with a wrong name": call("torch", "device", text("../cpu")),
+    "a device that torch takes for another one": call("torch", "device", text("cuda:256")),
+    "a device with two indices": call("torch", "device", text("cuda:0"), integer(0)),
+    "one device twice": dictionary(
+        (call("torch", "device", text("cuda:0")), b"N"),
+        (call("torch", "device", text("cuda"), integer(0)), b"N"),
+    ),
     "a layout that is none": _layout("torch.load"),
     "a layout by its number": call("torch.serialization", "_get_layout", integer(1)),
     "a key twice": dictionary((text("a"), b"N"), (text("a"), b"N")),

@@ -4,6 +4,7 @@
 import hashlib
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 import safetensors
 import torch
 
-from sealpoint.errors import EncodeLimitExceeded, SealpointError, TypeNotAllowed, ValueNotAllowed
+from sealpoint.errors import (
+    EncodeError,
+    EncodeLimitExceeded,
+    SealpointError,
+    TypeNotAllowed,
+    ValueNotAllowed,
+)
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from tests.training import STATES, same_state
 
@@ -212,3 +219,80 @@ def test_what_cannot_be_saved_is_refused_with_its_path(
     assert "state" in str(caught.value)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def _with_hook() -> Any:
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.register_hook(lambda gradient: gradient)  # type: ignore[no-untyped-call]
+    return tensor
+
+
+def _counter() -> Any:
+    counter = Counter(a=1)
+    counter.note = 1  # type: ignore[attr-defined]
+    return counter
+
+
+_LOST: dict[str, Any] = {
+    "the attribute of a Counter": _counter,
+    "the hook of a tensor": _with_hook,
+    "that a sparse tensor is a parameter": lambda: torch.nn.Parameter(torch.eye(2).to_sparse()),
+    "that a quantized tensor is a parameter": lambda: torch.nn.Parameter(
+        torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8), requires_grad=False
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", _LOST)
+def test_what_would_be_lost_is_refused(kind: str, tmp_path: Path) -> None:
+    """What the file has no place for is not left out without a word."""
+    with pytest.raises(ValueNotAllowed, match=r'state\["a"\]: expected'):
+        save_checkpoint({"a": _LOST[kind]()}, tmp_path / "a.safetensors")
+
+
+def _given_back() -> torch.Tensor:
+    tensor = torch.ones(4)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+def _quantized(scale: float) -> torch.Tensor:
+    return torch._make_per_tensor_quantized_tensor(torch.ones(2, dtype=torch.int8), scale, 0)
+
+
+_UNREADABLE: dict[str, Any] = {
+    "memory that was given back": _given_back,
+    "no memory at all": lambda: torch._efficientzerotensor((2,)),
+    "much of one element": lambda: torch.zeros(1).expand(20_000_000),
+    "many dimensions": lambda: torch.zeros(4)[1:2].expand([2, *[1] * 70]),
+    "a scale of 0": lambda: _quantized(0.0),
+    "an index outside": lambda: torch.sparse_coo_tensor(
+        torch.tensor([[9]]), torch.ones(1), (2,), check_invariants=False
+    ),
+    "a type without elements": lambda: torch.qint8,
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("kind", _UNREADABLE)
+def test_what_could_not_be_loaded_is_not_saved(kind: str, tmp_path: Path) -> None:
+    """A save that succeeds is one that can be loaded."""
+    with pytest.raises(EncodeError, match="expected"):
+        save_checkpoint({"a": _UNREADABLE[kind]()}, tmp_path / "a.safetensors")
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_that_was_given_back_is_left_alone(tmp_path: Path) -> None:
+    """To look at a tensor does not give it memory that nobody has written to."""
+    tensor = _given_back()
+    with pytest.raises(ValueNotAllowed, match="it was given back"):
+        save_checkpoint(tensor, tmp_path / "a.safetensors")
+
+    assert tensor.untyped_storage().nbytes() == 0
+
+
+def test_a_key_of_many_digits_is_refused(tmp_path: Path) -> None:
+    """Python does not write such a number; the refusal does not need it."""
+    with pytest.raises(EncodeLimitExceeded, match="expected ints of at most"):
+        save_checkpoint({10**5000: torch.ones(1)}, tmp_path / "a.safetensors")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A thread vouches for model files: edited, foreign and older ones are refused."""
 
+import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -275,6 +276,43 @@ def test_a_waiting_file_that_is_not_the_one_is_left_alone(store: Store, tmp_path
         assert same_state(load_checkpoint(path), _state(1))
 
 
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_waiting_link_does_not_take_the_place_of_the_file(
+    store: Store, tmp_path: Path, link: str
+) -> None:
+    """A file that somebody else still holds is loaded, but replaces nothing."""
+    path, elsewhere = tmp_path / "last.safetensors", tmp_path / "elsewhere"
+    save_checkpoint(_state(1), path, store=store, thread="run")
+    shutil.copy(path, elsewhere)
+    with open_checkpoint(path) as file:
+        root = file.digests().root
+    before = path.stat().st_ino
+    getattr(waiting_path(path, root), link)(elsewhere)
+
+    loaded = load_checkpoint(path, store=store, thread="run")
+
+    assert same_state(loaded, _state(1))
+    assert path.lstat().st_ino == before
+
+
+@pytest.mark.parametrize("names", [[], ["weight"], ["weight", "bias", "more"]])
+def test_a_manifest_of_other_tensors_refuses_the_file(
+    store: Store, tmp_path: Path, names: list[str]
+) -> None:
+    """A genuine writer who leaves tensors out, or invents some, vouches for no file."""
+    path = tmp_path / "last.safetensors"
+    save_checkpoint(_state(1), path, store=store, thread="run")
+    manifest = store.thread("run").load().state
+    tensors = {name: manifest["tensors"].get(name, "00" * 32) for name in names}
+    store.thread("other").save({**manifest, "tensors": tensors})
+    with open_checkpoint(path, store=store, thread="other") as file:
+        if names != ["weight", "bias", "more"]:
+            with pytest.raises((Edited, FileNotSealed)):
+                file.load()
+        else:
+            assert same_state(file.load(), _state(1))
+
+
 def test_a_thread_of_something_else_vouches_for_no_file(store: Store, tmp_path: Path) -> None:
     """A checkpoint of an agent is not one of a model file."""
     path = tmp_path / "last.safetensors"
@@ -335,3 +373,44 @@ def test_a_file_that_is_not_there_is_said_to_be_missing(store: Store, tmp_path: 
     for options in ({}, {"store": store, "thread": "run"}):
         with pytest.raises(ModelUnreadable, match="No such file"):
             load_checkpoint(path, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["folder", "x" * 300])
+def test_a_place_that_takes_no_file_is_found_out_before_the_entry(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    """No checkpoint vouches for a file that could never be where it belongs."""
+    (tmp_path / "folder").mkdir()
+    ref = store.thread("run").save({})
+    with pytest.raises(ModelUnreadable):
+        save_checkpoint(_state(1), tmp_path / name, store=store, thread="run")
+
+    assert store.thread("run").load().ref == ref
+    assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_two_writers_of_one_state_do_not_take_each_others_file(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """One of them is refused while the other one waits for its entry, in either order."""
+    path = tmp_path / "last.safetensors"
+    saves = []
+    real = GatedThread.save
+
+    def save(thread: Any, *arguments: Any, **options: Any) -> Any:
+        saves.append(thread)
+        number = len(saves) - 1
+        if number == 0:
+            with contextlib.suppress(Paused, ModelUnreadable):
+                save_checkpoint(_state(1), path, store=store, thread="run")
+        if number == refused:
+            raise Paused("stopped by an operator")
+        return real(thread, *arguments, **options)
+
+    monkeypatch.setattr(GatedThread, "save", save)
+    with contextlib.suppress(Paused):
+        save_checkpoint(_state(1), path, store=store, thread="run")
+
+    assert len(saves) == 2
+    assert same_state(load_checkpoint(path, store=store, thread="run"), _state(1))
