@@ -2,7 +2,8 @@
 """A model file on its way to disk: written beside its place, made durable, then put there.
 
 Until a draft is put in its place the old file stands, whole; afterwards the new one does, whole.
-A draft that is given up is removed.
+A draft that is given up is removed; one whose process was ended is, by the next save to its place:
+whoever writes a draft holds a lock on it.
 
 A file that a store vouches for waits beside its place while the entry is written, under a name
 that follows from its digest. If the process ends in between, whoever loads the entry's file finds
@@ -20,12 +21,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: drafts of ended processes stay
+    fcntl = None  # type: ignore[assignment]
+
 from sealpoint.models._digests import FileDigests, header_digest, piece_hasher
 from sealpoint.models._file import unreadable
 from sealpoint.models._pieces import STEP_BYTES, Piece, batches_of, digests_of, in_parallel
 from sealpoint.models._safetensors import Header
 
-__all__ = ["Draft", "Source", "put_in_place", "waiting_path"]
+__all__ = ["Draft", "Source", "put_in_place", "real_path", "waiting_path"]
 
 Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""
@@ -41,10 +47,15 @@ def waiting_path(path: Path, root: bytes) -> Path:
     Raises:
         ModelUnreadable: The path has no name.
     """
-    # The digest of the whole name: two files of a run may begin alike.
-    name = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:_NAME_DIGITS]
     with _reported(path):
-        return path.with_name(f".{path.name[:_STEM_CHARS_MAX]}.{name}.{root.hex()}.waiting")
+        return path.with_name(f"{_beginning(path)}{root.hex()}.waiting")
+
+
+def _beginning(path: Path) -> str:
+    """How names of files begin that are beside this one and belong to it."""
+    # The digest of the whole name: two files of a run may begin alike.
+    digest = hashlib.sha256(os.fsencode(path.name)).hexdigest()[:_NAME_DIGITS]
+    return f".{path.name[:_STEM_CHARS_MAX]}.{digest}."
 
 
 @contextlib.contextmanager
@@ -55,11 +66,31 @@ def _reported(path: Path) -> Iterator[None]:
         raise unreadable(str(path), exc) from exc
 
 
-def _check_place(path: Path) -> None:
-    """Find out early, before a store vouches for it, that no file can be there."""
-    with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(path.lstat().st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Where a file of this path is or will be: a link to a file leads to that file.
+
+    Raises:
+        ModelUnreadable: The path is none.
+    """
+    place = Path(path)
+    with _reported(place):
+        return place.resolve() if place.is_symlink() else place
+
+
+def _mode_at(path: Path) -> int | None:
+    """The permissions of the file that is at a path; None if there is none.
+
+    Found out early, before a store vouches for it: whether a file can be there.
+    """
+    try:
+        found = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found):
+        raise ValueError("something that is no file, and is not replaced by one")
+    return stat.S_IMODE(found)
 
 
 def put_in_place(source: Path, path: Path) -> None:
@@ -78,6 +109,35 @@ def put_in_place(source: Path, path: Path) -> None:
             os.close(directory)
 
 
+def _begun(path: Path) -> tuple[Path, int]:
+    """A new draft, locked, and its descriptor."""
+    while True:
+        draft = path.with_name(f"{_beginning(path)}{secrets.token_hex(8)}.draft")
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+        if fcntl is None:
+            return draft, fd
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        if os.fstat(fd).st_nlink:  # else somebody took it for abandoned before it was locked
+            return draft, fd
+        os.close(fd)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove drafts of this file whose writers have ended."""
+    if fcntl is None:
+        return
+    beginning = _beginning(path)
+    for draft in path.parent.iterdir():
+        if draft.name.startswith(beginning) and draft.name.endswith(".draft"):
+            with contextlib.suppress(OSError):
+                fd = os.open(draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    draft.unlink()
+                finally:
+                    os.close(fd)
+
+
 class Draft:
     """A file that is being written; in a `with` block, which removes it unless it found a place.
 
@@ -90,13 +150,13 @@ class Draft:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        name = f".{path.name[:_STEM_CHARS_MAX]}.{secrets.token_hex(8)}.draft"
         self._is_placed = False
         with _reported(path):
-            self._at = path.with_name(name)
-            _check_place(path)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._fd = os.open(self._at, flags, _MODE)
+            mode = _mode_at(path)
+            _remove_abandoned(path)
+            self._at, self._fd = _begun(path)
+            if mode is not None:
+                os.fchmod(self._fd, mode)
 
     def __enter__(self) -> Self:
         return self

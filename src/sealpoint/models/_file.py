@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from sealpoint.errors import ModelMalformed, ModelUnreadable
+from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError
 from sealpoint.models._digests import piece_hasher
 from sealpoint.models._pieces import (
     STEP_BYTES,
@@ -103,6 +103,8 @@ class ReadFile:
 
     def read_into(self, memory: memoryview, offset: int) -> None:
         """Fill a piece of memory from a place in the file. Errors are those of `read`."""
+        if self.fd < 0:
+            raise UsageError(f"{self.what}: expected an open file, found it closed")
         done = 0
         while done < len(memory):
             try:

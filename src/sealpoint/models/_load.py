@@ -9,10 +9,11 @@ from typing import Any
 
 from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
-from sealpoint.models._draft import put_in_place, waiting_path
+from sealpoint.models._draft import put_in_place, real_path, waiting_path
+from sealpoint.models._extras import the_torch
 from sealpoint.models._file import ReadFile
 from sealpoint.models._model_file import ModelFile
-from sealpoint.models._placing import MapLocation
+from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._pt import load_pt, load_trusted
 from sealpoint.models._safetensors import LENGTH_BYTES
 from sealpoint.models._sealing import Run, Sealed
@@ -61,6 +62,8 @@ def load_checkpoint(
             or is not one of this thread.
         SealpointError: With a store, whatever `Thread.load` raises.
     """
+    if type(safe) is not bool:
+        raise UsageError(f"safe: expected True or False, found {type(safe).__name__}")
     if Run.of(store, thread) is None and ref is not None:
         raise UsageError("ref: expected a store whose checkpoint it is")
     if store is not None:
@@ -70,8 +73,10 @@ def load_checkpoint(
             return model.load(map_location)
     with ReadFile(path) as file:
         if _is_safetensors(file):
+            _refuse_archive(file)
             return ModelFile(file).load(map_location)
         if safe:
+            Placing(the_torch(), map_location, file.what)  # or it is refused
             with open(file.fd, "rb", buffering=0, closefd=False) as raw:
                 return load_pt(raw, file.size, file.what, map_location)
     _warn_once()
@@ -100,21 +105,26 @@ def open_checkpoint(
             raise UsageError("ref: expected a store whose checkpoint it is")
         return _opened(path)
     sealed = run.expected(ref)
-    return _waiting(Path(path), sealed, newest=ref is None) or _opened(path, sealed)
+    return _waiting(real_path(path), sealed, newest=ref is None) or _opened(path, sealed)
 
 
 def _opened(path: str | os.PathLike[str], sealed: Sealed | None = None) -> ModelFile:
     file = ReadFile(path)
     try:
-        if sealed is None and file.read(0, min(len(_ZIP), file.size)) == _ZIP:
-            raise FormatRefused(
-                f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
-                hint="Only load_checkpoint reads it; save what it returns with save_checkpoint.",
-            )
+        if sealed is None:
+            _refuse_archive(file)
         return ModelFile(file, sealed)
     except BaseException:
         file.close()
         raise
+
+
+def _refuse_archive(file: ReadFile) -> None:
+    if file.read(0, min(len(_ZIP), file.size)) == _ZIP:
+        raise FormatRefused(
+            f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
+            hint="load_checkpoint reads it under another name; save what that returns anew.",
+        )
 
 
 def _waiting(path: Path, sealed: Sealed, *, newest: bool) -> ModelFile | None:

@@ -4,12 +4,11 @@
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from sealpoint.api import Store
 from sealpoint.errors import UsageError
-from sealpoint.models._draft import Draft
+from sealpoint.models._draft import Draft, real_path
 from sealpoint.models._extras import plainly, the_torch
 from sealpoint.models._manifest import METADATA_KEY
 from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
@@ -48,7 +47,6 @@ def save_checkpoint(
     Raises:
         TypeNotAllowed, ValueNotAllowed, EncodeLimitExceeded: Something in the state cannot be
             saved; the message has the path to it, and nothing was written.
-        SparseInvalid: The indices of a sparse tensor point outside of it.
         ModelUnreadable: The file cannot be written.
         SealpointError: With a store, whatever `Thread.save` raises; the old file stands.
     """
@@ -57,7 +55,7 @@ def save_checkpoint(
         raise UsageError(
             f"metadata: expected a store that keeps it, and no key {METADATA_KEY!r}, which is ours"
         )
-    target = Path(path)
+    target = real_path(path)
     torch = the_torch()
     with plainly(torch):
         structure, entries = take_apart(torch, sys.modules.get("numpy"), state)

@@ -55,6 +55,11 @@ class Run:
         """
         if (store is None) != (thread is None):
             raise UsageError("store, thread: expected both or neither of them, found one")
+        if store is not None and not isinstance(store, Store):
+            raise UsageError(
+                f"store: expected an open store, found {type(store).__name__}",
+                hint="Open it first: with sealpoint.open_store(url) as store: ...",
+            )
         return None if store is None or thread is None else cls(store=store, name=thread)
 
     def seal(

@@ -135,6 +135,11 @@ class _Taking:
                 f"{type(value).__qualname__}",
                 hint="Save the plain tensors that it is made of.",
             )
+        if callable(getattr(type(value), "state_dict", None)):
+            raise TypeNotAllowed(
+                f"{_path_text(path)}: expected plain data, found {type(value).__qualname__}",
+                hint="Save what its state_dict() gives.",
+            )
         return value
 
     def _members(self, values: Sequence[Any], path: tuple[Any, ...]) -> list[Any]:
@@ -355,7 +360,6 @@ def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
 
     Raises:
         TypeNotAllowed, ValueNotAllowed: Something in it cannot be saved; the message has the path.
-        SparseInvalid: A sparse tensor points outside of itself.
         EncodeLimitExceeded: It is nested too deeply, or in itself.
     """
     try:

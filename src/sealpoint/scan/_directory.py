@@ -80,7 +80,10 @@ def read_directory(read: Read, size: int, what: str) -> Directory:
     end = read_exactly(read, end_at, _END.size, what)
     magic, disk, first_disk, here, count, length, offset, comment = _END.unpack(end)
     if magic != b"PK\x05\x06" or comment != 0:
-        raise ModelMalformed(f"{what}: expected the file to end with the end record of a zip")
+        raise ModelMalformed(
+            f"{what}: expected the file to end with the end record of a zip",
+            hint="If it was cut short on its way, fetch or save it again.",
+        )
     # (2) One disk.
     if disk != 0 or first_disk != 0 or here != count:
         raise ModelMalformed(f"{what}: expected a zip on one disk, found it split")

@@ -12,9 +12,17 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import sealpoint
-from sealpoint.errors import ModelError, ModelMalformed, ModelUnreadable, UsageError
+from sealpoint.errors import (
+    FormatRefused,
+    ModelError,
+    ModelMalformed,
+    ModelUnreadable,
+    TypeNotAllowed,
+    UsageError,
+)
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._digests import PIECE_BYTES
+from sealpoint.models._draft import Draft
 from tests.training import same_state
 
 
@@ -241,3 +249,99 @@ def test_a_device_that_is_not_there_is_an_error_of_ours(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "a.safetensors", "cuda:0")
 
     assert "cpu" in caught.value.hint
+
+
+@pytest.mark.parametrize("safe", [None, 0, 1, "", "yes"])
+def test_safe_is_a_word_and_not_a_truth(safe: Any, tmp_path: Path) -> None:
+    """A setting that is missing or misspelt never makes a load unsafe."""
+    torch.save({"a": torch.ones(1)}, tmp_path / "a.pt")
+    with pytest.raises(UsageError, match="safe: expected True or False"):
+        load_checkpoint(tmp_path / "a.pt", safe=safe)
+
+
+def test_drafts_of_ended_processes_are_removed_and_others_stay(tmp_path: Path) -> None:
+    """A save clears away what a killed one left of the same file, and nothing else."""
+    path = tmp_path / "a.safetensors"
+    with Draft(path) as living:
+        abandoned = living._at.with_name(living._at.name.replace(".draft", "0.draft"))
+        other = tmp_path / ".b.safetensors.0123456789abcdef.0.draft"
+        abandoned.write_bytes(b"half a file")
+        other.write_bytes(b"half of another")
+        save_checkpoint({"a": torch.ones(3)}, path)
+
+        assert not abandoned.exists()
+        assert other.exists()
+        assert living._at.exists()
+
+
+def test_a_link_leads_to_the_file_that_is_saved(tmp_path: Path) -> None:
+    """A link stays one, and what it names is replaced and loaded."""
+    real, link = tmp_path / "real" / "a.safetensors", tmp_path / "latest.safetensors"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    with sealpoint.open_store("memory:") as store:
+        for epoch in (1, 2):
+            save_checkpoint({"epoch": epoch}, link, store=store, thread="run")
+
+        assert load_checkpoint(link, store=store, thread="run") == {"epoch": 2}
+    assert link.is_symlink()
+    assert load_checkpoint(real) == {"epoch": 2}
+
+
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """What only its owner could read stays so."""
+    path = tmp_path / "a.safetensors"
+    save_checkpoint({"epoch": 1}, path)
+    path.chmod(0o600)
+    save_checkpoint({"epoch": 2}, path)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    """A pipe or a device stays what it is."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelUnreadable, match="no file, and is not replaced"):
+        save_checkpoint({}, tmp_path / "pipe")
+
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_an_archive_that_is_called_safetensors_is_named(tmp_path: Path) -> None:
+    """The message says what it is, and not how long its header would be."""
+    torch.save({"a": torch.ones(1)}, tmp_path / "a.safetensors")
+    with pytest.raises(FormatRefused, match=r"an archive as torch\.save writes"):
+        load_checkpoint(tmp_path / "a.safetensors")
+
+
+def test_a_closed_file_says_so(tmp_path: Path) -> None:
+    """Reading after closing is a mistake of the caller."""
+    save_checkpoint({"a": torch.ones(3)}, tmp_path / "a.safetensors")
+    with open_checkpoint(tmp_path / "a.safetensors") as file:
+        pass
+    with pytest.raises(UsageError, match="found it closed"):
+        file.load()
+
+
+@pytest.mark.parametrize("where", [3, "nowhere", object()])
+def test_a_place_that_is_none_is_refused_for_archives_too(where: Any, tmp_path: Path) -> None:
+    """The same error for every format."""
+    torch.save({"a": torch.ones(1)}, tmp_path / "a.pt")
+    with pytest.raises(UsageError, match="map_location"):
+        load_checkpoint(tmp_path / "a.pt", where)
+
+
+def test_a_url_is_not_a_store(tmp_path: Path) -> None:
+    """The hint says how to open one."""
+    with pytest.raises(UsageError, match="expected an open store") as caught:
+        save_checkpoint({}, tmp_path / "a", store="sqlite:///a.db", thread="x")  # type: ignore[arg-type]
+
+    assert "open_store" in caught.value.hint
+
+
+def test_objects_with_a_state_dict_say_what_to_save(tmp_path: Path) -> None:
+    """Saving a module instead of its state is the usual mistake."""
+    with pytest.raises(TypeNotAllowed, match="Linear") as caught:
+        save_checkpoint({"net": torch.nn.Linear(1, 1)}, tmp_path / "a.safetensors")
+
+    assert "state_dict()" in caught.value.hint
