@@ -19,6 +19,7 @@ from sealpoint.errors import (
     ModelLimitExceeded,
     ModelMalformed,
 )
+from sealpoint.limits import MODEL_NODES_MAX
 from sealpoint.models import load_checkpoint, save_checkpoint
 from sealpoint.models._nodes import (
     METADATA,
@@ -177,6 +178,19 @@ def test_scales_of_quantized_tensors_are_bounded_by_the_file(path: Path) -> None
 
     with pytest.raises(ModelLimitExceeded, match="copies"):
         load_checkpoint(path)
+
+
+def test_a_structure_of_millions_of_lists_is_refused_before_they_are_made(path: Path) -> None:
+    """A byte in the structure can stand for a list of its own, of a hundred bytes in memory."""
+    count = MODEL_NODES_MAX + 1
+    lists = b"\xdd" + count.to_bytes(4, "big") + b"\x90" * count
+    structure = base64.b64encode(lists).decode()
+    path.write_bytes(write_header([], {**METADATA, STRUCTURE: structure}).raw)
+
+    with Ruler() as ruler, pytest.raises(ModelLimitExceeded, match="fewer values"):
+        load_checkpoint(path)
+
+    assert ruler.seconds < 1
 
 
 @pytest.mark.parametrize("depth", [1000, 1022, 5000])
