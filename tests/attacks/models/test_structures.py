@@ -127,7 +127,7 @@ def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
 @pytest.mark.parametrize("where", [None, {"cuda": "cpu"}, lambda _storage, _name: None])
 def test_the_name_of_a_device_imports_nothing(where: Any, path: Path) -> None:
     """For a kind of device that it does not know, torch imports what has its name."""
-    for kind in ("privateuseone", "meta", "vulkan", "mkldnn", "os"):
+    for kind in ("privateuseone", "hpu", "meta", "vulkan", "mkldnn", "os"):
         with_structure(path, node("a", device=kind), {"a": ("U8", [1], b"\1")})
         with Watch() as watch, pytest.raises(ModelError, match="to take a tensor"):
             load_checkpoint(path, map_location=where)
