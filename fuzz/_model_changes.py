@@ -93,7 +93,7 @@ class FileChanger:
         tree = _tree(sketch)
         if tree is None:
             return
-        with contextlib.suppress(AttributeError, TypeError, ValueError):
+        with contextlib.suppress(AttributeError, RuntimeError, TypeError, ValueError):
             self._trees.changed(tree, sketch)  # a field may be of any type, and unfit for a change
         structure = _encoded(tree[0])
         if structure is not None:

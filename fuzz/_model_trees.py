@@ -132,7 +132,7 @@ class TreeChanger:
             return
         copies = [_copied(slot[2], 0) for _ in range(self._rng.choice((2, 3, 20, 60)))]
         for number, node in enumerate(copies):
-            if type(node) is TensorNode and type(node.stride) is list and 1 in (node.shape or ()):
+            if type(node) is TensorNode and type(node.stride) is list:
                 node.stride[-1:] = [number]
         _put(slot, copies)
 

@@ -5,7 +5,7 @@ For one case, the bytes of a file, this is, in order:
 
 1. opening it, reading its header and loading all of it raises a `SealpointError` or returns;
    nothing else is raised, wherever tensors are asked to go;
-2. no audit event happens meanwhile, but for the start of threads that read;
+2. no audit event happens meanwhile, but for the start of threads that read, and `id`;
 3. it takes less than a second of processor time, and no more memory than follows from its size;
 4. what it returns is made of allowed types only; every tensor lies inside of its memory, all of
    that together is not much more than the file, and sparse tensors point inside of themselves;
@@ -64,7 +64,7 @@ _PEAK_BYTES = 4 << 20
 _PEAK_TIMES = 1000
 """A byte can stand for an empty container of some hundred bytes."""
 _TENSORS_LOOKED_AT = 4
-_THREADS = "audit event _thread.start_"
+_HARMLESS = ("audit event _thread.start_", "audit event builtins.id ")
 _SHARED = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
 _VARYING = re.compile(r"""(?:'[^']*'|"[^"]*"|\d+|/[^ :]*)+""")
 
@@ -224,7 +224,7 @@ def _watched(what: str) -> Iterator[None]:
         with watch:
             yield
     finally:
-        found = [event for event in watch.events if not event.startswith(_THREADS)]
+        found = [event for event in watch.events if not event.startswith(_HARMLESS)]
         if found:
             raise Escape(f"while in {what}: {found[0]}", ", ".join(found[1:4]))
 

@@ -130,7 +130,7 @@ MODEL_DEPTH_MAX = 128
 """Lists, dicts and other values nested in one another in a `.pt` file."""
 
 MODEL_NODES_MAX = 4 * _MIB
-"""Values in a `.pt` file, each counted wherever it is used."""
+"""Values in a `.pt` file, each counted wherever it is used; and in the structure of one of ours."""
 
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
 """A tensor that repeats its elements may take this, or as much as its file."""

@@ -15,13 +15,14 @@ from typing import Any
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     DecodeError,
+    DecodeLimitExceeded,
     EncodeError,
     EncodeLimitExceeded,
     ModelLimitExceeded,
     ModelMalformed,
     TypeNotAllowed,
 )
-from sealpoint.limits import MODEL_HEADER_BYTES_MAX
+from sealpoint.limits import MODEL_HEADER_BYTES_MAX, MODEL_NODES_MAX, Limits
 
 __all__ = [
     "METADATA",
@@ -164,7 +165,7 @@ _NAMES: dict[str, type] = {
 
 
 def _make_registry() -> Registry:
-    registry = Registry()
+    registry = Registry(limits=Limits(value_nodes_max=MODEL_NODES_MAX))
     for name, cls in _NAMES.items():
         registry.allow(cls, name=f"sealpoint.model.{name}")
     return registry
@@ -198,6 +199,7 @@ def read_structure(text: str, what: str) -> Any:
 
     Raises:
         ModelMalformed: It is none.
+        ModelLimitExceeded: It has too many values, or they are nested too deeply.
     """
     try:
         data = base64.b64decode(text, validate=True)
@@ -209,5 +211,7 @@ def read_structure(text: str, what: str) -> Any:
         raise ModelLimitExceeded(
             f"{what}: expected a structure with fewer values nested in one another"
         ) from exc
+    except DecodeLimitExceeded as exc:
+        raise ModelLimitExceeded(f"{what}: expected a structure of fewer values") from exc
     except (binascii.Error, ValueError, DecodeError, EncodeError) as exc:
         raise ModelMalformed(f"{what}: expected a structure of plain data and tensors") from exc

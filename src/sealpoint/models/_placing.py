@@ -15,7 +15,7 @@ MapLocation = Any
 # torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.
 _NAME = re.compile(r"[a-z]{1,16}(:(0|[1-9][0-9]?|1[01][0-9]|12[0-7]))?")
 
-_KINDS = ("cpu", "cuda", "hpu", "mps", "mtia", "xla", "xpu")
+_KINDS = ("cpu", "cuda", "mps", "mtia", "xla", "xpu")
 """Where data may have a tensor go by itself. For other names torch imports a module of the name."""
 
 

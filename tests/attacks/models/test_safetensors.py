@@ -138,18 +138,19 @@ def test_a_metadata_text_of_megabytes_is_refused_unread(path: Path) -> None:
 
 def test_tensors_without_number_are_refused_before_they_are_read(path: Path) -> None:
     """Tensors of no bytes cost a reader far more than the file has."""
+    count = MODEL_TENSORS_MAX + 8192
     empty = json.dumps(entry("U8", [0], 0, 0))
-    members = ",".join(f'"{number}":{empty}' for number in range(MODEL_TENSORS_MAX + 1))
+    members = ",".join(f'"{number}":{empty}' for number in range(count))
     with_header(path, f"{{{members}}}", b"")
 
     with Ruler() as ruler:
         refusal = _refusal(path)
     with safe_open(path, framework="pt") as stock:
-        count = len(stock.keys())
+        names = stock.keys()
 
-    assert count == MODEL_TENSORS_MAX + 1
+    assert len(names) == count
     assert refusal.code == "model-limit"
-    assert ruler.seconds < 2
+    assert ruler.seconds < 1
 
 
 def test_delimiters_without_number_are_refused_before_they_are_read(path: Path) -> None:

@@ -21,6 +21,7 @@ from sealpoint.errors import (
     ModelLimitExceeded,
     ModelMalformed,
 )
+from sealpoint.limits import MODEL_NODES_MAX
 from sealpoint.models import load_checkpoint, save_checkpoint
 from sealpoint.models._nodes import (
     METADATA,
@@ -128,7 +129,7 @@ def test_a_device_is_named_in_one_way(name: str, path: Path) -> None:
 @pytest.mark.parametrize("where", [None, {"cuda": "cpu"}, lambda _storage, _name: None])
 def test_the_name_of_a_device_imports_nothing(where: Any, path: Path) -> None:
     """For a kind of device that it does not know, torch imports what has its name."""
-    for kind in ("privateuseone", "vulkan", "mkldnn", "os"):
+    for kind in ("privateuseone", "hpu", "vulkan", "mkldnn", "os"):
         with_structure(path, node("a", device=kind), {"a": ("U8", [1], b"\1")})
         with Watch() as watch, pytest.raises(ModelError, match=r"expected (a )?device"):
             load_checkpoint(path, map_location=where)
@@ -179,6 +180,19 @@ def test_scales_of_quantized_tensors_are_bounded_by_the_file(path: Path) -> None
 
     with pytest.raises(ModelMalformed, match="scales and zero points in order"):
         load_checkpoint(path)
+
+
+def test_a_structure_of_millions_of_lists_is_refused_before_they_are_made(path: Path) -> None:
+    """A byte in the structure can stand for a list of its own, of a hundred bytes in memory."""
+    count = MODEL_NODES_MAX + 1
+    lists = b"\xdd" + count.to_bytes(4, "big") + b"\x90" * count
+    structure = base64.b64encode(lists).decode()
+    path.write_bytes(write_header([], {**METADATA, STRUCTURE: structure}).raw)
+
+    with Ruler() as ruler, pytest.raises(ModelLimitExceeded, match="fewer values"):
+        load_checkpoint(path)
+
+    assert ruler.seconds < 1
 
 
 @pytest.mark.parametrize("depth", [1000, 1022, 5000])
