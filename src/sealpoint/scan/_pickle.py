@@ -55,7 +55,10 @@ def run_pickle(data: bytes, what: str) -> Value:
         )
     if data[:2] != _PROTOCOL:
         found = f"protocol {data[1]}" if data[:1] == b"\x80" and len(data) > 1 else "none"
-        raise ModelMalformed(f"{what}: expected a pickle of protocol 2, found {found}")
+        raise ModelMalformed(
+            f"{what}: expected a pickle of protocol 2, found {found}",
+            hint="If it is yours, save it anew without pickle_protocol=, or with save_checkpoint.",
+        )
     return _Machine(data, what).run()
 
 
