@@ -26,9 +26,9 @@ try:
 except ImportError:  # not a POSIX system: drafts of ended processes stay
     fcntl = None  # type: ignore[assignment]
 
-from sealpoint.models._digests import FileDigests, header_digest, piece_hasher
+from sealpoint.models._digests import FileDigests, header_digest
 from sealpoint.models._file import unreadable
-from sealpoint.models._pieces import STEP_BYTES, Piece, batches_of, digests_of, in_parallel
+from sealpoint.models._pieces import Piece, batches_of, digests_of, in_parallel, move_piece
 from sealpoint.models._safetensors import Header
 
 __all__ = ["Draft", "Source", "put_in_place", "real_path", "waiting_path"]
@@ -197,7 +197,9 @@ class Draft:
 
         def write(batch: Sequence[tuple[Piece, memoryview]]) -> dict[tuple[str, int], bytes]:
             digests = {
-                (piece.tensor.name, piece.at): self._write_piece(piece, memory, hashing=hashing)
+                (piece.tensor.name, piece.at): move_piece(
+                    piece, memory, self._write_all, hashing=hashing
+                )
                 for piece, memory in batch
             }
             first, last = batch[0][0], batch[-1][0]
@@ -217,18 +219,6 @@ class Draft:
         return FileDigests(
             size=size, header=header_digest(header.raw), tensors=digests_of(tensors, digests)
         )
-
-    def _write_piece(self, piece: Piece, memory: memoryview, *, hashing: bool) -> bytes:
-        offset = piece.tensor.begin + piece.at
-        if not hashing:
-            self._write_all(memory, offset)
-            return b""
-        hasher = piece_hasher()
-        for at in range(0, piece.size, STEP_BYTES):
-            step = memory[at : at + STEP_BYTES]
-            self._write_all(step, offset + at)
-            hasher.update(step)
-        return bytes(hasher.digest())
 
     def _start_writing(self, begin: int, end: int) -> None:
         """Have the disk begin with these bytes, so that less is left to wait for at the end.

@@ -14,14 +14,13 @@ from types import TracebackType
 from typing import Self
 
 from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError
-from sealpoint.models._digests import piece_hasher
 from sealpoint.models._pieces import (
-    STEP_BYTES,
     Piece,
     Progress,
     batches_of,
     digests_of,
     in_parallel,
+    move_piece,
     sizes,
 )
 from sealpoint.models._safetensors import LENGTH_BYTES, Tensor, header_end
@@ -159,7 +158,7 @@ class ReadFile:
                 else:
                     part = memory[piece.tensor.name][piece.at : piece.at + piece.size]
                 key = piece.tensor.name, piece.at
-                found[key] = self._read_piece(piece, part, hashing=hashing)
+                found[key] = move_piece(piece, part, self.read_into, hashing=hashing)
             return sizes(batch), found
 
         for size, found in in_parallel(read, batches_of(wanted)):
@@ -168,15 +167,3 @@ class ReadFile:
             if progress is not None:
                 progress(done, total)
         return digests_of(wanted, digests) if hashing else {}
-
-    def _read_piece(self, piece: Piece, memory: memoryview, *, hashing: bool) -> bytes:
-        offset = piece.tensor.begin + piece.at
-        if not hashing:
-            self.read_into(memory, offset)
-            return b""
-        hasher = piece_hasher()
-        for at in range(0, piece.size, STEP_BYTES):
-            step = memory[at : at + STEP_BYTES]
-            self.read_into(step, offset + at)
-            hasher.update(step)
-        return bytes(hasher.digest())

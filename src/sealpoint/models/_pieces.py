@@ -11,25 +11,23 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
-from sealpoint.models._digests import PIECE_BYTES, tensor_digest
+from sealpoint.models._digests import PIECE_BYTES, piece_hasher, tensor_digest
 from sealpoint.models._safetensors import Tensor
 
 __all__ = [
-    "STEP_BYTES",
     "Piece",
     "Progress",
     "batches_of",
     "digests_of",
     "in_parallel",
+    "move_piece",
     "sizes",
 ]
 
 Progress = Callable[[int, int], object]
 """Called with how many bytes are done, and how many there are."""
 
-STEP_BYTES = 1 << 20
-"""How much is read or written before it is hashed, while it is still in the processor's cache."""
-
+_STEP_BYTES = 1 << 20
 _WORKERS_MAX = 8
 
 _B = TypeVar("_B")
@@ -59,6 +57,32 @@ def batches_of(tensors: Iterable[Tensor]) -> Iterator[list[Piece]]:
             total += piece.size
     if batch:
         yield batch
+
+
+def move_piece(
+    piece: Piece, memory: memoryview, move: Callable[[memoryview, int], None], *, hashing: bool
+) -> bytes:
+    """Read or write a piece, and hash what was moved while it is in the processor's cache.
+
+    Args:
+        piece: Which.
+        memory: Its bytes, or where they go.
+        move: Reads or writes some memory from or to a place in the file.
+        hashing: Whether a digest is wanted.
+
+    Returns:
+        The digest; empty without `hashing`.
+    """
+    offset = piece.tensor.begin + piece.at
+    if not hashing:
+        move(memory, offset)
+        return b""
+    hasher = piece_hasher()
+    for at in range(0, piece.size, _STEP_BYTES):
+        step = memory[at : at + _STEP_BYTES]
+        move(step, offset + at)
+        hasher.update(step)
+    return bytes(hasher.digest())
 
 
 def digests_of(
