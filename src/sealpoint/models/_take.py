@@ -61,7 +61,6 @@ class _Names:
             unique = f"{name}#{count}"
         self._counts[name] = count
         self._taken.add(unique)
-        self._counts[name] = count
         return unique
 
 
@@ -362,9 +361,4 @@ def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
         TypeNotAllowed, ValueNotAllowed: Something in it cannot be saved; the message has the path.
         EncodeLimitExceeded: It is nested too deeply, or in itself.
     """
-    try:
-        return _Taking(torch, numpy).run(state)
-    except RecursionError as exc:
-        raise EncodeLimitExceeded(
-            "state: expected fewer values nested in one another, or fewer calls around this one"
-        ) from exc
+    return _Taking(torch, numpy).run(state)
