@@ -159,11 +159,13 @@ def _elements(tensor: Any) -> Any:
     if tensor.numel() == 0:
         return b""
     if tensor.numel() > _WHOLE_ELEMENTS_MAX:
-        reach = 1 + sum(
-            (side - 1) * step for side, step in zip(tensor.shape, tensor.stride(), strict=True)
-        )
-        flat = tensor.as_strided((reach,), (1,))
-        return tensor.stride(), _elements(flat) if reach <= _WHOLE_ELEMENTS_MAX else reach
+        # Each element once; what lies between them belongs to nobody and is not saved.
+        once = tensor
+        for dimension, step in enumerate(tensor.stride()):
+            once = once.narrow(dimension, 0, 1) if step == 0 else once
+        if once.numel() > _WHOLE_ELEMENTS_MAX:
+            return tensor.stride(), once.numel()
+        return tensor.stride(), _elements(once)
     width = tensor.element_size()
     words = torch.empty(0, dtype=_WORDS[width])
     words.set_(tensor.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
