@@ -41,7 +41,7 @@ def build_plain(
         what: What the file is called.
     """
     return {
-        name: plain_tensor(torch, tensor, placing(memory[name], "cpu"), what)
+        name: plain_tensor(torch, tensor, memory[name], placing, what)
         for name, tensor in header.tensors.items()
     }
 

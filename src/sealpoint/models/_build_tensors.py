@@ -37,7 +37,7 @@ def dtype_of(torch: Any, name: object, what: str) -> Any:
     return found
 
 
-def plain_tensor(torch: Any, tensor: Tensor, memory: Any, what: str) -> Any:
+def plain_tensor(torch: Any, tensor: Tensor, memory: Any, placing: Placing, what: str) -> Any:
     """One tensor of a file, as the header describes it."""
     name = carrier_of(tensor.element)
     if name is None:
@@ -48,9 +48,9 @@ def plain_tensor(torch: Any, tensor: Tensor, memory: Any, what: str) -> Any:
     where = f"{what}: tensor {tensor.name!r}"
     dtype = dtype_of(torch, name, where)
     if dtype is torch.bool:
-        _check_booleans(memory, where)
+        _check_booleans(memory, where)  # before it goes where nobody can look at it
     geometry = tensor.shape, contiguous_stride(tensor.shape)
-    return view_of(torch, memory, dtype, 0, geometry)
+    return view_of(torch, placing(memory, "cpu"), dtype, 0, geometry)
 
 
 def _check_booleans(memory: Any, where: str) -> None:

@@ -130,7 +130,8 @@ def _remove_abandoned(path: Path) -> None:
     for draft in path.parent.iterdir():
         if draft.name.startswith(beginning) and draft.name.endswith(".draft"):
             with contextlib.suppress(OSError):
-                fd = os.open(draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                # For reading: a draft may have got the permissions of a file that is read only.
+                fd = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
                 try:
                     fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     draft.unlink()

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from sealpoint.errors import FlagNotHonoured
 
-__all__ = ["prove_flag", "proven_load"]
+__all__ = ["proven_load"]
 
 _EXPECTED = "torch.load: expected it to honour weights_only"
 
@@ -32,15 +32,6 @@ class _Canary:
 
     def __init__(self) -> None:
         self.built.append(self)
-
-
-def prove_flag(torch: Any) -> None:
-    """Prove that `torch.load` knows `weights_only` and honours it.
-
-    Raises:
-        FlagNotHonoured: It does not.
-    """
-    proven_load(torch)
 
 
 def proven_load(torch: Any) -> Callable[..., Any]:

@@ -10,10 +10,9 @@ from typing import Any
 from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import put_in_place, real_path, waiting_path
-from sealpoint.models._extras import the_torch
 from sealpoint.models._file import ReadFile
 from sealpoint.models._model_file import ModelFile
-from sealpoint.models._placing import MapLocation, Placing
+from sealpoint.models._placing import MapLocation
 from sealpoint.models._pt import load_pt, load_trusted
 from sealpoint.models._safetensors import LENGTH_BYTES
 from sealpoint.models._sealing import Run, Sealed
@@ -76,7 +75,6 @@ def load_checkpoint(
             _refuse_archive(file)
             return ModelFile(file).load(map_location)
         if safe:
-            Placing(the_torch(), map_location, file.what)  # or it is refused
             with open(file.fd, "rb", buffering=0, closefd=False) as raw:
                 return load_pt(raw, file.size, file.what, map_location)
     _warn_once()

@@ -103,19 +103,15 @@ class ModelFile:
             UsageError: There is none of this name.
             Edited: With a thread: it is not what was saved.
         """
-        tensor = self._header.tensors.get(name)
-        if tensor is None:
-            raise UsageError(f"{self._file.what}: expected a tensor named {name!r}, found none")
+        tensor = self._named(name)
         torch = the_torch()
         placing = Placing(torch, map_location, self._file.what)
         memory = self._read([tensor], torch)
-        return plain_tensor(torch, tensor, placing(memory[name], "cpu"), self._file.what)
+        return plain_tensor(torch, tensor, memory[name], placing, self._file.what)
 
     def verify_tensor(self, name: str) -> bytes:
         """The digest of one tensor; the others are not read. Errors are those of `tensor`."""
-        tensor = self._header.tensors.get(name)
-        if tensor is None:
-            raise UsageError(f"{self._file.what}: expected a tensor named {name!r}, found none")
+        tensor = self._named(name)
         found = self._file.read_tensors([tensor], None, hashing=True)
         self._verify([tensor], found)
         return found[name]
@@ -144,6 +140,15 @@ class ModelFile:
             return build_state(
                 torch, structure, header=self._header, memory=memory, placing=placing, what=what
             )
+
+    def _named(self, name: str) -> Tensor:
+        tensor = self._header.tensors.get(name)
+        if tensor is None:
+            raise UsageError(
+                f"{self._file.what}: expected a tensor named {name!r}, found none",
+                hint="sealpoint model save-info lists the names.",
+            )
+        return tensor
 
     def _header_bytes(self) -> bytes:
         """The bytes of the header, which are those that were saved."""

@@ -18,14 +18,15 @@ from typing import Any
 
 from sealpoint.errors import ModelError, ModelMalformed, SealpointError
 from sealpoint.models._extras import plainly, the_torch
-from sealpoint.models._flag import prove_flag, proven_load
+from sealpoint.models._flag import proven_load
 from sealpoint.models._foreign import HEAD_BYTES, refuse_foreign
 from sealpoint.models._loaded import check_loaded
 from sealpoint.models._pinned import PinnedView, read_at
+from sealpoint.models._placing import Placing
 from sealpoint.models._pt_tree import judge_tree
 from sealpoint.scan import PICKLE, Archive, read_archive, run_pickle, shown
 
-__all__ = ["load_pt", "load_trusted", "prove_flag"]
+__all__ = ["load_pt", "load_trusted"]
 
 _STORAGE = "data/"
 # What torch writes beside the pickle and the storages. It reads the last three, and trusts them.
@@ -62,6 +63,7 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
         ModelUnreadable: The file cannot be read.
         FlagNotHonoured: The `torch.load` of this process ignores the flag.
         ModelError: Torch cannot put it where `map_location` says.
+        UsageError: `map_location` is not a place.
         ExtraMissing: Torch is not installed.
     """
     # (1) The archive: what is not one is named, so that its owner knows what to do.
@@ -79,6 +81,7 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
     locations = judge_tree(tree, storages, size, what)
     # (4) The loader that is proven here is the one that is called below.
     torch = the_torch()
+    Placing(torch, map_location, what)  # a place, or a mistake of the caller
     load = proven_load(torch)
     mode = getattr(torch.serialization, "_serialization_tls", None)
     if getattr(mode, "skip_data", False):

@@ -17,7 +17,7 @@ import torch
 
 from sealpoint.errors import FlagNotHonoured, GlobalNotAllowed
 from sealpoint.models import _flag
-from sealpoint.models._flag import prove_flag, proven_load
+from sealpoint.models._flag import proven_load
 from tests.pt_files import call, ours, pickled, saved, stock, text
 
 _STOCK = torch.load
@@ -138,7 +138,7 @@ def test_proof_leaves_nothing_behind() -> None:
     """The class of a proof is gone after it, so that nobody can allow it for the next one."""
     before = set(vars(_flag))
 
-    prove_flag(torch)
+    proven_load(torch)
 
     assert set(vars(_flag)) == before
 
@@ -157,7 +157,7 @@ def test_what_the_process_allows_is_not_allowed_here(tmp_path: Path) -> None:
     data = pickled(call(Allowed.__module__, "Allowed", text(str(marker))))
 
     with torch.serialization.safe_globals([Allowed]):
-        prove_flag(torch)
+        proven_load(torch)
         with pytest.raises(GlobalNotAllowed, match=r"found 'tests\..*\.Allowed'"):
             ours(data)
         assert not marker.exists()
@@ -182,4 +182,4 @@ def test_environment_cannot_switch_the_flag_off(
 
 def test_proof_asks_nothing_of_a_module_but_its_loader() -> None:
     """Whatever has the loader can be proven."""
-    prove_flag(SimpleNamespace(load=_STOCK))
+    proven_load(SimpleNamespace(load=_STOCK))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import sealpoint
@@ -230,6 +231,18 @@ def test_tensors_go_where_map_location_says(tmp_path: Path) -> None:
     loaded = load_checkpoint(tmp_path / "a.safetensors", "meta")
 
     assert loaded["a"].device.type == loaded["b"].device.type == "meta"
+
+
+def test_booleans_are_looked_at_before_they_go_where_nobody_can(tmp_path: Path) -> None:
+    """A plain file of booleans loads to a device that holds no elements, or is refused."""
+    path = tmp_path / "a.safetensors"
+    save_file({"a": torch.tensor([True])}, path)
+    with open_checkpoint(path) as file:
+        assert file.tensor("a", "meta").is_meta
+    assert load_checkpoint(path, "meta")["a"].is_meta
+    path.write_bytes(path.read_bytes()[:-1] + b"\x02")
+    with pytest.raises(ModelMalformed, match="booleans"):
+        load_checkpoint(path, "meta")
 
 
 @pytest.mark.parametrize("where", [3, "nowhere", object()])
