@@ -16,8 +16,7 @@ from sealpoint.api import Store, init, open_store
 from sealpoint.codec import Explanation, Registry
 from sealpoint.config import code_of
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Decision, Policy, Request, Requests
-from sealpoint.gate import GatedThread as Thread
+from sealpoint.gate import Decision, Policy, Request, Requests, Thread
 from sealpoint.limits import Limits
 from sealpoint.signing import Attestation, TrustPin
 from sealpoint.store import (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 __all__ = [
     "AGENT_LEVELS_MAX",
     "ANSWER_BYTES_MAX",
+    "AUDIT_CHECKPOINTS_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
     "BUNDLE_BYTES_MAX",
@@ -107,6 +108,10 @@ REASON_BYTES_MAX = 4 * _KIB
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
+
+AUDIT_CHECKPOINTS_MAX = 4 * _KIB
+"""So many of a thread's newest checkpoints an audit can make the release of again; of a resume
+from further back it judges only that it was older."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""

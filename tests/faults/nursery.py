@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sealpoint.errors import HeadMoved, Superseded
-from sealpoint.store import Thread
+from sealpoint.gate import Thread
 from tests.faults.places import Place
 from tests.faults.steering import Steering, count_lines, steer
 from tests.faults.writers import state_of

@@ -90,7 +90,7 @@ def facts(store: Store, name: str) -> list[Fact]:
     refs = list(thread.history())[::-1]
     headers = {
         seq: parse_header(record.header)
-        for seq, record in core_of(store).storage.scan(thread._chain.thread, 0)
+        for seq, record in core_of(store).storage.scan(thread._state.chain.thread, 0)
     }
     kinds = [header.kind for header in headers.values()]
     assert kinds.count(Kind.GENESIS) == 1

@@ -14,7 +14,7 @@ from sealpoint.errors import (
     Superseded,
     UnknownThread,
 )
-from sealpoint.store import Thread
+from sealpoint.gate import Thread
 from sealpoint.testing.faults import Faults, Step, anchor_error, inject, storage_error
 from tests.faults.places import Place, facts
 

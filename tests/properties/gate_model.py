@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from sealpoint.errors import NeedsApproval, SealpointError
-from sealpoint.gate import GatedThread, Request
-from sealpoint.gate._wish import answer_digest
+from sealpoint.gate import Thread, Request
+from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
@@ -32,7 +32,7 @@ from tests.attacks.ledger.burglar import (
     MemoryBurglar,
 )
 from tests.ledgers import key
-from tests.properties.gate_model_truth import Rulebook, ThreadFacts, Wish
+from tests.properties.gate_model_truth import Rulebook, ThreadFacts, ResumeCall
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
 from tests.unit.store.simulator import Opened, World
@@ -143,7 +143,7 @@ class GateModel(RuleBasedStateMachine):
             self.team._open[process] = made
         return made
 
-    def thread(self, process: str, name: str) -> GatedThread:
+    def thread(self, process: str, name: str) -> Thread:
         """The handle of a process."""
         return self.store(process).thread(name)
 
@@ -208,7 +208,7 @@ class GateModel(RuleBasedStateMachine):
             assert released == expected, f"expected {expected}, found {request}"
         return request if isinstance(request, Request) else None
 
-    def meant(self, process: str, name: str, wish: dict[str, Any]) -> tuple[Wish, dict[str, Any]]:
+    def meant(self, process: str, name: str, wish: dict[str, Any]) -> tuple[ResumeCall, dict[str, Any]]:
         """A wish as the model has it, and as the library is told."""
         facts = self.facts[name]
         kept = [
@@ -223,7 +223,7 @@ class GateModel(RuleBasedStateMachine):
             options["ref"] = next(ref for ref in thread.history() if ref.entry == entry)
         world = wish["world"]
         return (
-            Wish(
+            ResumeCall(
                 _IDENTITY.get(process, process),
                 entry,
                 None if world is None else Declared.from_dict(world).digest,
@@ -233,7 +233,7 @@ class GateModel(RuleBasedStateMachine):
             options,
         )
 
-    def attempt(self, process: str, name: str, meant: Wish, options: dict[str, Any]) -> Any:
+    def attempt(self, process: str, name: str, meant: ResumeCall, options: dict[str, Any]) -> Any:
         """Resume; what is released must be what the newest allowance of it says."""
         try:
             loaded = self.thread(process, name).resume(**options)
@@ -260,7 +260,7 @@ class GateModel(RuleBasedStateMachine):
         return "released"
 
     @staticmethod
-    def own(found: list[Any], meant: Wish) -> list[Any]:
+    def own(found: list[Any], meant: ResumeCall) -> list[Any]:
         """The allowances for a wish among those that landed."""
         return [
             body

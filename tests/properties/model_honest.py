@@ -26,7 +26,8 @@ from sealpoint.errors import (
     Superseded,
     UnknownThread,
 )
-from sealpoint.store import CheckpointRef, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef
 from tests.properties.model_reads import CheckedScene
 from tests.properties.model_truth import Meant, Saved, state_of
 

@@ -18,7 +18,7 @@ from sealpoint.errors import (
     UnknownCheckpoint,
     UnknownThread,
 )
-from sealpoint.store import Thread
+from sealpoint.gate import Thread
 from tests.properties.model_scene import Scene
 from tests.properties.model_truth import Saved
 from tests.unit.store.simulator import Opened

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sealpoint.errors import HeadMoved, SealpointError, Superseded, UnknownCheckpoint, UnknownThread
-from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
 from tests.unit.store.laned import check_verified, put, results
 from tests.unit.store.simulator import Opened, World
 

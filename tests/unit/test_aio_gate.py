@@ -11,7 +11,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api, errors
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.signing import Verdict
 from tests.unit.api.place import Place
 
@@ -200,7 +200,7 @@ def _surface(kind: type) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "twin"), [(api.Store, aio.AsyncStore), (GatedThread, aio.AsyncThread)]
+    ("kind", "twin"), [(api.Store, aio.AsyncStore), (Thread, aio.AsyncThread)]
 )
 def test_the_twin_lacks_nothing(kind: type, twin: type) -> None:
     """Every public method and property is there, with the same parameters, and nothing besides."""

@@ -13,6 +13,7 @@ from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.audit import verify_thread
 from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
+from sealpoint.gate import Thread
 from sealpoint.ledger import (
     STORE_CHAIN,
     Kind,
@@ -25,7 +26,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
-from sealpoint.store import Core, Parts, Thread
+from sealpoint.store import Core, Parts
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW
 from tests.vectors import decoder, verifier

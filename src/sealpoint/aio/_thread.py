@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sealpoint.aio._calls import submit
 from sealpoint.errors import UsageError
-from sealpoint.gate import Decision, GatedThread, Request
+from sealpoint.gate import Decision, Request, Thread
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import CheckpointRef, Erasure, Loaded, Pruning
 from sealpoint.world import World, WorldDiff
@@ -27,7 +27,7 @@ _REFS_AT_ONCE = 64
 class AsyncThread:
     """A thread whose methods are awaited. See `sealpoint.Thread` for what they do."""
 
-    def __init__(self, thread: GatedThread, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, thread: Thread, pool: ThreadPoolExecutor) -> None:
         self._thread = thread
         self._pool = pool
         self._lock = Lock()

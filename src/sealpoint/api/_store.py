@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from sealpoint.api._review import reviewer
 from sealpoint.api._why import explain_decision
@@ -19,7 +19,7 @@ from sealpoint.audit import (
 )
 from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Desk, GatedThread, Policies, Policy, Request, Requests
+from sealpoint.gate import Desk, Policies, Policy, Request, Requests, Thread
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames
@@ -35,8 +35,8 @@ class Store:
         self._policies = Policies(self._checkpoints.core)
         self._desk = Desk(self._checkpoints.core, self._policies)
 
-    def _handle(self, core: Core, name: str) -> GatedThread:
-        return GatedThread(core, name, self._policies)
+    def _handle(self, core: Core, name: str) -> Thread:
+        return Thread(core, name, self._policies)
 
     @property
     def id(self) -> StoreId:
@@ -56,9 +56,9 @@ class Store:
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"
 
-    def thread(self, name: str) -> GatedThread:
+    def thread(self, name: str) -> Thread:
         """The thread of a name; it need not exist yet. The same name gives the same handle."""
-        return cast("GatedThread", self._checkpoints.thread(name))
+        return self._checkpoints.thread(name)
 
     def threads(self) -> ThreadNames:
         """The names of all threads of the namespace, and whether the list is provably complete."""

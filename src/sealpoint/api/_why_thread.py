@@ -12,7 +12,7 @@ from sealpoint.api._review import read_world, reviewer
 from sealpoint.api._why_report import Why, WhyApproval
 from sealpoint.audit import NOT_RELEASED, Step, ThreadWalk, record_of
 from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
-from sealpoint.gate import Measure, Policies, Policy, Reason, Rule, policy_digest
+from sealpoint.gate import RULE_WORDS, Measure, Policies, Policy, Reason, Rule, policy_digest
 from sealpoint.ledger import (
     KINDS,
     BreakGlassBody,
@@ -29,19 +29,6 @@ from sealpoint.store import Core
 from sealpoint.world import World, visible
 
 __all__ = ["Explaining"]
-
-_WORDS = {
-    Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest of its thread",
-    Rule.CHANGED_CODE: "the declared code was not that of the checkpoint",
-    Rule.WIDER_WORLD: "the run could do more than when it was saved, or something else",
-    Rule.NARROWER_WORLD: "the run could do less than when it was saved",
-    Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
-    Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
-    Rule.ANSWER: "a question was pending, or an answer was given",
-    Rule.OLD_AGE: "the checkpoint was older than the policy's age.max",
-    Rule.AFTER_RESTORE: "a restore had cut the thread, and it had not been executed since",
-    Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",
-}
 
 
 class Explaining:
@@ -94,7 +81,7 @@ class Explaining:
             header = step.entry.header
             judged = self._review.take(step.entry, step.body, step.before, step.chain)
             if subject is not None and closed:
-                if header.kind is Kind.CHECKPOINT and header.fence == session:
+                if KINDS[header.kind].is_checkpoint and header.fence == session:
                     released = True
                 continue
             self._steps.append(step)
@@ -257,13 +244,13 @@ class Explaining:
             return ()
         if isinstance(decided.body, ResumeBody):
             return tuple(
-                Reason(rule=rule, measure=policy.measure(rule), words=_WORDS[Rule(rule)])
+                Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[Rule(rule)])
                 for rule in decided.body.rules
                 if rule in tuple(Rule)
             )
         if isinstance(decided.body, HandoffBody) and decided.body.statement is not None:
             rule = Rule.HANDOFF_BY_OPERATOR
-            return (Reason(rule=rule, measure=policy.measure(rule), words=_WORDS[rule]),)
+            return (Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[rule]),)
         if request is not None:
             # Of a request that nobody has spent, the requester's own words are all there is.
             return tuple(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
+    KINDS,
     CheckpointBody,
     Entry,
     Header,
@@ -95,7 +96,7 @@ class Retention:
             self._erased, self._prune = seq, None
         elif header.kind in _GIVES_UP:
             self._check_given_up(entry, body)
-        elif header.kind is Kind.CHECKPOINT:
+        elif KINDS[header.kind].is_checkpoint:
             self._checkpoint = seq
             self._check_named(seq, body)
             self._check_payload(seq, body, body.world, record.payload)
@@ -116,6 +117,8 @@ class Retention:
         seq, earlier = entry.seq, None if self._prune is None else self._prune[1]
         if earlier is not None and not body.includes(earlier):
             raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
+        if body.earlier != (None if self._prune is None else self._prune[0]):
+            raise Misplaced(f"entry {seq}: it does not name the prune or delete before it")
         if body.end > seq:
             raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
         needed = self._checkpoint >= 0 or entry.header.kind is Kind.PRUNE
@@ -171,8 +174,8 @@ def _claimed(core: Core, thread: bytes) -> Claims:
             return _with_rule(core, thread, Claims(seq, prune))
         if not found and header.kind in _GIVES_UP:
             prune, found = seq, True
-        elif not found and header.kind is Kind.CHECKPOINT and record.body is not None:
-            body: CheckpointBody = parse_body(Kind.CHECKPOINT, header.body, record.body)
+        elif not found and KINDS[header.kind].is_checkpoint and record.body is not None:
+            body: CheckpointBody = parse_body(header.kind, header.body, record.body)
             prune, found = body.prune, True
         if found and not header.gen:
             break

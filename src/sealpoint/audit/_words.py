@@ -92,6 +92,8 @@ def said(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str
         return _resume(body, released=released)
     if isinstance(body, PruneBody):
         return _prune(body, kind)
+    if kind is Kind.HELD:
+        return f"held back by the pause: {_checkpoint(body)}"
     return _SAID[type(body)](body)
 
 
@@ -116,13 +118,14 @@ def _writes(body: WritesBody) -> str:
 def _copied(body: CheckpointBody | WritesBody) -> str:
     if body.origin is None:
         return ""
-    return f"; copied from entry {short(body.origin[1])} of thread {short(body.origin[0])}"
+    return f"; copied from entry {short(body.origin.entry)} of thread {short(body.origin.thread)}"
 
 
 def _resume(body: ResumeBody, *, released: bool) -> str:
     parts = [f"a session of {_shown(body.owner)} begins"]
     if body.checkpoint is not None:
         parts.append(f"from checkpoint entry {short(body.checkpoint)}")
+        parts.append(f"release {short(body.release)}")
     if body.rules:
         parts.append(f"rules {', '.join(_shown(rule) for rule in body.rules)}")
     elif body.checkpoint is not None:

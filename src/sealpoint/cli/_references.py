@@ -8,8 +8,9 @@ from typing import Any
 from sealpoint.cli._parts import short_text
 from sealpoint.cli._terminal import working
 from sealpoint.errors import IdMalformed, UnknownCheckpoint, UnknownType
+from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
-from sealpoint.store import CheckpointRef, Loaded, Thread
+from sealpoint.store import CheckpointRef, Loaded
 
 __all__ = ["find_pair", "find_ref", "load", "ref_document", "short_id", "short_metadata", "when"]
 

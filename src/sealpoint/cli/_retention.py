@@ -29,7 +29,8 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.errors import Tampered, UsageError
-from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
 
 __all__ = ["erase", "gc", "prune"]
 

@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The resume gate: what a policy asks for, and whether a saved run may go on.
 
-The rules, the policy and the review are pure and trust the facts that they are given. The handle of
-a thread and the desk gather those from verified chains, and write what was decided.
+The rules, the policy and the review are pure and trust the facts that they are given. The gate of a
+thread and the list of requests gather those from verified chains, and write what was decided.
 """
 
 from sealpoint.gate._desk import Desk, Requests
 from sealpoint.gate._policies import Policies, policy_digest
-from sealpoint.gate._policy import SHIPPED_POLICIES, Measure, Policy, Rule, shipped_policy
+from sealpoint.gate._policy import (
+    RULE_WORDS,
+    SHIPPED_POLICIES,
+    Measure,
+    Policy,
+    Rule,
+    shipped_policy,
+)
 from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Reviewer
 from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
-from sealpoint.gate._thread import GatedThread
+from sealpoint.gate._thread import Thread
 
 __all__ = [
+    "RULE_WORDS",
     "SHIPPED_POLICIES",
     "Decision",
     "Desk",
     "Facts",
-    "GatedThread",
     "GrantFacts",
     "Measure",
     "Outcome",
@@ -30,6 +37,7 @@ __all__ = [
     "Reviewer",
     "Rule",
     "Status",
+    "Thread",
     "decide",
     "policy_digest",
     "shipped_policy",

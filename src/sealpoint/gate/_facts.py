@@ -1,111 +1,139 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gathering the facts of a decision, all of them from the verified chain."""
+"""The facts of a decision about a release, for the gate and for an audit that judges it again.
+
+`facts_of` is the one place in which a release becomes facts, and is pure; `gather` finds on the
+verified chain of an open thread what it needs beside the release.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sealpoint.errors import WorldInvalid
-from sealpoint.gate._rules import Facts
-from sealpoint.ledger import Entry, Kind, StoreChain, Tip
-from sealpoint.store import Chain, CheckpointRef
+from sealpoint.gate._policy import Rule
+from sealpoint.gate._rules import Facts, GrantFacts
+from sealpoint.ledger import Entry, StoreChain
+from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["Candidate", "gather"]
+__all__ = ["difference", "facts_of", "gather", "is_restored"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A checkpoint that would be released, without its state."""
-
-    ref: CheckpointRef
-    newest: bool
-    world_digest: str | None
-    """The digest of what the run was able to do when it was saved, if that was declared."""
-    read_world: Callable[[], dict[str, Any]]
-    """Reads that world, which is only needed where it differs."""
-    question: Any
-
-
-def gather(
-    chain: Chain,
-    candidate: Candidate,
+def facts_of(
+    release: Release,
     *,
-    trust: StoreChain,
-    who: str,
-    session: int | None,
-    world: World | None,
-    pause: tuple[Entry, str] | None,
+    thread: str,
+    owner: bool,
+    diff: WorldDiff | None,
+    world_now: bool,
     now: datetime,
+    restored: bool,
+    living_session: timedelta | None,
+    paused: str | None = None,
+    answered: bool = False,
+    deliberate: str | None = None,
+    grant: GrantFacts | None = None,
+    world_rules: tuple[Rule, ...] | None = None,
 ) -> Facts:
-    """What a decision about a checkpoint depends on, beside what the caller says.
-
-    Args:
-        chain: The verified chain.
-        candidate: The checkpoint.
-        trust: The store chain.
-        who: The identity that would go on.
-        session: The session that it holds itself.
-        world: What the run is able to do now.
-        pause: The pause in force, and its reason.
-        now: The effective time.
-    """
-    tip = chain.tip()
-    owner = tip.fence.owner
+    """Say what a decision about a release depends on."""
     return Facts(
-        thread=chain.name,
-        paused=None if pause is None else f"{pause[0].writer}: {pause[1]}",
-        owner=owner is not None and trust.roster.owns(who, owner),
-        diff=_difference(candidate, world),
-        world_before=candidate.world_digest is not None,
-        world_now=world is not None,
-        newest=candidate.newest,
-        question=candidate.question is not None,
-        answered=False,
-        age=now - candidate.ref.time,
-        restored=_is_restored(chain, tip, trust),
-        living_session=_living_session(chain, tip, session, now),
-        deliberate=None,
-        grant=None,
+        thread=thread,
+        paused=paused,
+        owner=owner,
+        diff=diff,
+        world_before=release.world is not None,
+        world_now=world_now,
+        newest=release.newest,
+        deleted=len(release.deleted),
+        copied=release.origin is not None,
+        question=release.question is not None,
+        answered=answered,
+        age=now - release.time,
+        restored=restored,
+        living_session=living_session,
+        deliberate=deliberate,
+        grant=grant,
+        world_rules=world_rules,
     )
 
 
-def _difference(candidate: Candidate, world: World | None) -> WorldDiff | None:
+def gather(
+    state: ThreadState,
+    release: Release,
+    *,
+    trust: StoreChain,
+    who: str,
+    world: World | None,
+    read_world: Callable[[], dict[str, Any] | None],
+    now: datetime,
+    pause: tuple[Entry, str] | None = None,
+    answered: bool = False,
+    deliberate: str | None = None,
+    grant: GrantFacts | None = None,
+) -> Facts:
+    """The facts of a resume that is asked for now.
+
+    Args:
+        state: The verified thread.
+        release: What would be executed.
+        trust: The store chain.
+        who: The identity that would go on.
+        world: What the run is able to do now.
+        read_world: Reads the world that the checkpoint was saved in, if it differs.
+        now: The effective time.
+        pause: The pause in force, and its reason.
+        answered: Whether something is brought in from outside.
+        deliberate: What the caller said to show that this is meant.
+        grant: What has become of the request for exactly this.
+    """
+    tip = state.chain.tip()
+    owner = tip.fence.owner
+    living = None
+    if tip.fence.is_session and tip.fence.seq != state.session:
+        living = now - state.chain.descend(tip.basis[0])[1].at
+    return facts_of(
+        release,
+        thread=state.name,
+        owner=owner is not None and trust.roster.owns(who, owner),
+        diff=difference(release.world, world, read_world),
+        world_now=world is not None,
+        now=now,
+        restored=_was_cut(state, trust),
+        living_session=living,
+        paused=None if pause is None else f"{pause[0].writer}: {pause[1]}",
+        answered=answered,
+        deliberate=deliberate,
+        grant=grant,
+    )
+
+
+def difference(
+    before: str | None, world: World | None, read_world: Callable[[], dict[str, Any] | None]
+) -> WorldDiff | None:
     """What differs, if both worlds are declared and can be read."""
-    if candidate.world_digest is None or world is None:
+    if before is None or world is None:
         return None
-    if candidate.world_digest == world.digest:
+    if before == world.digest:
         return WorldDiff()
     try:
-        return World.from_dict(candidate.read_world()).diff(world)
+        found = read_world()
+        return None if found is None else World.from_dict(found).diff(world)
     except WorldInvalid:
         return None
 
 
-def _is_restored(chain: Chain, tip: Tip, trust: StoreChain) -> bool:
-    """Whether a restore has cut the thread, and no session has begun since."""
-    if not trust.epoch:
-        return False
-    executed = _executed_epoch(chain, tip)
+def is_restored(chain: StoreChain, thread: bytes, executed: int, until: int | None = None) -> bool:
+    """Whether a restore after an epoch, up to another, has cut a thread."""
     return any(
-        trust.lists.get(restore.lost).position(chain.thread) is not None
-        for restore in trust.restores.all[executed:]
+        chain.lists.get(restore.lost).position(thread) is not None
+        for restore in chain.restores.all[executed:until]
     )
 
 
-def _executed_epoch(chain: Chain, tip: Tip) -> int:
-    """The epoch in which the thread was last released for execution."""
-    if tip.fence.is_session:
-        return chain.descend(tip.fence.seq)[1].epoch
-    for header, _ in chain.walk():
-        if header.kind is Kind.RESUME:
-            return header.epoch
-    return 0
-
-
-def _living_session(chain: Chain, tip: Tip, session: int | None, now: datetime) -> timedelta | None:
-    """How long ago another session than this one last moved the thread; None if there is none."""
-    if not tip.fence.is_session or tip.fence.seq == session:
-        return None
-    return now - chain.descend(tip.basis[0])[1].at
+def _was_cut(state: ThreadState, trust: StoreChain) -> bool:
+    """Whether a restore has cut the thread, and no session has begun since."""
+    if not trust.epoch:
+        return False
+    resumed = state.last_resume()
+    executed = 0 if resumed < 0 else state.chain.descend(resumed)[1].epoch
+    return is_restored(trust, state.chain.thread, executed)

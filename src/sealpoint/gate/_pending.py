@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from sealpoint.errors import Missing, WorldInvalid
-from sealpoint.gate._wish import answer_digest
+from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import (
     KINDS,
     Body,

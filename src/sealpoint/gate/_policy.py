@@ -23,7 +23,15 @@ import msgspec
 from sealpoint.errors import PolicyInvalid, UsageError
 from sealpoint.limits import POLICY_BYTES_MAX
 
-__all__ = ["SHIPPED_POLICIES", "Measure", "Policy", "Rule", "shipped_policy"]
+__all__ = [
+    "RULE_WORDS",
+    "SHIPPED_POLICIES",
+    "WORLD_RULES",
+    "Measure",
+    "Policy",
+    "Rule",
+    "shipped_policy",
+]
 
 SHIPPED_POLICIES = ("solo", "team")
 """The names of the policies that come with Sealpoint."""
@@ -74,7 +82,7 @@ class Rule(StrEnum):
     """What a policy has a measure for, in the order in which reasons are told."""
 
     OLDER_CHECKPOINT = "older-checkpoint"
-    """The checkpoint is not the newest of its thread."""
+    """The checkpoint is not the newest of its thread, newer ones were deleted, or it is a copy."""
     CHANGED_CODE = "changed-code"
     """The declared code is not that of the checkpoint."""
     WIDER_WORLD = "wider-world"
@@ -94,6 +102,34 @@ class Rule(StrEnum):
     HANDOFF_BY_OPERATOR = "handoff-by-operator"
     """An operator, not the owner, gives the thread to another owner."""
 
+
+RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
+    {
+        Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest, newer ones had been deleted, or "
+        "it was a copy",
+        Rule.CHANGED_CODE: "the declared code was not that of the checkpoint",
+        Rule.WIDER_WORLD: "the run could do more than when it was saved, or something else",
+        Rule.NARROWER_WORLD: "the run could do less than when it was saved",
+        Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
+        Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
+        Rule.ANSWER: "a question was pending, or an answer was given",
+        Rule.OLD_AGE: "the checkpoint was older than the policy's age.max",
+        Rule.AFTER_RESTORE: "a restore had cut the thread, and it had not been executed since",
+        Rule.HANDOFF_BY_OPERATOR: "an operator, not the owner, gave the thread to another owner",
+    }
+)
+"""What a rule says of a decision that lies in the past."""
+
+WORLD_RULES = frozenset(
+    {
+        Rule.CHANGED_CODE,
+        Rule.WIDER_WORLD,
+        Rule.NARROWER_WORLD,
+        Rule.FIRST_WORLD,
+        Rule.MISSING_WORLD,
+    }
+)
+"""The rules that compare what the run could do with what it can."""
 
 _LEAST: Mapping[Rule, Measure] = {
     # A restore takes back what has happened: somebody has to have meant to go on from there.

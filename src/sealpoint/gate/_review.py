@@ -2,40 +2,40 @@
 """Judging again: whether every resume and handoff on a thread was justified when it was written.
 
 A worker that runs other code than ours can write a resume that no gate has allowed, and every entry
-is genuine. So the audit goes through the verified thread once more and holds each decision to the
-policy that the roster of that entry names, and each grant that it spends to the request and the
-words that lie before it. It is pure: what it is given has been verified. What an erasure has taken
-is not judged, and what cannot be computed again (a world that was not given) is not held against
-anybody.
+is genuine. So the audit goes through the verified thread once more: it makes each release again and
+compares the digest, gathers the same facts as the gate did, and asks the same `decide` with the
+policy that the roster of that entry names. It is pure: what it is given has been verified. What an
+erasure has taken is not judged, and what cannot be computed again (a world that was pruned) is not
+held against anybody.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
-from sealpoint.gate._past import Past, Saved
+from sealpoint.gate._checkpoint_log import CheckpointLog
+from sealpoint.gate._facts import difference, facts_of, is_restored
 from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
-from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
+from sealpoint.gate._rules import Facts, GrantFacts, Outcome, decide
 from sealpoint.ledger import (
     KINDS,
-    CheckpointBody,
     Entry,
     HandoffBody,
     Kind,
-    PruneBody,
     ResumeBody,
     StoreChain,
     Tip,
     VerdictBody,
-    WritesBody,
     believed_words,
 )
 from sealpoint.signing import Action, Role, Roster, count
-from sealpoint.world import World
+from sealpoint.store import Release
+from sealpoint.world import World, WorldDiff
 
 __all__ = ["Reviewer"]
 
@@ -43,10 +43,16 @@ _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
 Whoever writes the entry also writes its time, so less would prove no more."""
 
-_WORLD_RULES = frozenset({Rule.CHANGED_CODE, Rule.WIDER_WORLD, Rule.NARROWER_WORLD})
 
-_GATE_FIELDS = ("world", "leaves", "policy", "rules", "request", "answer", "actor")
-"""What a resume from before the gate has not; its `reason` is as old as the kind."""
+class _Resume(NamedTuple):
+    """A resume that is judged again, with what lay before it."""
+
+    entry: Entry
+    body: ResumeBody
+    before: Tip
+    chain: StoreChain
+    roster: Roster
+    policy: Policy | None
 
 
 class Reviewer:
@@ -64,11 +70,13 @@ class Reviewer:
     ) -> None:
         self._policies = policies
         self._worlds = worlds
-        self._past = Past()
+        self._log = CheckpointLog()
         self._asked: dict[str, Asked] = {}
         self._basis_at: datetime | None = None
         self._latest: datetime | None = None
         self._executed_epoch = 0
+        self.release: Release | None = None
+        """What the entry that was taken last released, made again; None if it was no resume."""
 
     def take(
         self, entry: Entry, body: Any, before: Tip | None, chain: StoreChain
@@ -87,6 +95,7 @@ class Reviewer:
         header = entry.header
         roster = chain.roster_at(header.roster)
         unjustified: tuple[str, ...] = ()
+        self.release = None
         if roster is not None and before is not None:
             if isinstance(body, ResumeBody):
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
@@ -94,6 +103,7 @@ class Reviewer:
                 unjustified = tuple(self._handoff(entry, body, before, chain, roster))
             elif body is not None:
                 self._fold(entry, body, before, chain)
+        self._log.take(entry, body)
         if KINDS[header.kind].tells_time:
             self._latest = self._now(entry)
         if KINDS[header.kind].moves_basis:
@@ -101,8 +111,6 @@ class Reviewer:
             self._basis_at = header.at
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
-        elif header.kind is Kind.ERASE:
-            self._past = Past()
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified)
 
     # ------------------------------------------------------------------ what lies before
@@ -113,19 +121,11 @@ class Reviewer:
         return at if self._latest is None else max(at, self._latest)
 
     def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
-        """Remember checkpoints, requests that are bound to the basis, and words on them."""
-        header = entry.header
+        """Remember requests that are bound to the basis, and words on them."""
         if isinstance(body, VerdictBody) and not believed_words(entry, body, chain):
             return  # its key had ended
-        if isinstance(body, CheckpointBody):
-            self._past.save(entry, body)
-        elif isinstance(body, WritesBody):
-            self._past.add(entry, body)
-        elif isinstance(body, PruneBody):
-            self._past.hide(body)
-        else:
-            basis = before.basis[1].hex()
-            fold_entry(self._asked, entry, body, basis=basis, epoch=header.epoch)
+        basis = before.basis[1].hex()
+        fold_entry(self._asked, entry, body, basis=basis, epoch=entry.header.epoch)
 
     # ------------------------------------------------------------------ resumes
 
@@ -136,126 +136,148 @@ class Reviewer:
         # (1) The policy is the one that the roster of that time names.
         if body.policy != expected:
             yield (
-                f"a resume by {entry.writer!r}: expected policy {_short(expected)}, which roster "
-                f"{roster.seq} names, found {_short(body.policy)}"
+                f"a resume by {entry.writer!r}: roster {roster.seq} names policy "
+                f"{_short(expected)}, and it was judged by {_short(body.policy)}"
             )
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
-            yield from self._nothing_named(body)
+            if expected is not None and self._log.holds_anything():
+                yield "a resume: it does not name the checkpoint that was released"
             return
         try:
             policy = None if expected is None else self._policies(expected)
         except (PolicyInvalid, Tampered) as error:
-            yield f"a resume: expected a policy to judge it by, found: {error.message}"
+            yield f"a resume: the policy that it was judged by cannot be read: {error.message}"
             return
-        # (3) Every rule that applies is told.
-        listed = set(body.rules)
-        applying = self._applying(entry, body, chain, policy)
-        missing = applying - listed
-        if missing:
-            yield f"a resume: expected it to tell the rules {_listed(missing)}, found them missing"
-        elif self._world_differs(body) and not listed & _WORLD_RULES:
-            yield "a resume in another world: expected it to tell a rule about that, found none"
-        if (busy := self._busy(entry, before, policy)) is not None:
-            yield busy
+        resume = _Resume(entry, body, before, chain, roster, policy)
+        # (3) What was released is what lies there.
+        self.release = release = self._log.release(body.checkpoint, entry.header, before)
+        if release is None and not self._log.forgets:
+            yield f"a resume: there was no checkpoint {_short(body.checkpoint)} to release"
+            return
+        if release is not None and release.digest != body.release:
+            yield (
+                f"a resume: it records release {_short(body.release)}, and what lay there was "
+                f"release {_short(release.digest)}"
+            )
         # (4) What it spends was open, for exactly this, and granted.
-        granted = False
+        grant = None
         if body.request is not None:
-            faults = tuple(self._spending(entry, body, policy, roster))
-            granted = not faults
+            faults = tuple(self._spending(resume, release))
             yield from faults
-        # (5) The strictest measure was met.
-        yield from _unmet(listed | applying, body, policy, granted=granted)
+            asked = self._asked.get(body.request)
+            if asked is not None and not faults:
+                grant = grant_of(asked, roster, self._now(entry) - _SLACK)
+        # (5) The gate would have said the same, and every rule that applied is told.
+        facts = self._facts_far_back(resume, grant)
+        if release is not None:
+            facts = self._facts(resume, release, grant)
+        yield from self._judged_again(resume, facts)
 
-    def _nothing_named(self, body: ResumeBody) -> Iterator[str]:
-        """Judge a resume that names no checkpoint, as those from before the gate do."""
-        if self._past.newest is None:
-            return
-        if any(getattr(body, name) for name in _GATE_FIELDS):
-            yield "a resume: expected the checkpoint that was released, found none named"
+    def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
+        told = set(resume.body.rules)
+        if unknown := told - {str(rule) for rule in Rule}:
+            yield f"a resume: it tells rules that no policy has: {_listed(unknown)}"
+        decision = decide(facts, resume.policy)
+        rules = {str(each.rule) for each in decision.reasons if each.rule in tuple(Rule)}
+        if rules - told:
+            yield f"a resume: it does not tell that these rules applied: {_listed(rules - told)}"
+        if decision.outcome is not Outcome.ALLOW:
+            words = "; ".join(each.words for each in decision.reasons)
+            yield f"a resume by {resume.entry.writer!r} that the gate would not allow: {words}"
 
-    def _applying(
-        self, entry: Entry, body: ResumeBody, chain: StoreChain, policy: Policy | None
-    ) -> set[str]:
-        """The rules that certainly apply, as far as that can be told from here."""
-        header, found = entry.header, set[str]()
-        if self._past.is_older(body.checkpoint):
-            found.add(Rule.OLDER_CHECKPOINT)
-        executed = chain.restores.all[self._executed_epoch : header.epoch]
-        thread = bytes.fromhex(header.thread)
-        if any(chain.lists.get(each.lost).position(thread) is not None for each in executed):
-            found.add(Rule.AFTER_RESTORE)
-        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
-        if saved is None:
-            return found  # it lies far back, or was never there; that it is older is told
-        if self._past.is_waiting(saved) or body.answer is not None:
-            found.add(Rule.ANSWER)
-        age_max = None if policy is None else policy.age_max
-        if age_max is not None and header.at - saved.at > age_max + _SLACK:
-            found.add(Rule.OLD_AGE)
-        if saved.world is None and body.world is not None:
-            found.add(Rule.FIRST_WORLD)
-        elif saved.world is not None and body.world is None:
-            found.add(Rule.MISSING_WORLD)
-        return found | self._world_rules(saved, body)
-
-    def _world_differs(self, body: ResumeBody) -> bool:
-        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
-        worlds = None if saved is None else (saved.world, body.world)
-        return worlds is not None and None not in worlds and worlds[0] != worlds[1]
-
-    def _world_rules(self, saved: Saved, body: ResumeBody) -> set[str]:
-        """What the two worlds say, where both can be read; widening is what must not be hidden.
-
-        The gate writes the other world into the resume, unless a request or a checkpoint has it:
-        one that nobody can read counts as wider.
-        """
-        if saved.world is None or body.world is None or saved.world == body.world:
-            return set()
-        asked = None if body.request is None else self._asked.get(body.request)
-        leaves = body.leaves if asked is None else asked.body.world
-        if leaves is None and body.request is None:
-            leaves = self._worlds(body.world)
-        now = _readable(leaves)
-        if now is None or now.digest != body.world:
-            # A request that is not there is told by itself.
-            return set() if leaves is None and body.request is not None else {Rule.WIDER_WORLD}
-        earlier = _readable(self._worlds(saved.world))
-        if earlier is None:
-            return set()
-        diff = earlier.diff(now)
-        found = {str(Rule.CHANGED_CODE)} if diff.code_changed else set()
-        if diff.widening:
-            found.add(Rule.WIDER_WORLD)
-        return found
-
-    def _busy(self, entry: Entry, before: Tip, policy: Policy | None) -> str | None:
-        """Whether somebody else's session was taken over too early; a key may take over its own."""
-        fence = before.fence
-        if policy is None or not fence.is_session or fence.by == entry.header.by:
-            return None
-        if self._basis_at is None or entry.header.at - self._basis_at >= policy.takeover_after:
-            return None
-        return (
-            f"a resume by {entry.writer!r}: expected the session of entry {fence.seq} to be "
-            f"{policy.takeover_after} old, found {entry.header.at - self._basis_at}"
+    def _facts(self, resume: _Resume, release: Release, grant: GrantFacts | None) -> Facts:
+        """The facts that the gate had, as far as they can be found again."""
+        entry, body = resume.entry, resume.body
+        header = entry.header
+        world = self._world_now(body)
+        told = tuple(rule for rule in Rule if rule in body.rules and rule in WORLD_RULES)
+        diff, world_rules = None, None
+        if release.world is not None and body.world is not None and release.world != body.world:
+            saved = self._worlds(release.world)
+            diff = None if world is None else difference(release.world, world, lambda: saved)
+            if world is not None and saved is None and told:
+                # The world of the checkpoint was pruned: what was told of it is believed.
+                world_rules = told
+        elif release.world is not None and release.world == body.world:
+            diff = WorldDiff()
+        return facts_of(
+            release,
+            thread=header.thread[:12],
+            owner=True,  # the walk has seen to it
+            diff=diff,
+            world_now=body.world is not None,
+            now=self._now(entry) - _SLACK,
+            restored=is_restored(
+                resume.chain, bytes.fromhex(header.thread), self._executed_epoch, header.epoch
+            ),
+            living_session=self._living_session(resume),
+            answered=body.answer is not None or Rule.ANSWER in body.rules,
+            deliberate=body.reason,
+            grant=grant,
+            world_rules=world_rules,
         )
 
-    def _spending(
-        self, entry: Entry, body: ResumeBody, policy: Policy | None, roster: Roster
-    ) -> Iterator[str]:
+    def _facts_far_back(self, resume: _Resume, grant: GrantFacts | None) -> Facts:
+        """The same for a checkpoint that lies too far back: all that is known is that it is old."""
+        return Facts(
+            thread=resume.entry.header.thread[:12],
+            paused=None,
+            owner=True,
+            diff=None,
+            world_before=False,
+            world_now=False,
+            newest=False,
+            deleted=0,
+            copied=False,
+            question=False,
+            answered=resume.body.answer is not None,
+            age=timedelta(),
+            restored=False,
+            living_session=self._living_session(resume),
+            deliberate=resume.body.reason,
+            grant=grant,
+        )
+
+    def _world_now(self, body: ResumeBody) -> World | None:
+        """The world that the run went on in, if it can be read and is the one that was named.
+
+        The gate writes it into the resume, unless a request or a checkpoint has it.
+        """
+        if body.world is None:
+            return None
+        asked = None if body.request is None else self._asked.get(body.request)
+        leaves = body.leaves if asked is None else asked.body.world
+        if leaves is None:
+            leaves = self._worlds(body.world)
+        try:
+            found = None if leaves is None else World.from_dict(leaves)
+        except WorldInvalid:
+            return None
+        return found if found is not None and found.digest == body.world else None
+
+    def _living_session(self, resume: _Resume) -> timedelta | None:
+        """How long ago another key's session last moved the thread."""
+        fence = resume.before.fence
+        if not fence.is_session or fence.by == resume.entry.header.by or self._basis_at is None:
+            return None
+        return resume.entry.header.at - self._basis_at
+
+    def _spending(self, resume: _Resume, release: Release | None) -> Iterator[str]:
+        """Why a request that a resume spends was not for exactly this, or was no grant."""
+        entry, body = resume.entry, resume.body
         request = body.request or ""
         what = f"a resume that spends request {request[:12]}"
         asked = self._asked.get(request)
         if asked is None:
-            yield f"{what}: expected an open request for the thread as it was, found none"
+            yield f"{what}: there was no open request for the thread as it was"
             return
         statement = asked.body.statement
-        saved = None if body.checkpoint is None else self._past.saved(body.checkpoint)
         for name, found, expected in (
             ("action", statement.action, Action.RESUME),
             ("checkpoint", statement.checkpoint, body.checkpoint),
+            ("release", statement.release, body.release),
             ("world", statement.world_to, body.world),
             ("answer", statement.answer, body.answer),
             ("requester", statement.requester, entry.writer),
@@ -264,12 +286,12 @@ class Reviewer:
             (
                 "saved world",
                 statement.world_from,
-                statement.world_from if saved is None else saved.world,
+                statement.world_from if release is None else release.world,
             ),
         ):
             if found != expected:
-                yield (f"{what}: expected one for {name} {_short(expected)}, found {_short(found)}")
-        yield from _grant_faults(asked, self._now(entry), policy, roster, what)
+                yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
+        yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
 
     # ------------------------------------------------------------------ handoffs
 
@@ -326,35 +348,6 @@ def _grant_faults(
         ).ignored
         why = f" ({'; '.join(ignored)})" if ignored else ""
         yield f"{what}: expected {needed} approvals, found {len(grant.approved_by)}{why}"
-
-
-def _readable(leaves: dict[str, Any] | None) -> World | None:
-    """A world, if there is one."""
-    try:
-        return None if leaves is None else World.from_dict(leaves)
-    except WorldInvalid:
-        return None
-
-
-def _unmet(
-    rules: set[str], body: ResumeBody, policy: Policy | None, *, granted: bool
-) -> Iterator[str]:
-    """What the policy asked for because of some rules, and was not met."""
-    known = {str(rule) for rule in Rule}
-    if rules - known:
-        yield f"a resume: expected rules of a policy, found {_listed(rules - known)}"
-    measures = {
-        rule: Measure.REFUSE if policy is None else policy.measure(rule) for rule in rules & known
-    }
-    strictest = max(measures.values(), default=Measure.ALLOW)
-    because = _listed({rule for rule, measure in measures.items() if measure is strictest})
-    if strictest is Measure.REFUSE:
-        by = "no policy is in force" if policy is None else "the policy refuses that"
-        yield f"a resume to which {because} applies: expected none, because {by}"
-    elif strictest is Measure.APPROVAL and body.request is None:
-        yield f"a resume to which {because} applies: expected approvals, found none named"
-    elif strictest is Measure.DELIBERATE and not granted and not (body.reason or "").strip():
-        yield f"a resume to which {because} applies: expected it to say why, found nothing"
 
 
 def _short(found: str | None) -> str:

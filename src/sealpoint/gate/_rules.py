@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum, unique
 
-from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._policy import RULE_WORDS, Measure, Policy, Rule
+from sealpoint.store import Release
 from sealpoint.world import WorldDiff
 
 __all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
@@ -52,6 +53,10 @@ class Facts:
     """Whether a world is declared now."""
     newest: bool
     """Whether the checkpoint is the newest one of the thread."""
+    deleted: int
+    """How many checkpoints were deleted since the last resume that were newer than what is left."""
+    copied: bool
+    """Whether the checkpoint is a copy of one of another thread."""
     question: bool
     """Whether a question is pending."""
     answered: bool
@@ -65,6 +70,8 @@ class Facts:
     deliberate: str | None
     """What the caller said to show that this is meant."""
     grant: GrantFacts | None
+    world_rules: tuple[Rule, ...] | None = None
+    """For an audit that cannot read the worlds any more: the rules about them that were told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +105,8 @@ class Decision:
     reasons: tuple[Reason, ...]
     ordinary: bool
     """Whether nothing applies: the ordinary continuation of a run."""
+    release: Release | None = None
+    """What it is about; None where only facts were judged."""
 
     @property
     def busy(self) -> bool:
@@ -162,8 +171,8 @@ def _refusal(rule: str, words: str) -> Reason:
 
 def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]:
     """Find the rules that apply, in their order, each with what was found."""
-    if not facts.newest:
-        yield Rule.OLDER_CHECKPOINT, f"the checkpoint is not the newest of thread {facts.thread!r}"
+    if older := list(_older(facts)):
+        yield Rule.OLDER_CHECKPOINT, "; ".join(older)
     yield from _world(facts)
     if facts.question and facts.answered:
         yield Rule.ANSWER, "an answer is given to a pending question"
@@ -178,10 +187,22 @@ def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]
         yield Rule.AFTER_RESTORE, "a restore cut the thread, and it has not been executed since"
 
 
+def _older(facts: Facts) -> Iterator[str]:
+    """Find why a checkpoint is not simply the newest thing that the run did."""
+    if not facts.newest:
+        yield f"the checkpoint is not the newest of thread {facts.thread!r}"
+    if facts.deleted:
+        yield f"checkpoints that were newer have been deleted ({facts.deleted})"
+    if facts.copied:
+        yield "the checkpoint is a copy of one of another thread"
+
+
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
     diff = facts.diff
-    if diff is not None:
+    if facts.world_rules is not None:
+        yield from ((rule, RULE_WORDS[rule]) for rule in facts.world_rules)
+    elif diff is not None:
         told = _told(diff)
         if diff.code_changed:
             yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"

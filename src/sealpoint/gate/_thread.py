@@ -1,59 +1,124 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread behind the gate: the only way by which a state is released for execution.
+"""A thread of an open store: the object that applications hold.
 
-The order of a resume, numbered below: (1) look and verify, (2) decode what would be released,
-(3) gather the facts and judge, (4) write the decision, (5) hand the state over. If somebody else
-wrote in between, everything begins anew. Saving is in `_saving.py`.
+Every method hands on to one of its parts: the reader reads (`store/_reader.py`), the gate decides
+and lets the writer write (`_gate.py`, `store/_writer.py`), retention gives up what is old
+(`store/_retention.py`), and operations are what people do to a thread (`_operations.py`). They
+share one `ThreadState`. Calls from several OS threads are taken one after the other.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
 
-from sealpoint.errors import (
-    HeadMoved,
-    NeedsApproval,
-    SealpointError,
-    Superseded,
-    UnknownCheckpoint,
-    UsageError,
+from sealpoint.errors import SealpointError
+from sealpoint.gate._context import GateContext
+from sealpoint.gate._gate import Gate
+from sealpoint.gate._operations import Operations
+from sealpoint.gate._policies import Policies
+from sealpoint.gate._requests import Request
+from sealpoint.gate._resume_call import ResumeCall
+from sealpoint.gate._rules import Decision
+from sealpoint.signing import Attestation, Verdict
+from sealpoint.store import (
+    CheckpointRef,
+    Core,
+    EntryDraft,
+    Erasure,
+    Key,
+    Loaded,
+    Outcome,
+    PendingResult,
+    Pruning,
+    Release,
+    Results,
+    SaveDraft,
+    Snapshot,
+    ThreadReader,
+    ThreadRetention,
+    ThreadState,
 )
-from sealpoint.gate._facts import Candidate, gather
-from sealpoint.gate._pending import Asked, Pending, read_pending
-from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import grant_of
-from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.gate._saving import Admission, SavingThread
-from sealpoint.gate._wish import Wish
-from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
-from sealpoint.signing import Action, Statement
-from sealpoint.store import CheckpointRef, Loaded, Snapshot, check_rights
-from sealpoint.world import World
+from sealpoint.world import World, WorldDiff
 
-__all__ = ["GatedThread"]
+__all__ = ["Thread"]
 
 
-class _Judged(NamedTuple):
-    """What would be released, what the gate found, and what it says to that."""
+class Thread:
+    """A thread of an open store: its checkpoints, and the gate that every resume goes through."""
 
-    candidate: Candidate
-    policy: Policy | None
-    asked: Asked | None
-    """The request for exactly this, if there is a living one."""
-    decision: Decision
-    trust: StoreChain
-    """By whose roster it was decided."""
+    def __init__(self, core: Core, name: str, policies: Policies) -> None:
+        self._state = ThreadState(core, name)
+        self._reader = ThreadReader(self._state)
+        self._retention = ThreadRetention(self._state, self._reader)
+        context = GateContext(self._state, policies)
+        self._gate = Gate(self._state, self._reader, context)
+        self._operations = Operations(self._state, self._reader, context)
 
+    @property
+    def name(self) -> str:
+        """What the application calls the thread."""
+        return self._state.name
 
-class GatedThread(SavingThread):
-    """A thread of an open store: checkpoints, and the gate that every resume goes through."""
+    @property
+    def id(self) -> str:
+        """The thread's id in hexadecimal; empty while nobody has looked or saved."""
+        return self._state.chain.thread.hex()
 
-    _overtaken = False
-    """Whether the resume that is under way has met entries of others, new to this handle."""
-    _found = False
-    """Whether the resume that is under way has found anything in the thread."""
-    _ready: tuple[str | None, Snapshot | None] | None = None
-    """What a session that has just begun was decided about, for the first who reads it."""
+    def __repr__(self) -> str:
+        return f"<Thread {self.name!r}>"
+
+    # ------------------------------------------------------------------ reading
+
+    def load(self, ref: "str | CheckpointRef | None" = None) -> Loaded:
+        """Load the newest checkpoint, or the one that `ref` names.
+
+        This is for reading. The handle takes note of what is newest, so that it may save again
+        after `HeadMoved` or `Superseded`.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            UnknownCheckpoint: The thread has no such checkpoint.
+            DecodeError: The registry does not allow what was saved.
+            Erased: It was erased on purpose.
+            Pruned: Its state was given up on purpose.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
+                nothing was decoded.
+        """
+        return self._reader.load(ref)
+
+    def history(self) -> Iterator[CheckpointRef]:
+        """The checkpoints, newest first. Every link from the head to genesis is walked.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self._reader.history()
+
+    def release(self, ref: "str | CheckpointRef | None" = None) -> Release:
+        """What would be executed if the thread went on from the newest checkpoint, or from `ref`.
+
+        It decides nothing and writes nothing. The gate decides on this very value.
+
+        Raises:
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self._gate.release(ref)
+
+    def read_result(self, result: PendingResult) -> Results:
+        """What a task wrote that is part of a release.
+
+        Raises:
+            DecodeError: The registry does not allow what was saved.
+            Tampered: It is not what was written.
+        """
+        return self._reader.read_pending(result)
+
+    @property
+    def question(self) -> Any:
+        """What the newest checkpoint, or a task that goes on from it, waits for; looked up anew."""
+        return self._gate.question()
 
     # ------------------------------------------------------------------ resuming
 
@@ -84,9 +149,256 @@ class GatedThread(SavingThread):
             UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
-        with self._lock, self._reporting():
-            return self._resume(wish)
+        call = ResumeCall.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        return self._gate.resume(call)
+
+    def judge(
+        self,
+        *,
+        world: World | Mapping[str, Any] | None,
+        ref: "str | CheckpointRef | None" = None,
+        answer: Any = None,
+        deliberate: str | None = None,
+    ) -> Decision:
+        """What the gate would say to a resume, without writing or releasing anything.
+
+        Args are those of `resume`; `.release` of the result is what it is about.
+
+        Raises:
+            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        call = ResumeCall.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
+        return self._gate.judge(call)
+
+    # ------------------------------------------------------------------ saving
+
+    def save(
+        self,
+        state: Any,
+        *,
+        id: str | None = None,  # noqa: A002 (the name callers write)
+        parent: "str | CheckpointRef | None" = None,
+        metadata: Mapping[str, Any] | None = None,
+        world: World | Mapping[str, Any] | None = None,
+        question: Any = None,
+    ) -> CheckpointRef:
+        """Save a state as the newest checkpoint of the thread.
+
+        When it returns, the checkpoint survives a crash and a power cut.
+
+        Args:
+            state: Any value that the store's registry allows.
+            id: A name of the caller's own. Saving the same again under it returns the checkpoint
+                that is there; anything else under it is refused.
+            parent: The checkpoint that this one came from: lineage for people, not order.
+            metadata: A JSON object beside the state, shown in listings.
+            world: What the run is able to do; without it, what the session was resumed with.
+            question: What the run waits for somebody to answer, as JSON.
+
+        Raises:
+            ResumeRefused: A session would begin that is no ordinary continuation, or the world
+                has become wider than that of the session: call `resume`.
+            EncodeError: The state holds something that is not allowed; nothing was written.
+            HeadMoved: Somebody else has written since this handle looked; load again.
+            Superseded: A later session took the thread over; load again.
+            Paused: An operator paused the thread; keep the state and save it later.
+            NotOwner: The thread belongs to another identity.
+            NotTrusted: The roster does not let this identity write here.
+            IdReused: The id names another checkpoint of this thread.
+            AnchorUnavailable: The anchor is down. `.ref` is the checkpoint if it was saved; it
+                stands. None: nothing was saved.
+            StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        draft = SaveDraft(state, id, parent, metadata, World.of(world), question=question)
+        (outcome,) = self.commit([draft])
+        if isinstance(outcome, SealpointError):
+            raise outcome
+        return cast("CheckpointRef", outcome)
+
+    # ------------------------------------------------------------------ giving up
+
+    def prune(
+        self,
+        *,
+        keep_last: int | None = None,
+        keep_since: datetime | None = None,
+        keep: "Sequence[str | CheckpointRef]" = (),
+        reason: str | None = None,
+        dry_run: bool = False,
+        compact: bool = True,
+    ) -> Pruning:
+        """Give up the states of older checkpoints and free their space.
+
+        A checkpoint stays if any rule keeps it; the newest of a lane, and the one that was saved
+        there last if that is another, always do. What goes is recorded in a signed entry; ids,
+        metadata and times stay in the history. A worker may go on saving meanwhile.
+
+        Args:
+            keep_last: Keep so many of the newest checkpoints that still have their state, of each
+                lane.
+            keep_since: Keep what was saved at this time or later.
+            keep: Keep these.
+            reason: Why, for the record.
+            dry_run: Say what would go, and change nothing.
+            compact: Also make the files smaller, which writes once more whatever stays.
+
+        Raises:
+            UsageError: No rule was given, or one that makes no sense.
+            UnknownCheckpoint: `keep` names one that is not there.
+            NotOwner: The thread belongs to another identity.
+            ReadOnly: The store was opened for reading only, and this is no dry run.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was; nothing was
+                given up.
+        """
+        return self._retention.prune(
+            last=keep_last,
+            since=keep_since,
+            ids=keep,
+            reason=reason,
+            dry_run=dry_run,
+            compact=compact,
+        )
+
+    def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
+        """Remove all that the thread ever held from the store and its files.
+
+        The identity needs the privacy role. A signed entry records the erasure; headers and
+        signatures stay and say nothing about what was there. A later save under the name begins a
+        new generation.
+
+        Args:
+            reason: Why, for the record. It stays readable.
+            dry_run: Say what would go, and change nothing.
+
+        Raises:
+            UsageError: There is no reason, or it is too long.
+            NotTrusted: The identity does not have the privacy role here.
+            ReadOnly: The store was opened for reading only, and this is no dry run.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
+        """
+        return self._retention.erase(reason, dry_run=dry_run)
+
+    # ------------------------------------------------------------------ operators and approvers
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped the thread; looked up anew each time."""
+        return self._operations.is_paused()
+
+    def pause(self, reason: str) -> int:
+        """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
+
+        A worker that runs learns it at its next save. Pausing twice records nothing more.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            UsageError: There is no reason.
+            NotTrusted: The identity is no operator of the namespace.
+            UnknownThread, Erased: There is nothing to pause.
+        """
+        return self._operations.pause(reason)
+
+    def unpause(self, reason: str) -> int:
+        """Let the thread go on: sessions and requests are as they were.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            UsageError: There is no reason, or the thread is not paused.
+            NotTrusted: The identity is no operator of the namespace.
+        """
+        return self._operations.unpause(reason)
+
+    def handoff(self, *, to: str, reason: str) -> int:
+        """Give the thread to another owner: an identity, or a pool of the roster.
+
+        The session that is under way ends: its worker's next save is refused. An owner may do
+        that by itself; an operator needs the approval of others, as for a resume.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NeedsApproval: An operator asks, and others have to approve first.
+            ResumeRefused: The policy does not let operators hand threads off.
+            UsageError: There is no reason, or no writer of that name.
+            NotOwner, NotTrusted: The identity is neither owner nor operator.
+        """
+        return self._operations.handoff(to, reason)
+
+    def requests(self) -> tuple[Request, ...]:
+        """Every request that is about the thread as it is, oldest first, whatever became of it.
+
+        Raises:
+            UnknownThread: Nobody has saved anything under this name.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self._operations.requests()
+
+    def release_of(self, request: Request) -> Release:
+        """What a request asks to be released, made anew from the thread.
+
+        Raises:
+            UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
+        """
+        return self._operations.release_of(request)
+
+    def compare(self, request: Request) -> WorldDiff | None:
+        """What the run could do after a request, compared with the checkpoint that it names.
+
+        Returns:
+            The difference; None if one of the worlds is not declared, or that of the checkpoint
+            cannot be compared.
+
+        Raises:
+            NotTrusted: The request says another release, or another world of its checkpoint, than
+                there is on the thread.
+            UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
+        """
+        return self._operations.compare(request)
+
+    def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """Approve or deny a request with this store's own key.
+
+        Raises:
+            UnknownRequest: There is no such request, or the thread has moved on.
+            RequestClosed: It was denied, has expired, or the policy has changed.
+            NotTrusted: This identity may not, because of its role or because it asked itself.
+            UsageError: There is no reason.
+        """
+        return self._operations.answer(request_id, verdict, reason)
+
+    def relay(self, attestation: Attestation) -> int:
+        """Record somebody's attestation; it counts by its own proof, not by who relays it.
+
+        Returns:
+            The position of the entry that records it; relaying it again records nothing more.
+
+        Raises:
+            UnknownRequest, RequestClosed: There is no such open request.
+            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
+        """
+        return self._operations.relay(attestation)
+
+    def break_glass(self, request_id: str, reason: str) -> int:
+        """Let a request pass at once, without the approvals that it needs. It is recorded.
+
+        Returns:
+            The position of the entry that records it.
+
+        Raises:
+            NotTrusted: The roster does not mark this identity for it.
+            UnknownRequest, RequestClosed: There is no such open request.
+            UsageError: There is no reason.
+        """
+        return self._operations.break_glass(request_id, reason)
+
+    # ------------------------------------------------------------------ for adapters
 
     def begin(
         self,
@@ -103,13 +415,11 @@ class GatedThread(SavingThread):
         error: its first save begins it.
 
         Returns:
-            The position of the entry that records the decision; None if there was nothing to
-            decide about.
+            The session: the position of the entry that records the decision. None if there was
+            nothing to decide about.
         """
-        wish = Wish.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
-        with self._lock, self._reporting():
-            self._core.signer()
-            return self._begun(wish, lambda candidate: self._released(wish, candidate))
+        call = ResumeCall.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
+        return self._gate.begin(call)
 
     def admit(
         self,
@@ -143,247 +453,77 @@ class GatedThread(SavingThread):
             Busy, NotOwner, NotTrusted, UnknownCheckpoint, Pruned, Tampered, RolledBack, Forked,
                 Unanchored: As for `resume`.
         """
-        wish = Wish.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
-        with self._lock, self._reporting():
-            return self._settled(lambda: self._admit(wish, lane, id, answered=answered))
+        call = ResumeCall.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
+        return self._gate.admit(call, answered=answered, lane=lane, name=id)
 
-    def _admit(self, wish: Wish, lane: str, name: str | None, *, answered: bool) -> Snapshot | None:
-        """Decide and read as one, with no look in between: to try again is to decide again."""
-        lost, session, world = self._lost, self._session, self._world
-        self._begun(wish, lambda candidate: self._admitted(wish, candidate, answered=answered))
-        try:
-            return self._read(lane, name) if self._found else None
-        except BaseException:
-            # A load that failed has shown nothing, and is nothing to go on from.
-            self._lost, self._session, self._world, self._admission = lost, session, world, None
-            self._show_nothing(lost, session)
-            raise
-
-    def _begun(self, wish: Wish, decide_on: Callable[[Candidate], bool]) -> int | None:
-        lost, session, self._overtaken = self._lost, self._session, False
-        while True:
-            candidate = self._settled(lambda: self._sought(wish.ref))
-            if candidate is None:
-                return None
-            try:
-                decided = decide_on(candidate)
-            except BaseException:
-                self._show_nothing(lost, session)
-                raise
-            if decided:
-                self._world = wish.world
-                return self._session
-
-    def _sought(self, ref: "str | CheckpointRef | None") -> Candidate | None:
-        """What would be released; None if the thread holds nothing."""
-        self._found = self._find_head()
-        if not self._found:
-            self._take_up()
-            return None
-        try:
-            candidate = self._candidate(ref)
-        except UnknownCheckpoint:
-            if ref is not None:
-                raise
-            candidate = None
-        self._take_up()
-        return candidate
-
-    def _released(self, wish: Wish, candidate: Candidate) -> bool:
-        """Decide, once what would be released has been read: else a grant were spent on nothing."""
-        name = None if wish.ref is None else candidate.ref.id
-        self._ready = (name, self._snapshot("", name))
-        return self._decided(wish, candidate)
-
-    def _snapshot(self, lane: str, name: str | None) -> Snapshot | None:
-        ready, self._ready = self._ready, None
-        if ready is None or (lane, name) != ("", ready[0]) or not self._find_head():
-            return super()._snapshot(lane, name)
-        # If the session is the newest entry, nobody has written since this was read.
-        begun = self._chain.verified_head().seq == self._session
-        return ready[1] if begun else super()._snapshot(lane, name)
-
-    def _admitted(self, wish: Wish, candidate: Candidate, *, answered: bool) -> bool:
-        """Judge without writing; what was decided is judged once more by the first write."""
-        if not self._core.parts.read_only:
-            check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
-        decision = self._judged(wish, candidate, answered=answered, granted=False).decision
-        if decision.outcome is not Outcome.ALLOW:
-            raise self._refusal(decision)
-        self._session = None
-        self._admission = Admission(wish, answered=answered)
-        return True
-
-    def judge(
+    def snapshot(
         self,
+        lane: str = "",
+        id: str | None = None,  # noqa: A002
         *,
-        world: World | Mapping[str, Any] | None,
-        ref: "str | CheckpointRef | None" = None,
-        answer: Any = None,
-        deliberate: str | None = None,
-    ) -> Decision:
-        """What the gate would say to a resume, without writing or releasing anything.
+        running: bool = False,
+        session: int | None = None,
+    ) -> Snapshot | None:
+        """The newest checkpoint of a lane, or the one of an id, with what was added to it.
 
-        Args are those of `resume`.
+        Unlike `load` it does not let a handle that lost the thread go on.
+
+        Args:
+            lane: Which lane; the main one is empty.
+            id: Which checkpoint of it; without it the newest one.
+            running: Whether a run reads what it is going to execute.
+            session: The session of that run, as `begin` gave it; None: that of this handle.
+
+        Returns:
+            None if there is none, or it was deleted or given up.
 
         Raises:
-            UnknownThread, UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+            Superseded: A run reads, and somebody else goes on with the thread by now.
+            DecodeError: The registry does not allow what was saved.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
+                nothing was decoded.
+        """
+        return self._gate.snapshot(lane, id, running=running, session=session)
+
+    def snapshots(self, lane: str | None = None) -> Iterator[CheckpointRef]:
+        """The checkpoints of a lane, or of all, that still have their state, newest first.
+
+        Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
-        wish = Wish.of(world, ref=ref, answer=answer, actor=None, deliberate=deliberate)
-        with self._lock, self._reporting():
-            self._look()
-            return self._judged(wish, self._candidate(ref)).decision
+        return self._reader.snapshots(lane)
 
-    def _resume(self, wish: Wish) -> Loaded:
-        self._core.signer()
-        lost, session, self._overtaken = self._lost, self._session, False
-        while True:
-            # (1) and (2): the store chain, the head, the anchor, bodies and blobs, the decoding
-            loaded = self._settled(lambda: self._load(wish.ref))
-            record, header = self._chain.descend(loaded.ref.seq)
-            newest = wish.ref is None or self._newest().header.seq == header.seq
-            try:
-                candidate = self._candidate_at(header, record, newest=newest)
-                released = self._decided(wish, candidate)
-            except BaseException:
-                self._show_nothing(lost, session)
-                raise
-            if released:
-                self._world = wish.world
-                # (5) only now is the caller given anything
-                return loaded
+    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+        """Write several things in their order, as one durable step where that can be.
 
-    def _decided(self, wish: Wish, candidate: Candidate) -> bool:
-        """Judge, and write what was decided; False if all is to be looked at anew."""
-        check_rights(self._chain, self._core.trust(), Kind.RESUME, self._owner())
-        # (3) the facts, and what the policy in force says to them
-        judged = self._judged(wish, candidate)
-        if judged.decision.outcome is Outcome.REFUSE:
-            raise self._refusal(judged.decision)
-        if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
-            self._ask(wish, judged)
-            return False
-        # (4) the decision is written before the state is released
-        return self._open_session(self._allowed(wish, judged), judged.trust) is not None
+        What declares no world has that of the one before it, or of the session.
 
-    def _take_up(self) -> None:
-        self._overtaken = self._overtaken or self._moved
-        self._admission = None  # what was decided before is about what was shown before
-        super()._take_up()
-
-    def _show_nothing(self, lost: type[SealpointError] | None, session: int | None) -> None:
-        """A resume that was refused is no load: who had to load again still has to."""
-        if lost is None and self._overtaken:
-            lost = HeadMoved if session is None else Superseded
-        if lost is not None:
-            self._session, self._lost = None, lost
-
-    def _judged(
-        self, wish: Wish, candidate: Candidate, *, answered: bool = False, granted: bool = True
-    ) -> _Judged:
-        trust = self._core.trust()
-        policy = self._policies.in_force(trust.roster)
-        pending = read_pending(self._chain)
-        now = self._now()
-        asked, grant = self._grant(wish, candidate, policy, pending) if granted else (None, None)
-        facts = gather(
-            self._chain,
-            candidate,
-            trust=trust,
-            who=self._who(),
-            session=self._session,
-            world=wish.world,
-            pause=pending.paused,
-            now=now,
-        )
-        facts = replace(
-            facts,
-            answered=answered or wish.answer is not None,
-            deliberate=wish.deliberate,
-            grant=grant,
-        )
-        decision = decide(facts, policy)
-        if facts.paused is not None:
-            # A request may be made and approved while paused; it is spent only after that.
-            unpaused = decide(replace(facts, paused=None), policy)
-            decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
-        return _Judged(candidate, policy, asked, decision, trust)
-
-    def _grant(
-        self, wish: Wish, candidate: Candidate, policy: Policy | None, pending: Pending
-    ) -> tuple[Asked | None, GrantFacts | None]:
-        """The newest living request for exactly this, and what has become of it.
-
-        One that has expired is as if it had never been made: a resume asks anew.
+        Returns:
+            For each of them where it lies, or why it was not written; the errors are those of
+            `save`. That one was not written keeps no other from being so.
         """
-        roster, now = self._core.trust().roster, self._now()
-        for asked in reversed(pending.asked.values()):
-            if wish.is_asked_by(asked.body.statement, candidate, policy, self._who()):
-                grant = grant_of(asked, roster, now)
-                if not grant.expired:
-                    return asked, grant
-        return None, None
+        return self._gate.commit(drafts)
 
-    def _allowed(self, wish: Wish, judged: _Judged) -> ResumeBody:
-        """The entry that records an allowance."""
-        tip, world, candidate = self._chain.tip(), wish.world, judged.candidate
-        granted = any(reason.measure is Measure.APPROVAL for reason in judged.decision.reasons)
-        spent = judged.asked if granted else None
-        request = None if spent is None else spent.id
-        same = world is not None and world.digest == candidate.world_digest
-        return ResumeBody(
-            salt=self._core.salt(),
-            owner=self._owner(),
-            basis=tip.basis[0],
-            reason=wish.deliberate if spent is None else spent.body.statement.reason,
-            checkpoint=candidate.ref.entry,
-            world=None if world is None else world.digest,
-            leaves=None if world is None or same or request is not None else world.to_dict(),
-            policy=None if judged.policy is None else judged.policy.digest,
-            rules=tuple(reason.rule for reason in judged.decision.reasons),
-            request=request,
-            answer=wish.answer_digest,
-            actor=wish.actor,
-        )
+    def hide(
+        self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
+    ) -> int | None:
+        """Delete checkpoints for the application, with all results that were added to them.
 
-    def _ask(self, wish: Wish, judged: _Judged) -> None:
-        """Tell that others have to approve; first make the request, if there is none.
+        They are shown no more, and what they held is taken away as far as nothing else needs it.
+        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`. A
+        database file may show remnants until somebody compacts it, as `gc` and `prune` do. What is
+        left is an older checkpoint where a newer one was deleted, and is judged as one.
 
-        It returns where the request is new, or somebody else wrote first: then all is looked at
-        anew.
+        Args:
+            names: Lane and id of each; None: all that the thread holds.
+            reason: Why, for the record.
+
+        Returns:
+            The position of the entry that records it; None: there was nothing to delete.
+
+        Raises:
+            NotOwner: The thread belongs to another identity.
+            UnknownThread: Nobody has saved anything under this name.
+            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        reasons = tuple(reason.words for reason in judged.decision.reasons)
-        if judged.asked is None:
-            self._asked(
-                RequestBody(
-                    salt=self._core.salt(),
-                    statement=self._statement(wish, judged),
-                    reasons=reasons,
-                    answer=wish.answer,
-                    world=None if wish.world is None else wish.world.to_dict(),
-                )
-            )
-            return
-        request = self._shown(judged.asked)
-        raise NeedsApproval(
-            f"thread {self._name!r}: expected {request.needed} approvals of request "
-            f"{request.short}, found {len(request.approved_by)}: {'; '.join(reasons)}",
-            request=request,
-            reasons=reasons,
-        )
-
-    def _statement(self, wish: Wish, judged: _Judged) -> Statement:
-        """Everything that approvers of this resume are asked for."""
-        policy, candidate = judged.policy, judged.candidate
-        if policy is None:
-            raise UsageError("request: expected a policy that asks for approval, found none")
-        return self._stated(
-            action=Action.RESUME,
-            checkpoint=candidate.ref.entry,
-            world_from=candidate.world_digest,
-            world_to=None if wish.world is None else wish.world.digest,
-            answer=wish.answer_digest,
-            policy=policy,
-            reason=wish.deliberate or "asked for by resume",
-        )
+        return self._retention.hide(names, reason)

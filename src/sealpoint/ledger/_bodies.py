@@ -8,7 +8,8 @@ default and are not written while they have it, so older bodies keep their bytes
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,6 +28,7 @@ __all__ = [
     "ExpiryBody",
     "GenesisBody",
     "HandoffBody",
+    "Origin",
     "PauseBody",
     "RequestBody",
     "RestoreBody",
@@ -64,6 +66,8 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """Why it was done deliberately, as the caller said."""
     checkpoint: str | None = None
     """The hash of the checkpoint that was released for execution."""
+    release: str | None = None
+    """The digest of all that was released with it, as `docs/formats/release.md` says."""
     world: str | None = None
     """The digest of what the run is able to do from here on."""
     leaves: dict[str, Any] | None = None
@@ -136,6 +140,17 @@ class BreakGlassBody(Body, frozen=True, kw_only=True):
     reason: str
 
 
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where a copy of a checkpoint, or of results, was taken from."""
+
+    thread: str
+    """The id of the thread."""
+    entry: str
+    """The hash of the entry."""
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    """When the original was written: a copy is no younger."""
+
+
 class CheckpointBody(Body, frozen=True, kw_only=True):
     """A saved state."""
 
@@ -161,8 +176,8 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     """The position of the first checkpoint of the same lane and id, which this one supersedes."""
     since: int | None = None
     """The position of the first results that were added to it before it was there."""
-    origin: tuple[str, str] | None = None
-    """The thread and the hash of the entry that it is a copy of."""
+    origin: Origin | None = None
+    """What it is a copy of."""
 
 
 class WritesBody(Body, frozen=True, kw_only=True):
@@ -182,9 +197,7 @@ class WritesBody(Body, frozen=True, kw_only=True):
     """What the task waits for somebody to answer."""
     answers: bool = False
     """They are an answer that somebody gave, and not yet what the task made of it."""
-    held: bool = False
-    """They are the checkpoint itself, which a pause held back."""
-    origin: tuple[str, str] | None = None
+    origin: Origin | None = None
 
 
 class AdoptBody(Body, frozen=True, kw_only=True):
@@ -229,6 +242,7 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
     Kind.GENESIS: msgspec.json.Decoder(GenesisBody),
     Kind.RESUME: msgspec.json.Decoder(ResumeBody),
     Kind.CHECKPOINT: msgspec.json.Decoder(CheckpointBody),
+    Kind.HELD: msgspec.json.Decoder(CheckpointBody),
     Kind.ADOPT: msgspec.json.Decoder(AdoptBody),
     Kind.WRITES: msgspec.json.Decoder(WritesBody),
     Kind.PRUNE: msgspec.json.Decoder(PruneBody),
@@ -258,7 +272,9 @@ def _require_result_digests(body: WritesBody) -> None:
 
 
 def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None:
-    origin = None if body.origin is None else body.origin[1]
+    origin = None if body.origin is None else body.origin.entry
+    if body.origin is not None and body.origin.at.tzinfo is not UTC:
+        raise ValueError("expected the one spelling of a time")
     named = [body.root, *body.fresh]
     named += [name for name in (body.fresh_list, world, origin) if name is not None]
     _require_hexadecimal(named)
@@ -271,7 +287,9 @@ def _require_hexadecimal(named: list[str]) -> None:
 
 
 def _require_gate_digests(body: ResumeBody) -> None:
-    named = (body.checkpoint, body.world, body.policy, body.request, body.answer)
+    if (body.checkpoint is None) != (body.release is None):
+        raise ValueError("expected a checkpoint with the release that it is part of")
+    named = (body.checkpoint, body.release, body.world, body.policy, body.request, body.answer)
     _require_hexadecimal([name for name in named if name is not None])
 
 
@@ -290,6 +308,7 @@ def _require_statement(body: RequestBody | HandoffBody) -> None:
 
 _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.CHECKPOINT: _require_digests,
+    Kind.HELD: _require_digests,
     Kind.RESUME: _require_gate_digests,
     Kind.REQUEST: _require_statement,
     Kind.HANDOFF: _require_statement,

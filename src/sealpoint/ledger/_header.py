@@ -18,7 +18,7 @@ from sealpoint.limits import HEADER_BYTES_MAX
 
 __all__ = ["FORMAT_VERSION", "UNENCRYPTED", "Header", "encode_header", "parse_header"]
 
-FORMAT_VERSION: Literal[1] = 1
+FORMAT_VERSION: Literal[2] = 2
 UNENCRYPTED: Literal["none"] = "none"
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
@@ -28,7 +28,7 @@ _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One entry's place, kind and writer. See docs/formats/entry.md for every field."""
 
-    v: Literal[1] = FORMAT_VERSION
+    v: Literal[2] = FORMAT_VERSION
     store: str
     epoch: _Count
     ns: str
@@ -64,5 +64,5 @@ def parse_header(data: bytes) -> Header:
         if header.at.tzinfo is UTC and encode_header(header) == data:
             return header
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited("entry header: expected the fields of version 1, found others") from exc
+        raise Edited("entry header: expected the fields of version 2, found others") from exc
     raise Edited("entry header: expected the one spelling of its fields, found another")

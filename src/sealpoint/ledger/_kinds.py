@@ -22,6 +22,8 @@ class Kind(StrEnum):
     GENESIS = "genesis"
     RESUME = "resume"
     CHECKPOINT = "checkpoint"
+    HELD = "held"
+    """A checkpoint that a pause held back: the state of work that was under way when it came."""
     WRITES = "writes"
     HANDOFF = "handoff"
     PAUSE = "pause"
@@ -69,6 +71,18 @@ class KindRule:
     halts: bool = False
     """It is refused while the thread is paused."""
 
+    only_paused: bool = False
+    """It is refused unless the thread is paused."""
+
+    is_checkpoint: bool = False
+    """It carries a state, which can be loaded and resumed."""
+
+    holds_payload: bool = False
+    """Its body names blobs: those of a state, or of results that are added to one."""
+
+    gives_up: bool = False
+    """It takes away what entries before it held."""
+
     break_glass: bool = False
     """Only by an identity that the roster marks so."""
 
@@ -101,10 +115,28 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             in_session=True,
             moves_basis=True,
             halts=True,
+            is_checkpoint=True,
+            holds_payload=True,
         ),
-        # Results of work that had begun are kept even while the thread is paused.
+        # Work that had begun is kept even while the thread is paused: its state, which nobody
+        # resumes before the pause has ended, and its results.
+        Kind.HELD: KindRule(
+            roles=(Role.WRITER,),
+            on_threads=True,
+            by_owner=True,
+            in_session=True,
+            moves_basis=True,
+            only_paused=True,
+            is_checkpoint=True,
+            holds_payload=True,
+        ),
         Kind.WRITES: KindRule(
-            roles=(Role.WRITER,), on_threads=True, by_owner=True, in_session=True, moves_basis=True
+            roles=(Role.WRITER,),
+            on_threads=True,
+            by_owner=True,
+            in_session=True,
+            moves_basis=True,
+            holds_payload=True,
         ),
         # By the owner, or by an operator who carries the approval of another person.
         Kind.HANDOFF: KindRule(
@@ -121,11 +153,17 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.EXPIRY: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
         Kind.BREAK_GLASS: KindRule(roles=(Role.OPERATOR,), on_threads=True, break_glass=True),
         Kind.PRUNE: KindRule(
-            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True
+            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
         ),
-        Kind.HIDE: KindRule(roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True),
+        Kind.HIDE: KindRule(
+            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
+        ),
         Kind.ERASE: KindRule(
-            roles=(Role.PRIVACY,), on_threads=True, sets_fence=True, moves_basis=True
+            roles=(Role.PRIVACY,),
+            on_threads=True,
+            sets_fence=True,
+            moves_basis=True,
+            gives_up=True,
         ),
         Kind.ADOPT: KindRule(roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True),
         Kind.ROSTER: KindRule(on_store_chain=True),

@@ -25,6 +25,8 @@ class PruneBody(Body, frozen=True, kw_only=True):
     reason: str | None = None
     hidden: tuple[tuple[int, int], ...] = ()
     """First and last positions, in rising order and apart from each other."""
+    earlier: int | None = None
+    """The position of the prune or hide before this one, in the same generation."""
 
     def covers(self, seq: int) -> bool:
         """Whether what lies at this position has lost its payload."""
@@ -36,19 +38,29 @@ class PruneBody(Body, frozen=True, kw_only=True):
 
     def hides(self, seq: int) -> bool:
         """Whether what lies at this position was deleted by the application."""
-        return seq <= self._span(seq)[1]
+        return seq <= self.span_at(seq)[1]
 
     def includes(self, earlier: "PruneBody") -> bool:
         """Whether everything that was given up before is given up here."""
-        spans = tuple(self._span(first) for first, _ in earlier.hidden)
+        spans = tuple(self.span_at(first) for first, _ in earlier.hidden)
         return (
             self.before >= earlier.before
             and not any(earlier.covers(seq) and not self.hides(seq) for seq in self.kept)
             and all(last <= span[1] for (_, last), span in zip(earlier.hidden, spans, strict=True))
         )
 
-    def _span(self, seq: int) -> tuple[int, int]:
-        """The last span that begins at a position or before it; an empty one if there is none."""
+    def newly_hidden(self, before: "PruneBody | None") -> int | None:
+        """The first position that is deleted here and was not before; None if there is none."""
+        for first, last in self.hidden:
+            start = first
+            if before is not None:
+                start = max(first, before.span_at(first)[1] + 1)
+            if start <= last:
+                return start
+        return None
+
+    def span_at(self, seq: int) -> tuple[int, int]:
+        """The last deleted span that begins at a position or before it; else an empty one."""
         place = bisect_right(self.hidden, seq, key=_first)
         return self.hidden[place - 1] if place else (seq, seq - 1)
 

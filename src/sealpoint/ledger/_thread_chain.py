@@ -194,6 +194,8 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         raise NotTrusted(
             f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
         )
+    if rule.only_paused and tip.paused is None:
+        raise NotTrusted(f"{where}: a {header.kind} is written only while the thread is paused")
     return Tip(
         entry,
         tip.spine.grown(header.seq, entry.hash),

@@ -53,7 +53,7 @@ class Action(StrEnum):
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What exactly is asked for, by whom, and until when. See docs/formats/statement.md."""
 
-    v: Literal[1] = 1
+    v: Literal[2] = 2
     store: str
     ns: str
     thread: str
@@ -64,6 +64,8 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     action: Action
     checkpoint: str | None
     """The hash of the checkpoint's entry."""
+    release: str | None
+    """The digest of all that would be executed with it. See docs/formats/release.md."""
     world_from: str | None
     world_to: str | None
     answer: str | None
@@ -100,7 +102,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         try:
             statement = _decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-            raise Edited("statement: expected the fields of version 1, found others") from exc
+            raise Edited("statement: expected the fields of version 2, found others") from exc
         # One instant has one spelling: an offset other than Z would be read back as it is.
         if statement.expires.tzinfo is not UTC or statement.encode() != data:
             raise Edited("statement: expected the one spelling of its fields, found another")
@@ -129,7 +131,7 @@ _decode = msgspec.json.Decoder(Statement).decode
 
 def _fault(statement: Statement) -> str | None:
     """What is wrong with the fields, in words; None if nothing is."""
-    digests = ("basis", "checkpoint", "world_from", "world_to", "answer", "policy")
+    digests = ("basis", "checkpoint", "release", "world_from", "world_to", "answer", "policy")
     lengths = dict.fromkeys(digests, DIGITS_MAX)
     lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
     for name, digits in lengths.items():
@@ -144,12 +146,16 @@ def _fault(statement: Statement) -> str | None:
         found = _found(statement.reason)
         return f"reason: expected 1 to {REASON_BYTES_MAX} bytes, found {found}"
     if statement.action is Action.RESUME:
-        if statement.checkpoint is None or statement.to is not None:
-            return "expected a resume with a checkpoint and without a new owner, found another"
-    elif statement.to is None or (
-        (statement.world_from, statement.world_to, statement.answer) != (None, None, None)
+        if None in (statement.checkpoint, statement.release) or statement.to is not None:
+            return (
+                "expected a resume with a checkpoint and a release, and without a new owner, "
+                "found another"
+            )
+    elif statement.to is None or any(
+        each is not None
+        for each in (statement.release, statement.world_from, statement.world_to, statement.answer)
     ):
-        return "expected a handoff with a new owner, without worlds and answer, found another"
+        return "expected a handoff with a new owner, without release, worlds and answer"
     return None
 
 

@@ -5,16 +5,16 @@ from sealpoint.store._accept import AcceptedRestore, accept_restore
 from sealpoint.store._adopt import adopt_store_chain, adopt_thread, unanchored_threads
 from sealpoint.store._append import Draft, check_rights
 from sealpoint.store._blobs import BlobReader, fresh_digests
-from sealpoint.store._building import EntryDraft, Item, Outcome
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
 from sealpoint.store._core import Core, Parts
 from sealpoint.store._end import Ended, end_keys
 from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._genesis import claimed_name
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._json import plain_value
-from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name, store_slot
+from sealpoint.store._reader import ThreadReader, decode_world, make_ref
 from sealpoint.store._refs import (
     CheckpointRef,
     Collected,
@@ -27,51 +27,71 @@ from sealpoint.store._refs import (
     Snapshot,
     ThreadNames,
 )
+from sealpoint.store._release import (
+    Deleted,
+    PendingResult,
+    Release,
+    ReleasedLane,
+    Standpoint,
+    make_release,
+)
 from sealpoint.store._restore import (
     RestorePlan,
     ThreadOutcome,
     ThreadRestore,
     plan_restore,
 )
+from sealpoint.store._retention import ThreadRetention
 from sealpoint.store._roster import append_root, append_roster, require_roots
 from sealpoint.store._roster_copy import export_roster, import_roster
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
+from sealpoint.store._state import Standing, ThreadState
 from sealpoint.store._survey import Doubt, Survey, take_survey
-from sealpoint.store._thread import Thread
-from sealpoint.store._view import decode_world, make_ref
+from sealpoint.store._writer import EntryDraft, Outcome, SessionStart, ThreadWriter
 
 __all__ = [
     "EXPIRY_WARNING",
     "AcceptedRestore",
     "BlobReader",
     "Chain",
+    "CheckpointIndex",
+    "CheckpointPlace",
     "CheckpointRef",
     "CheckpointStore",
     "Collected",
     "Core",
+    "Deleted",
     "Doubt",
     "Draft",
     "Ended",
     "EntryDraft",
     "Erasure",
     "Event",
-    "Item",
     "Key",
     "Loaded",
     "Outcome",
     "Parts",
+    "PendingResult",
     "Pruning",
+    "Release",
+    "ReleasedLane",
     "RestorePlan",
     "Results",
     "ResultsDraft",
     "ResultsRef",
     "SaveDraft",
+    "SessionStart",
     "Snapshot",
+    "Standing",
+    "Standpoint",
     "Survey",
-    "Thread",
     "ThreadNames",
     "ThreadOutcome",
+    "ThreadReader",
     "ThreadRestore",
+    "ThreadRetention",
+    "ThreadState",
+    "ThreadWriter",
     "accept_restore",
     "adopt_store_chain",
     "adopt_thread",
@@ -87,6 +107,8 @@ __all__ = [
     "fresh_digests",
     "import_roster",
     "make_ref",
+    "make_release",
+    "place_of",
     "plain_value",
     "plan_restore",
     "require_roots",

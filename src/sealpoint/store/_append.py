@@ -178,7 +178,11 @@ def append_all(
 
 
 def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
-    """Refuse what a pause stops, before anything is signed."""
+    """Refuse what a pause stops, and what only a pause allows, before anything is signed."""
+    if tip.paused is None and any(KINDS[draft.kind].only_paused for draft in drafts):
+        raise UsageError(
+            f"thread {chain.name!r}: a checkpoint is held back only while the thread is paused"
+        )
     if tip.paused is None or not any(draft.halts or KINDS[draft.kind].halts for draft in drafts):
         return
     _, header = chain.descend(tip.paused)

@@ -4,6 +4,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
+from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.anchor import Position
@@ -15,14 +16,16 @@ from sealpoint.store._expiry import warn_of_expiry
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import check_name, store_slot, thread_slot
 from sealpoint.store._refs import Collected, ThreadNames
-from sealpoint.store._thread import Thread
 
 __all__ = ["CheckpointStore"]
 
 _HANDLES_KEPT = 256
 
 
-class CheckpointStore:
+_T = TypeVar("_T")
+
+
+class CheckpointStore(Generic[_T]):
     """Checkpoints by thread, in one namespace of one store.
 
     Args:
@@ -35,17 +38,17 @@ class CheckpointStore:
         RolledBack: The store chain ends before the anchored or pinned roster.
     """
 
-    def __init__(self, parts: Parts, handle: Callable[[Core, str], Thread] = Thread) -> None:
+    def __init__(self, parts: Parts, handle: Callable[[Core, str], _T]) -> None:
         check_name(parts.namespace, "namespace")
         self.core = Core(parts)
         warn_of_expiry(self.core, self.core.renewed_trust())
         self._lock = Lock()
         self._new_handle = handle
-        self._handles: WeakValueDictionary[str, Thread] = WeakValueDictionary()
-        self._recent: OrderedDict[str, Thread] = OrderedDict()
+        self._handles: WeakValueDictionary[str, _T] = WeakValueDictionary()
+        self._recent: OrderedDict[str, _T] = OrderedDict()
         self._closed = False
 
-    def thread(self, name: str) -> Thread:
+    def thread(self, name: str) -> _T:
         """The handle of a thread; the same one for the same name, so that a session has one owner.
 
         Nothing is read yet. A handle that nobody holds any more is given up in time; its session

@@ -42,6 +42,8 @@ class CheckpointRef:
     """Which of several lines of work inside the thread it belongs to, such as a subgraph's."""
     parent: str | None = None
     """The id of the checkpoint it came from, as the application said."""
+    held: bool = False
+    """A pause held it back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

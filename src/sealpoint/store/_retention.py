@@ -12,24 +12,25 @@ from datetime import datetime
 
 import msgspec
 
-from sealpoint.errors import Edited, HeadMoved, UnknownCheckpoint, UsageError
+from sealpoint.errors import UnknownCheckpoint, UsageError
 from sealpoint.ledger import (
+    KINDS,
     CheckpointBody,
-    Entry,
     EraseBody,
     Kind,
     PruneBody,
     WritesBody,
 )
 from sealpoint.signing import check_reason, check_reason_size
-from sealpoint.store._append import Draft, append
-from sealpoint.store._lanes import Key, entry_body
+from sealpoint.store._append import Draft
+from sealpoint.store._index import Key, entry_body
 from sealpoint.store._names import check_name
+from sealpoint.store._reader import ThreadReader
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
-from sealpoint.store._snapshots import SnapshotView
+from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import Swept, sweep, would_sweep
 
-__all__ = ["RetainedThread"]
+__all__ = ["ThreadRetention"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,66 +69,50 @@ class _Keep:
         )
 
 
-class RetainedThread(SnapshotView):
-    """A thread whose past can be given up."""
+class ThreadRetention:
+    """Gives up what a thread holds: old states, what the application deletes, or everything."""
+
+    def __init__(self, state: ThreadState, reader: ThreadReader) -> None:
+        self._state = state
+        self._reader = reader
+        self._core = state.core
+        self._chain = state.chain
 
     def prune(
         self,
         *,
-        keep_last: int | None = None,
-        keep_since: datetime | None = None,
-        keep: "Sequence[str | CheckpointRef]" = (),
-        reason: str | None = None,
-        dry_run: bool = False,
-        compact: bool = True,
+        last: int | None,
+        since: datetime | None,
+        ids: "Iterable[str | CheckpointRef]",
+        reason: str | None,
+        dry_run: bool,
+        compact: bool,
     ) -> Pruning:
-        """Give up the states of older checkpoints and free their space.
-
-        A checkpoint stays if any rule keeps it; the newest of a lane, and the one that was saved
-        there last if that is another, always do. What goes is recorded in a signed entry; ids,
-        metadata and times stay in the history. A worker may go on saving meanwhile.
-
-        Args:
-            keep_last: Keep so many of the newest checkpoints that still have their state, of each
-                lane.
-            keep_since: Keep what was saved at this time or later.
-            keep: Keep these.
-            reason: Why, for the record.
-            dry_run: Say what would go, and change nothing.
-            compact: Also make the files smaller, which writes once more whatever stays.
-
-        Raises:
-            UsageError: No rule was given, or one that makes no sense.
-            UnknownCheckpoint: `keep` names one that is not there.
-            NotOwner: The thread belongs to another identity.
-            ReadOnly: The store was opened for reading only, and this is no dry run.
-            Tampered, RolledBack, Forked, Unanchored: The store is not what it was; nothing was
-                given up.
-        """
-        rule = _Keep.checked(keep_last, keep_since, keep)
+        """Give up the states of older checkpoints; see `Thread.prune`."""
+        rule = _Keep.checked(last, since, ids)
         if reason is not None:
             check_reason_size(reason, "prune")
-        with self._lock, self._reporting():
+        with self._state.reporting():
             if dry_run:
-                return self._settled(lambda: self._would_prune(rule))
+                return self._state.retry_if_pruned(lambda: self._would_prune(rule))
             self._core.signer()
-            return self._settled(lambda: self._pruned(rule, reason, compact=compact))
+            return self._state.retry_if_pruned(lambda: self._pruned(rule, reason, compact=compact))
 
     def _would_prune(self, rule: _Keep) -> Pruning:
-        self._look()
+        self._state.refresh()
         given_up, body = self._plan(rule, None)
         swept = would_sweep(self._chain, prune=body if given_up else None)
         return _pruning(given_up, swept, None)
 
     def _pruned(self, rule: _Keep, reason: str | None, *, compact: bool) -> Pruning:
         while True:
-            self._look()
+            self._state.refresh()
             given_up, body = self._plan(rule, reason)
             if not given_up:
                 return _pruning([], self._swept(compact=compact), None)
-            seq = self._recorded(Draft(Kind.PRUNE, body))
+            seq = self._state.record(Draft(Kind.PRUNE, body))
             if seq is not None:
-                self._prune, self._prune_known = (seq, body), True
+                self._state.note_retention(seq, body)
                 gone = [replace(ref, pruned=True) for ref in given_up]
                 return _pruning(gone, self._swept(compact=compact), seq)
 
@@ -138,7 +123,11 @@ class RetainedThread(SnapshotView):
         places: Counter[str] = Counter()
         holding = list(self._holding())
         ranks = {seq: rank for seq, _, _, rank in holding}
-        listed = [ref for ref in self._listed(self._chain) if not ref.pruned]
+        listed = [
+            ref
+            for ref in self._reader.listed(self._chain, self._state.given_up())
+            if not ref.pruned
+        ]
         # Whoever saves meanwhile counts on what was saved last, and that may rank lower.
         last = {ref.lane: ref.seq for ref in reversed(listed)}
         for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
@@ -147,8 +136,7 @@ class RetainedThread(SnapshotView):
             places[ref.lane] += 1
         if missing := rule.ids - {ref.id for ref in kept}:
             raise UnknownCheckpoint(
-                f"thread {self._name!r}: expected checkpoint {min(missing)!r} with its state, "
-                "found none"
+                f"thread {self._state.name!r}: it has no checkpoint {min(missing)!r} with its state"
             )
         earlier = self._given_up_before()
         # A checkpoint that another one of the same name superseded goes with that one's name.
@@ -161,6 +149,7 @@ class RetainedThread(SnapshotView):
         body = msgspec.structs.replace(
             earlier,
             salt=self._core.salt(),
+            earlier=self._state.retention_seq(),
             before=before,
             kept=tuple(sorted(seq for seq in rest if seq < before)),
             reason=reason,
@@ -168,7 +157,7 @@ class RetainedThread(SnapshotView):
         return given_up, body
 
     def _given_up_before(self) -> PruneBody:
-        earlier = self._retention()
+        earlier = self._state.given_up()
         return PruneBody(salt="", before=0) if earlier is None else earlier
 
     def _holding(self) -> Iterator[tuple[int, Kind, Key, int]]:
@@ -176,43 +165,26 @@ class RetainedThread(SnapshotView):
         for header, record in self._chain.walk():
             if header.kind is Kind.ERASE:
                 return
-            if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
-                body: CheckpointBody | WritesBody = entry_body(self._name, header, record.body)
+            if KINDS[header.kind].holds_payload:
+                body: CheckpointBody | WritesBody = entry_body(
+                    self._state.name, header, record.body
+                )
                 rank = header.seq
                 if isinstance(body, CheckpointBody):
                     rank = header.seq if body.again is None else body.again
                 name = body.id if isinstance(body, CheckpointBody) else body.checkpoint
                 yield header.seq, header.kind, Key(body.lane, name), rank
 
-    def hide(
-        self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
-    ) -> int | None:
-        """Delete checkpoints for the application, with all results that were added to them.
-
-        They are shown no more, and what they held is taken away as far as nothing else needs it.
-        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`. A
-        database file may show remnants until somebody compacts it, as `gc` and `prune` do.
-
-        Args:
-            names: Lane and id of each; None: all that the thread holds.
-            reason: Why, for the record.
-
-        Returns:
-            The position of the entry that records it; None: there was nothing to delete.
-
-        Raises:
-            NotOwner: The thread belongs to another identity.
-            UnknownThread: Nobody has saved anything under this name.
-            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
-        """
+    def hide(self, names: "Iterable[Key] | None", reason: str | None) -> int | None:
+        """Delete checkpoints with their results; see `Thread.hide`."""
         chosen = None if names is None else frozenset(names)
-        with self._lock, self._reporting():
+        with self._state.reporting():
             self._core.signer()
-            return self._settled(lambda: self._hidden(chosen, reason))
+            return self._state.retry_if_pruned(lambda: self._hidden(chosen, reason))
 
     def _hidden(self, names: frozenset[Key] | None, reason: str | None) -> int | None:
         while True:
-            self._look()
+            self._state.refresh()
             earlier = self._given_up_before()
             holding = self._holding()
             places = sorted((seq, names is None or key in names) for seq, _, key, _ in holding)
@@ -220,76 +192,40 @@ class RetainedThread(SnapshotView):
             if spans == earlier.hidden:
                 return None
             body = msgspec.structs.replace(
-                earlier, salt=self._core.salt(), hidden=spans, reason=reason
+                earlier,
+                salt=self._core.salt(),
+                earlier=self._state.retention_seq(),
+                hidden=spans,
+                reason=reason,
             )
-            seq = self._recorded(Draft(Kind.HIDE, body))
+            seq = self._state.record(Draft(Kind.HIDE, body))
             if seq is not None:
-                self._prune, self._prune_known = (seq, body), True
-                self._trails.lose_known()
+                self._state.note_retention(seq, body)
+                self._state.caches.lose_known()
                 sweep(self._chain)
                 return seq
 
-    def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
-        """Remove all that the thread ever held from the store and its files.
-
-        The identity needs the privacy role. A signed entry records the erasure; headers and
-        signatures stay and say nothing about what was there. A later save under the name begins a
-        new generation.
-
-        Args:
-            reason: Why, for the record. It stays readable.
-            dry_run: Say what would go, and change nothing.
-
-        Raises:
-            UsageError: There is no reason, or it is too long.
-            NotTrusted: The identity does not have the privacy role here.
-            ReadOnly: The store was opened for reading only, and this is no dry run.
-            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
-        """
+    def erase(self, reason: str, *, dry_run: bool) -> Erasure:
+        """Remove all that the thread ever held; see `Thread.erase`."""
         check_reason(reason, "erase")
-        with self._lock, self._reporting():
+        with self._state.reporting():
             if dry_run:
-                self._look()
+                self._state.refresh()
                 erased = self._chain.verified_head().header.kind is Kind.ERASE
                 return _erasure(would_sweep(self._chain, erased=not erased), None)
             self._core.signer()
             while True:
-                self._look()
+                self._state.refresh()
                 head = self._chain.verified_head()
                 seq: int | None = head.seq
                 if head.header.kind is not Kind.ERASE:
                     body = EraseBody(salt=self._core.salt(), reason=reason)
-                    seq = self._recorded(Draft(Kind.ERASE, body))
+                    seq = self._state.record(Draft(Kind.ERASE, body))
                 if seq is not None:
-                    self._forget()
+                    self._state.note_erasure()
                     swept = sweep(self._chain)
                     self._core.storage.compact()
                     return _erasure(swept, seq)
-
-    def _forget(self) -> None:
-        """Let go of what this handle knew, which is no longer there."""
-        self._forget_all()
-        self._prune, self._prune_known = None, True
-        self._take_up()
-
-    def _recorded(self, draft: Draft) -> int | None:
-        """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
-        before = self._chain.head
-        try:
-            entry = append(self._chain, draft)
-        except HeadMoved:
-            self._look()
-            self._require_moved(before)
-            return None
-        self._core.emit(draft.kind, entry.header.thread, entry.seq, entry.hash)
-        return entry.seq
-
-    def _require_moved(self, before: Entry | None) -> None:
-        """Refuse to try again for ever: a damaged index may hold a position that no read shows."""
-        if self._chain.head is before:
-            raise Edited(
-                f"thread {self._name!r}: expected the entry that is in the way, found none"
-            ) from None
 
     def _swept(self, *, compact: bool) -> Swept:
         swept = sweep(self._chain)

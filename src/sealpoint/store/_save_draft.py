@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.errors import HeadMoved, UsageError
-from sealpoint.ledger import CheckpointBody, Entry, Kind
+from sealpoint.errors import HeadMoved
+from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
 from sealpoint.limits import LANE_BYTES_MAX
+from sealpoint.store._index import Key
 from sealpoint.store._json import plain_object, plain_value
-from sealpoint.store._lanes import Key
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.world import World
@@ -22,7 +22,6 @@ _encode_json = msgspec.json.Encoder().encode
 _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end
 must not keep it for ever."""
-_HELD = "held back"
 
 
 class _EntryDraft:
@@ -39,7 +38,7 @@ class _EntryDraft:
         lane: str,
         world: World | Mapping[str, Any] | None,
         question: Any,
-        origin: tuple[str, str] | None,
+        origin: Origin | None,
     ) -> None:
         self.value = value
         self.lane = "" if lane == "" else check_name(lane, "lane", LANE_BYTES_MAX)
@@ -68,8 +67,8 @@ class _EntryDraft:
         """
         if not self.may_repeat():
             raise HeadMoved(
-                f"thread {thread!r}: expected a position for the checkpoint, found others to "
-                f"write each first, the last of them {newest.writer!r} entry {newest.seq}",
+                f"thread {thread!r}: gave up after {_REPEATS_MAX} attempts, because others wrote "
+                f"first each time, the last of them {newest.writer!r} entry {newest.seq}",
                 hint="Nothing was saved, and the session goes on: save again once they are quiet.",
             )
 
@@ -87,10 +86,12 @@ class SaveDraft(_EntryDraft):
         lane: Which of several lines of work inside the thread it belongs to.
         supersedes: Whether another state under the same name replaces the one that is there;
             otherwise it is refused. The names of a lane rise then, as texts.
-        origin: The thread and the hash of the entry that it is a copy of.
+        holds: Whether a pause holds it back instead of refusing it: it is kept, and nobody goes on
+            from it before the pause has ended. Only for work that is done already.
+        origin: What it is a copy of.
     """
 
-    __slots__ = ("id", "metadata", "parent", "supersedes")
+    __slots__ = ("holds", "id", "metadata", "parent", "supersedes")
 
     kind = Kind.CHECKPOINT
 
@@ -105,7 +106,8 @@ class SaveDraft(_EntryDraft):
         question: Any = None,
         lane: str = "",
         supersedes: bool = False,
-        origin: tuple[str, str] | None = None,
+        holds: bool = False,
+        origin: Origin | None = None,
     ) -> None:
         super().__init__(state, lane=lane, world=world, question=question, origin=origin)
         self.id = None if name is None else check_name(name, "checkpoint id")
@@ -114,26 +116,12 @@ class SaveDraft(_EntryDraft):
         self.parent = None if parent is None else check_name(parent, "parent id")
         self.metadata = None if metadata is None else plain_object(metadata, "metadata") or None
         self.supersedes = supersedes
+        self.holds = holds
 
     @property
     def key(self) -> Key | None:
         """What names it within the thread."""
         return None if self.id is None else Key(self.lane, self.id)
-
-    def held(self) -> "ResultsDraft":
-        """The same as results that are kept while a pause holds the checkpoint back.
-
-        Raises:
-            UsageError: It has no name, under which it could be saved later.
-        """
-        if self.id is None:
-            raise UsageError("checkpoint: expected an id, without which it cannot be held back")
-        value = {"state": self.value, "parent": self.parent, "metadata": self.metadata}
-        found = ResultsDraft(
-            value, checkpoint=self.id, task=_HELD, lane=self.lane, world=self.declared
-        )
-        found.question, found.held = self.question, True
-        return found
 
     def says_what(self, body: CheckpointBody, world: str | None) -> bool:
         """Whether a checkpoint says the same, beside its state."""
@@ -154,10 +142,10 @@ class ResultsDraft(_EntryDraft):
         question: What the task waits for somebody to answer, as JSON.
         answers: Whether they answer a question: a paused thread takes no answers.
         world: What the run is able to do, if a session begins with them.
-        origin: The thread and the hash of the entry that it is a copy of.
+        origin: What it is a copy of.
     """
 
-    __slots__ = ("checkpoint", "held", "path", "task")
+    __slots__ = ("checkpoint", "path", "task")
 
     kind = Kind.WRITES
 
@@ -172,15 +160,13 @@ class ResultsDraft(_EntryDraft):
         question: Any = None,
         answers: bool = False,
         world: World | Mapping[str, Any] | None = None,
-        origin: tuple[str, str] | None = None,
+        origin: Origin | None = None,
     ) -> None:
         super().__init__(results, lane=lane, world=world, question=question, origin=origin)
         self.checkpoint = check_name(checkpoint, "checkpoint id")
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_name(path, "task path", LANE_BYTES_MAX)
         self.halts = answers
-        self.held = False
-        """It is the checkpoint itself, which a pause held back."""
 
     @property
     def key(self) -> Key:

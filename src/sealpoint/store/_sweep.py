@@ -13,7 +13,15 @@ from itertools import islice, takewhile
 
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import HeadMoved, Missing
-from sealpoint.ledger import CheckpointBody, Header, Kind, PruneBody, WritesBody, parse_body
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Header,
+    Kind,
+    PruneBody,
+    WritesBody,
+    parse_body,
+)
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
@@ -22,8 +30,6 @@ from sealpoint.store._core import Core
 __all__ = ["Swept", "drop_orphans", "sweep", "would_sweep"]
 
 _BATCH = 1000
-_GIVES_UP = (Kind.PRUNE, Kind.HIDE, Kind.ERASE)
-_HOLDS = (Kind.CHECKPOINT, Kind.WRITES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +68,9 @@ class _Living:
                     self.bodies.append(header.seq)
             elif header.kind is Kind.ERASE:
                 erased = True
-            elif header.kind in _GIVES_UP and prune is None:
+            elif KINDS[header.kind].gives_up and prune is None:
                 prune = parse_body(header.kind, header.body, _body(header, record))
-            elif header.kind in _HOLDS:
+            elif KINDS[header.kind].holds_payload:
                 self._add(header, record, prune)
 
     def follow(self, seq: int) -> bool:
@@ -74,9 +80,9 @@ class _Living:
             False if that is not all that happened, and everything has to be looked at anew.
         """
         for header, record in _newer(self._chain, seq):
-            if header.kind in _GIVES_UP:
+            if KINDS[header.kind].gives_up:
                 return False
-            if header.kind in _HOLDS:
+            if KINDS[header.kind].holds_payload:
                 self._add(header, record, None)
         return True
 
@@ -119,7 +125,7 @@ def _looked(chain: Chain, prune: PruneBody | None = None, *, erased: bool = Fals
             return _Living(chain, prune, erased=erased)
         except Missing:
             chain.refresh()
-            if not any(header.kind in _GIVES_UP for header, _ in _newer(chain, seq)):
+            if not any(KINDS[header.kind].gives_up for header, _ in _newer(chain, seq)):
                 raise
 
 

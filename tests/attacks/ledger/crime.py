@@ -20,7 +20,8 @@ import sealpoint
 from sealpoint.api import Store
 from sealpoint.config import StoreUrl
 from sealpoint.errors import SealpointError
-from sealpoint.store import CheckpointRef, Loaded, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef, Loaded
 from tests.sameness import same
 
 __all__ = [

@@ -196,14 +196,14 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
     body = ResumeBody(
         salt="ab" * 32,
         owner="worker",
-        basis=handle._chain.tip().basis[0],
+        basis=handle._state.chain.tip().basis[0],
         checkpoint=next(iter(handle.history())).entry,
         world=wider.digest,
         leaves=wider.to_dict(),
         policy=team.digest,
         rules=("narrower-world",),
     )
-    handle._open_session(body, handle._core.trust())
+    handle._gate.writer.open_session(SessionStart(body, handle._state.core.trust()))
     report = api.verify_bundle(exported(team), team.world.pin)
 
     assert newest.world is not None

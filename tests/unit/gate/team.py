@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sealpoint.errors import NeedsApproval
-from sealpoint.gate import GatedThread, Request, Rule
+from sealpoint.gate import Thread, Request, Rule
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.signing import Identity, Pool, Role, RosterDocument
 from tests.ledgers import identity
@@ -83,11 +83,11 @@ class Team:
             self._open[who] = self.world.open(who, gated=True)
         return self._open[who]
 
-    def thread(self, who: str = "worker", name: str = "t") -> GatedThread:
+    def thread(self, who: str = "worker", name: str = "t") -> Thread:
         """The handle of somebody's process."""
         return self.store(who).thread(name)
 
-    def fresh(self, who: str = "worker", name: str = "t") -> GatedThread:
+    def fresh(self, who: str = "worker", name: str = "t") -> Thread:
         """The handle of a new process."""
         return self.world.open(who, gated=True).thread(name)
 

@@ -20,7 +20,7 @@ from tests.unit.gate.team import READ, SHELL, Team
 @pytest.fixture(params=["genesis", "session"])
 def begun(team: Team, request: pytest.FixtureRequest) -> Team:
     """A team with a thread that has only its genesis, or a session in which nothing was saved."""
-    chain = team.thread()._chain
+    chain = team.thread()._state.chain
     chain.bind(b"\x07" * 16)
     assert reserve(chain, chain.thread)
     drafts = [Draft(Kind.GENESIS, GenesisBody(salt=SALT, name="t", owner="worker"))]

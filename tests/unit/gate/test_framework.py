@@ -17,7 +17,7 @@ from sealpoint.errors import (
     UnknownCheckpoint,
     UsageError,
 )
-from sealpoint.gate import GatedThread, Outcome, Rule, shipped_policy
+from sealpoint.gate import Thread, Outcome, Rule, shipped_policy
 from sealpoint.ledger import Kind
 from sealpoint.store import Key, ResultsDraft, SaveDraft
 from sealpoint.world import World
@@ -25,7 +25,7 @@ from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import ids, put, refused, results, saved, values
 
 
-def _rules(thread: GatedThread, **wish: object) -> list[str]:
+def _rules(thread: Thread, **wish: object) -> list[str]:
     decision = thread.judge(**({"world": READ} | wish))  # type: ignore[arg-type]
     return [reason.rule for reason in decision.reasons]
 
@@ -220,8 +220,8 @@ def test_what_needs_approval_is_not_admitted(team: Team, wish: dict[str, object]
     with pytest.raises(ResumeRefused):
         thread.admit(**wish)  # type: ignore[arg-type]
 
-    assert thread._session is None
-    assert thread._admission is None
+    assert thread._state.session is None
+    assert thread._gate._admission is None
     assert team.everything() == before
 
 
@@ -260,7 +260,7 @@ def test_an_admission_is_judged_again_when_it_is_recorded(memory: Team) -> None:
     thread = memory.fresh()
     thread.admit(world=SHELL, deliberate="the tool is needed")
     memory.apply(policy("strict"))
-    thread._core.renewed_trust()
+    thread._state.core.renewed_trust()
     (outcome,) = thread.commit([put(2, "2")])
 
     assert isinstance(outcome, ResumeRefused)

@@ -25,7 +25,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.gate import GatedThread, Request, Status
+from sealpoint.gate import Thread, Request, Status
 from sealpoint.ledger import Kind
 from sealpoint.signing import Role, Verdict, attest
 from tests.ledgers import identity, key
@@ -631,4 +631,4 @@ def test_broken_glass_gives_no_thread_away(team: Team) -> None:
 
 def test_handles_have_the_names_of_the_contract(memory: Team) -> None:
     """What the store gives for a name has a gate."""
-    assert isinstance(memory.thread(), GatedThread)
+    assert isinstance(memory.thread(), Thread)

@@ -13,7 +13,7 @@ from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._words import NONSENSE
 from sealpoint.errors import NeedsApproval, RequestClosed
-from sealpoint.gate import GatedThread, Request
+from sealpoint.gate import Thread, Request
 from sealpoint.gate import _past as past_module
 from sealpoint.ledger import (
     KINDS,
@@ -67,14 +67,14 @@ def _found(team: Team) -> str:
     return "\n".join(finding.message for finding in report.findings)
 
 
-def _resume_body(team: Team, handle: GatedThread, **fields: Any) -> ResumeBody:
+def _resume_body(team: Team, handle: Thread, **fields: Any) -> ResumeBody:
     """What an honest gate would have written for an ordinary continuation, with some changes."""
     handle.load()
     newest = next(iter(handle.history()))
     body = ResumeBody(
         salt="ab" * 32,
         owner="worker",
-        basis=handle._chain.tip().basis[0],
+        basis=handle._state.chain.tip().basis[0],
         checkpoint=newest.entry,
         world=team.newest(Kind.CHECKPOINT).world,
         policy=team.digest,
@@ -86,7 +86,7 @@ def _rogue(team: Team, who: str = "worker", **fields: Any) -> None:
     """Begin a session as a pod whose gate is other code, or none."""
     handle = team.fresh(who)
     assert (
-        handle._open_session(_resume_body(team, handle, **fields), handle._core.trust()) is not None
+        handle._gate.writer.open_session(SessionStart(_resume_body(team, handle, **fields), handle._state.core.trust())) is not None
     )
 
 
@@ -318,10 +318,10 @@ def test_a_session_that_was_taken_over_too_early_is_found() -> None:
 def _handed_off(team: Team, needed: int) -> None:
     """Hand a thread off as an operator who brings some approvals and no request."""
     handle = team.fresh("operator")
-    handle._look()
+    handle._state.refresh()
     handle._require_living()
-    statement = handle._stated(
-        action=Action.HANDOFF, to="spare", policy=handle._policies.get(team.digest), reason="mine"
+    statement = handle._operations._context.statement(
+        action=Action.HANDOFF, to="spare", policy=handle._operations._context.policies.get(team.digest), reason="mine"
     )
     words = tuple(
         attest(key(who), statement.digest, Verdict.APPROVE, "fine") for who in ("ann", "bob")
@@ -353,8 +353,8 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
     assert isinstance(request, Request)
     crew.approve(request, "ann")
     handle = crew.fresh("operator")
-    handle._look()
-    asked = handle._pending().asked[request.id]
+    handle._state.refresh()
+    asked = handle._operations._context.pending().asked[request.id]
     body = HandoffBody(
         salt="ab" * 32,
         owner="spare",
@@ -707,7 +707,7 @@ def test_questions_of_many_tasks_are_remembered_within_a_bound(
     monkeypatch.setattr(past_module, "_KEPT", 3)
     past = past_module.Past()
     saved(crew.thread(), put(1, "1", world=SealedWorld.of(READ)))
-    entry = crew.thread()._chain.verified_head()
+    entry = crew.thread()._state.chain.verified_head()
     for checkpoint in range(9):
         for task in range(9):
             past.add(

@@ -25,7 +25,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from sealpoint.models._draft import waiting_path
 from sealpoint.models._file import ReadFile
@@ -204,16 +204,16 @@ class _Failing:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, error: SealpointError, *, saved: bool
     ) -> None:
-        genuine = GatedThread.save
+        genuine = Thread.save
 
-        def save(thread: GatedThread, state: Any, **options: Any) -> Any:
+        def save(thread: Thread, state: Any, **options: Any) -> Any:
             if saved:
                 ref = genuine(thread, state, **options)
                 if isinstance(error, AnchorUnavailable):
                     error.ref = ref
             raise error
 
-        monkeypatch.setattr(GatedThread, "save", save)
+        monkeypatch.setattr(Thread, "save", save)
 
 
 def test_a_save_that_the_store_refuses_leaves_the_old_file(
@@ -396,7 +396,7 @@ def test_two_writers_of_one_state_do_not_take_each_others_file(
     """One of them is refused while the other one waits for its entry, in either order."""
     path = tmp_path / "last.safetensors"
     saves = []
-    real = GatedThread.save
+    real = Thread.save
 
     def save(thread: Any, *arguments: Any, **options: Any) -> Any:
         saves.append(thread)
@@ -408,7 +408,7 @@ def test_two_writers_of_one_state_do_not_take_each_others_file(
             raise Paused("stopped by an operator")
         return real(thread, *arguments, **options)
 
-    monkeypatch.setattr(GatedThread, "save", save)
+    monkeypatch.setattr(Thread, "save", save)
     with contextlib.suppress(Paused):
         save_checkpoint(_state(1), path, store=store, thread="run")
 

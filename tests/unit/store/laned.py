@@ -4,7 +4,8 @@
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
-from sealpoint.store import CheckpointRef, Outcome, ResultsDraft, ResultsRef, SaveDraft, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef, Outcome, ResultsDraft, ResultsRef, SaveDraft
 from tests.unit.store.simulator import Opened, World
 
 __all__ = [

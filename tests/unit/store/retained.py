@@ -51,7 +51,7 @@ def kept_ids(store: Opened, name: str = "t") -> list[str]:
 
 def stored(store: Opened, name: str = "t") -> dict[bytes, int]:
     """Every blob that the storage lists for a thread, with its size."""
-    return dict(store.storage.inner.stored_blobs(store.thread(name)._chain.thread))
+    return dict(store.storage.inner.stored_blobs(store.thread(name)._state.chain.thread))
 
 
 def needed(world: World, name: str = "t") -> set[bytes]:
@@ -71,7 +71,7 @@ def contents(store: Opened) -> tuple[Any, ...]:
         [(thread, list(inner.scan(thread, 0))) for thread in threads],
         [(thread, list(inner.stored_blobs(thread))) for thread in threads],
         sorted(store.anchor.inner.slots(), key=lambda pair: pair[0]),
-        inner.labelled(store.thread("t")._chain.label),
+        inner.labelled(store.thread("t")._state.chain.label),
     )
 
 

@@ -19,14 +19,14 @@ from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api import Store
 from sealpoint.codec import Registry
-from sealpoint.gate import GatedThread
-from sealpoint.ledger import StoreChain
+from sealpoint.gate import Thread
+from sealpoint.ledger import ResumeBody, StoreChain
 from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Core, Event, Parts, Thread, append_roster
+from sealpoint.store import Core, Event, Parts, SessionStart, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 
@@ -276,9 +276,15 @@ class Opened(Store):
         self.storage = storage
         self.anchor = anchor
 
-    def _handle(self, core: Core, name: str) -> GatedThread:
+    def _handle(self, core: Core, name: str) -> Thread:
         handle = super()._handle(core, name)
-        return handle if self._gated else cast("GatedThread", Thread(core, name))
+        if not self._gated:
+            writer = handle._gate.writer  # noqa: SLF001 (the one place that goes around the gate)
+            writer.begin_session = lambda _draft, owner, basis: SessionStart(
+                ResumeBody(salt=core.salt(), owner=owner, basis=basis), core.trust()
+            )
+            writer.in_session = lambda _draft: None
+        return handle
 
     @property
     def core(self) -> Core:

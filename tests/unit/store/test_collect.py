@@ -89,7 +89,7 @@ def test_an_erasure_that_was_cut_short_is_finished(world: World, where: str, aga
     enrolled(world)
     store = world.open()
     filled(store, 4)
-    thread, label = world.thread_id("t"), store.thread("t")._chain.label
+    thread, label = world.thread_id("t"), store.thread("t")._state.chain.label
     officer = world.open("officer")
     _crash(officer, where)
     with pytest.raises(StorageUnavailable):
@@ -260,7 +260,7 @@ def test_a_first_save_during_a_collection_is_kept(world: World) -> None:
     store.storage.fail(KeyboardInterrupt(), after=False)
     with pytest.raises(KeyboardInterrupt):
         filled(store, 1)
-    thread = store.thread("t")._chain.thread
+    thread = store.thread("t")._state.chain.thread
     store.storage.inner.put_blobs(thread, {b"d" * 32: b"an orphan"})
     collector.storage.dropping.before = lambda: filled(store, 1)
     found = collector.gc()

@@ -61,7 +61,7 @@ def test_an_erased_thread_holds_nothing(world: World) -> None:
     """Not a body, a payload, a blob or a label is left; headers and signatures are."""
     store = world.open()
     filled(store, 3)
-    thread, label = world.thread_id("t"), store.thread("t")._chain.label
+    thread, label = world.thread_id("t"), store.thread("t")._state.chain.label
     before = list(store.storage.inner.scan(thread, 0))
     done = world.open("officer").thread("t").erase(reason="as was asked for")
     after = list(store.storage.inner.scan(thread, 0))
@@ -315,7 +315,7 @@ def test_a_generation_that_begins_during_the_sweep_is_kept(world: World) -> None
     officer.storage.dropping.before = begin
     officer.thread("t").erase(reason="x")
 
-    assert worker.storage.inner.labelled(worker.thread("t")._chain.label) == [world.thread_id("t")]
+    assert worker.storage.inner.labelled(worker.thread("t")._state.chain.label) == [world.thread_id("t")]
     assert officer.gc(dry_run=True).blobs == 0
     assert kept_ids(world.open()) == ["c0", "c1"]
     check_whole(world)
@@ -342,7 +342,7 @@ def test_reading_during_an_erasure_is_no_alarm(
     filled(worker, 4)
     worker.thread("t").prune(keep_last=3)
     reader.thread("t").load()
-    reader.thread("t")._trails.forget()
+    reader.thread("t")._state.caches.forget()
     hooks = getattr(reader.storage, where)
     hooks.before = lambda: officer.thread("t").erase(reason="x")
     if error is None:

@@ -225,7 +225,7 @@ def test_a_handle_remembers_the_lanes_that_it_used_last(memory: World) -> None:
     for number in range(40):
         saved(store.thread("t"), put(number, "1", f"lane {number}"))
 
-    assert len(store.thread("t")._trails._all) <= 8
+    assert len(store.thread("t")._state.caches._all) <= 8
     assert len(ids(cold(memory), None)) == 40
 
 
@@ -236,5 +236,5 @@ def test_a_handle_that_only_saves_keeps_no_index(memory: World) -> None:
         store.thread("t").save(number)
     store.thread("t").load()
 
-    assert store.thread("t")._index is None
-    assert len(store.thread("t")._trails._all) == 1
+    assert store.thread("t")._state.is_indexed() is False
+    assert len(store.thread("t")._state.caches._all) == 1

@@ -13,7 +13,7 @@ from tests.unit.store.simulator import Opened, World
 
 def _owner(store: Opened, name: str, seq: int = 0) -> str:
     """Who a genesis or resume says owns a thread."""
-    record = store.storage.inner.read(store.thread(name)._chain.thread, seq)
+    record = store.storage.inner.read(store.thread(name)._state.chain.thread, seq)
     assert record is not None
     assert record.body is not None
     header = parse_header(record.header)
@@ -110,5 +110,5 @@ def test_a_new_generation_belongs_to_the_pool(memory: World) -> None:
 
     genesis = second.thread("t").load().ref.seq - 2
     assert _owner(second, "t", genesis) == "pods"
-    assert second.core.storage.read(second.thread("t")._chain.thread, genesis) is not None
+    assert second.core.storage.read(second.thread("t")._state.chain.thread, genesis) is not None
     assert parse_header(memory.record("t", genesis).header).kind is Kind.GENESIS

@@ -38,7 +38,7 @@ Rule = Callable[[Sequence[CheckpointRef]], dict[str, Any]]
 
 
 def _newest_prune(store: Opened, name: str = "t") -> PruneBody:
-    thread = store.thread(name)._chain.thread
+    thread = store.thread(name)._state.chain.thread
     for _, record in store.storage.inner.scan(thread, 0, descending=True):
         header = parse_header(record.header)
         if header.kind is Kind.PRUNE:
@@ -202,7 +202,7 @@ def test_states_beside_their_entries_go_too(world: World, number: int) -> None:
     thread.prune(keep=[kept])
     payloads = [
         seq
-        for seq, record in store.storage.inner.scan(thread._chain.thread, 0)
+        for seq, record in store.storage.inner.scan(thread._state.chain.thread, 0)
         if record.payload is not None
     ]
 

@@ -304,7 +304,7 @@ def test_an_erased_thread_stays_erased(world: World) -> None:
     inner = store.storage.inner
     assert thread not in list(inner.threads())
     assert thread not in list(inner.blob_threads())
-    assert inner.labelled(store.thread("secret")._chain.label) == []
+    assert inner.labelled(store.thread("secret")._state.chain.label) == []
     check_goes_on(world, "secret", "a")
 
 

@@ -21,12 +21,12 @@ class _Step:
 
 
 def _kinds(store: Opened, name: str) -> list[str]:
-    thread = store.thread(name)._chain.thread
+    thread = store.thread(name)._state.chain.thread
     return [str(parse_header(row.header).kind) for _, row in store.storage.inner.scan(thread, 0)]
 
 
 def _fences(store: Opened, name: str) -> list[int]:
-    thread = store.thread(name)._chain.thread
+    thread = store.thread(name)._state.chain.thread
     return [parse_header(row.header).fence for _, row in store.storage.inner.scan(thread, 0)]
 
 
@@ -145,7 +145,7 @@ def test_a_save_after_a_refused_look_is_refused_too(world: World) -> None:
     """Nothing is acknowledged after a head whose descent was not compared with the anchor."""
     world.open().thread("t").save(1)
     store = world.open()
-    position = store.core.anchor.get(store.thread("t")._chain.slot)
+    position = store.core.anchor.get(store.thread("t")._state.chain.slot)
     assert position is not None
     thread = position.thread
     store.storage.append(thread, 50, [Record(b"junk", b"junk", b"junk")], blobs={})

@@ -9,7 +9,7 @@ configuration in the same way.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 
 __all__ = ["Aim", "is_nested"]
 
@@ -48,7 +48,7 @@ class Aim(NamedTuple):
             lane, named = "", None
         return cls(by_lane.get(lane) or named, inner)
 
-    def older(self, thread: GatedThread) -> dict[str, str]:
+    def older(self, thread: Thread) -> dict[str, str]:
         """Those of subgraphs that are not the newest of their namespace."""
         found = {}
         for lane, name in self.inner.items():

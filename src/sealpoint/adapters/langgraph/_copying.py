@@ -2,14 +2,15 @@
 """Copies of a thread's checkpoints, to be signed anew in another thread."""
 
 from sealpoint.errors import Paused
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
+from sealpoint.ledger import Origin
 from sealpoint.store import EntryDraft, ResultsDraft, SaveDraft
 from sealpoint.world import World
 
 __all__ = ["copies_of"]
 
 
-def copies_of(source: GatedThread) -> list[EntryDraft]:
+def copies_of(source: Thread) -> list[EntryDraft]:
     """Drafts of everything that a thread holds, oldest first.
 
     They declare the world that its newest checkpoint was saved in: a copy must not be a way to go
@@ -39,7 +40,7 @@ def copies_of(source: GatedThread) -> list[EntryDraft]:
                 question=ref.question,
                 lane=ref.lane,
                 supersedes=True,
-                origin=(source.id, ref.entry),
+                origin=Origin(thread=source.id, entry=ref.entry, at=ref.time),
             )
         )
         drafts.extend(
@@ -52,7 +53,7 @@ def copies_of(source: GatedThread) -> list[EntryDraft]:
                 question=result.question,
                 answers=result.answers,
                 world=world,
-                origin=(source.id, result.ref.entry),
+                origin=Origin(thread=source.id, entry=result.ref.entry, at=ref.time),
             )
             for result in snapshot.results
         )

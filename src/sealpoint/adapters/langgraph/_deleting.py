@@ -8,20 +8,20 @@ and all writes since. So the ancestors that a living checkpoint is rebuilt from 
 from collections.abc import Iterable
 
 from sealpoint.adapters.langgraph._tuples import COUNTERS
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Key
 
 __all__ = ["keys_of_runs", "older_keys"]
 
 
-def keys_of_runs(thread: GatedThread, runs: frozenset[str]) -> list[Key]:
+def keys_of_runs(thread: Thread, runs: frozenset[str]) -> list[Key]:
     """The checkpoints of a thread that some runs saved and nothing else needs."""
     refs = list(thread.snapshots())
     doomed = [ref for ref in refs if ref.metadata.get("run_id") in runs]
     return _without_needed(thread, refs, doomed)
 
 
-def older_keys(thread: GatedThread) -> list[Key]:
+def older_keys(thread: Thread) -> list[Key]:
     """All checkpoints of a thread but the newest of each lane and what those need."""
     refs, seen, doomed = list(thread.snapshots()), set[str](), []
     for ref in refs:
@@ -32,7 +32,7 @@ def older_keys(thread: GatedThread) -> list[Key]:
 
 
 def _without_needed(
-    thread: GatedThread, refs: Iterable[CheckpointRef], doomed: Iterable[CheckpointRef]
+    thread: Thread, refs: Iterable[CheckpointRef], doomed: Iterable[CheckpointRef]
 ) -> list[Key]:
     known = {_key(ref): ref for ref in refs}
     going = {_key(ref) for ref in doomed}
@@ -43,7 +43,7 @@ def _without_needed(
     return [key for key in known if key in going and key not in needed]
 
 
-def _ancestry(thread: GatedThread, known: dict[Key, CheckpointRef], ref: CheckpointRef) -> set[Key]:
+def _ancestry(thread: Thread, known: dict[Key, CheckpointRef], ref: CheckpointRef) -> set[Key]:
     """The ancestors that the delta channels of a checkpoint are rebuilt from."""
     needed: set[Key] = set()
     missing = set(ref.metadata.get(COUNTERS) or ())

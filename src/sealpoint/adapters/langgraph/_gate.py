@@ -20,7 +20,7 @@ from sealpoint.adapters.langgraph._signal import Purpose, purpose_of
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, Superseded
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.store import Snapshot
 from sealpoint.world import World
 
@@ -55,6 +55,8 @@ class _Pass(NamedTuple):
     world: World
     root: str | None
     """The checkpoint that was judged; None: the newest."""
+    session: int | None
+    """The session that the decision began; None: there was nothing to decide about yet."""
 
 
 class Runs:
@@ -94,19 +96,21 @@ class Runs:
             ResumeRefused: It would be executed, and that is not allowed.
         """
         purpose = purpose_of(config)
+        thread = self._store.thread(address.thread)
         if purpose is Purpose.SHOW:
-            return self._read(address), {}
+            return thread.snapshot(address.lane or "", address.id), {}
         configurable = config.get("configurable") or {}
         if address.lane and is_nested(config) and address.thread in self._newest:
             # A subgraph of a run that was let in; it may have been overtaken since.
+            self.require_current(address.thread, config)
             inherited = self._inherited(address.thread, configurable.get(RUN))
-            return self._read(address), {RUN: inherited}
+            return self._read(address, configurable), {RUN: inherited}
         if self._is_comparison(address, configurable.get(RUN)):
-            return self._read(address), {RUN: configurable[RUN]}
+            return self._read(address, configurable), {RUN: configurable[RUN]}
         if self._has_pass(address.thread, configurable.get(TICKET)):
             self._require_judged(address)
             run = _Run(address.thread, self._newest[address.thread])
-            snapshot = self._read(address)
+            snapshot = self._read(address, configurable)
         else:
             aim = Aim.of(config)._replace(root=None if address.lane else address.id)
             snapshot = self._admit(address, aim, purpose, configurable.get(DELIBERATE), world)
@@ -115,8 +119,15 @@ class Runs:
             self._comparing.add(run)
         return snapshot, {RUN: run}
 
-    def _read(self, address: Address) -> Snapshot | None:
-        return self._store.thread(address.thread).snapshot(address.lane or "", address.id)
+    def _read(self, address: Address, configurable: Mapping[str, Any]) -> Snapshot | None:
+        """Read for a run, which must still be the one that goes on with the thread."""
+        with self._lock:
+            found = self._passes.get(address.thread)
+            mine = found is not None and found.token == configurable.get(TICKET)
+            session = found.session if found is not None and mine else None
+        return self._store.thread(address.thread).snapshot(
+            address.lane or "", address.id, running=True, session=session
+        )
 
     def _is_comparison(self, address: Address, run: object) -> bool:
         """Whether a run that names a checkpoint asks, once, for the newest to compare it with."""
@@ -167,10 +178,12 @@ class Runs:
         except ResumeRefused as error:
             raise in_words_of_graphs(error, _HINT) from error
 
-    def grant(self, thread: str, token: str, world: World, root: str | None) -> None:
+    def grant(
+        self, thread: str, token: str, world: World, root: str | None, session: int | None
+    ) -> None:
         """Let the run that carries a pass in, with its world, and no other one of the thread."""
         with self._lock:
-            self._passes[thread] = _Pass(token, world, root)
+            self._passes[thread] = _Pass(token, world, root, session)
         self._begin(thread)
 
     def hold(self, thread: str, config: Mapping[str, Any]) -> bool:
@@ -253,7 +266,7 @@ def in_words_of_graphs(error: ResumeRefused, hint: str) -> ResumeRefused:
     )
 
 
-def require_reason(thread: GatedThread, older: Mapping[str, str], deliberate: str | None) -> None:
+def require_reason(thread: Thread, older: Mapping[str, str], deliberate: str | None) -> None:
     """Refuse to go on from older checkpoints of subgraphs, unless somebody says why.
 
     A policy speaks of the checkpoints of the graph itself; those of its subgraphs come with them.

@@ -37,7 +37,7 @@ from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import Paused, ResumeRefused, UsageError
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.world import World
 
 __all__ = ["deliberately", "guard"]
@@ -95,7 +95,7 @@ class _Control(RunControl):
 
     __slots__ = ("_also", "_at_exit", "_thread")
 
-    def __init__(self, thread: GatedThread, also: RunControl | None, *, at_exit: bool) -> None:
+    def __init__(self, thread: Thread, also: RunControl | None, *, at_exit: bool) -> None:
         super().__init__()
         self._thread = thread
         self._also = also
@@ -140,7 +140,7 @@ class _Gate:
         require_reason(thread, older, deliberate)
         answer = brought(self.saver, thread, config)
         try:
-            thread.begin(
+            session = thread.begin(
                 world=self.world,
                 ref=aim.root,
                 answer={"from": older, "answer": answer} if older else answer,
@@ -150,7 +150,7 @@ class _Gate:
         except ResumeRefused as error:
             raise in_words_of_graphs(error, _HINT) from error
         token = secrets.token_hex(_PASS_BYTES)
-        self.saver.runs.grant(address.thread, token, self.world, aim.root)
+        self.saver.runs.grant(address.thread, token, self.world, aim.root, session)
         try:
             yield cast(
                 "RunnableConfig", {**config, "configurable": {**configurable, TICKET: token}}
@@ -170,12 +170,12 @@ class _Gate:
         return _Control(thread, named.get("control"), at_exit=named.get("durability") == "exit")
 
 
-_Brought = Callable[[SealedSaver, GatedThread, RunnableConfig], Any]
+_Brought = Callable[[SealedSaver, Thread, RunnableConfig], Any]
 """What a call brings in from outside: None if nothing."""
 
 
 def _input(value: Any, *, stops: bool) -> _Brought:
-    def brought(saver: SealedSaver, thread: GatedThread, _config: RunnableConfig) -> Any:
+    def brought(saver: SealedSaver, thread: Thread, _config: RunnableConfig) -> Any:
         registry = saver.store.registry
         if value is None:
             # A breakpoint leaves no question behind: who lets the run pass it answers one.
@@ -191,7 +191,7 @@ def _input(value: Any, *, stops: bool) -> _Brought:
 
 
 def _edits(supersteps: Sequence[Sequence[Any]]) -> _Brought:
-    def brought(saver: SealedSaver, _thread: GatedThread, config: RunnableConfig) -> Any:
+    def brought(saver: SealedSaver, _thread: Thread, config: RunnableConfig) -> Any:
         registry = saver.store.registry
         told = [
             {
@@ -208,7 +208,7 @@ def _edits(supersteps: Sequence[Sequence[Any]]) -> _Brought:
     return brought
 
 
-def _paused(thread: GatedThread) -> Paused:
+def _paused(thread: Thread) -> Paused:
     return Paused(
         f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
     )

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 
 from sealpoint.errors import SealpointError, StorageUnavailable
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.store import EntryDraft, Outcome
 
 __all__ = ["Outbox", "Ticket"]
@@ -40,7 +40,7 @@ class Ticket:
 class Outbox:
     """What is to be written to one thread."""
 
-    def __init__(self, thread: GatedThread) -> None:
+    def __init__(self, thread: Thread) -> None:
         self._thread = thread
         self._waiting: deque[Ticket] = deque()
         self._writing = threading.Lock()

@@ -42,7 +42,7 @@ from sealpoint.adapters.langgraph._tuples import (
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
 from sealpoint.errors import EncodeError, Paused, UnknownThread
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, SaveDraft
 from sealpoint.world import World
 
@@ -206,6 +206,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             self._world_of(address, config),
             lane=address.lane or "",
             supersedes=True,
+            holds=True,
         )
         return self._enqueued(address, config, draft)
 
@@ -235,10 +236,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     def _enqueued(self, address: Address, config: RunnableConfig, draft: EntryDraft) -> Ticket:
         self._runs.require_current(address.thread, config)
-        outbox = self._outbox(address.thread)
-        for held in self._thread(address).held_back():
-            outbox.put(held)  # what a pause held back comes first
-        return outbox.put(draft)
+        return self._outbox(address.thread).put(draft)
 
     def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
         outbox = ticket.outbox
@@ -249,15 +247,12 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             if isinstance(ticket.draft, ResultsDraft):
                 raise of_channel(error, ticket.draft.value) from error.__cause__
             raise
-        except Paused:
-            # The work is done: it is kept, and saved when the thread goes on.
-            if not isinstance(ticket.draft, SaveDraft):
-                raise
-            outbox.settle(outbox.put(ticket.draft.held()))
-            # The framework puts no later checkpoint after one that failed: the results of nodes
-            # that were on their way would be lost. A guarded run stops before its next step.
-            if not self._runs.hold(address.thread, config):
-                raise
+        # The work is done and kept, but the run must not go on. The framework puts no later
+        # checkpoint after one that failed, and the results of nodes that were on their way would be
+        # lost; so a guarded run is told nothing here, and stops before its next step.
+        held = isinstance(ticket.outcome, CheckpointRef) and ticket.outcome.held
+        if held and not self._runs.hold(address.thread, config):
+            raise Paused(f"thread {address.thread!r}: it is paused; what had been done is kept")
 
     def _outbox(self, name: str) -> Outbox:
         with self._lock:
@@ -266,7 +261,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 found = self._outboxes[name] = Outbox(self._store.thread(name))
             return found
 
-    def _thread(self, address: Address) -> GatedThread:
+    def _thread(self, address: Address) -> Thread:
         return self._store.thread(address.thread)
 
     # ------------------------------------------------------------------ deleting and copying

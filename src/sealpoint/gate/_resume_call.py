@@ -8,14 +8,13 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from sealpoint.errors import UsageError
-from sealpoint.gate._facts import Candidate
 from sealpoint.gate._policy import Policy
 from sealpoint.limits import ANSWER_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.signing import Action, Statement, check_reason
-from sealpoint.store import CheckpointRef, plain_value
+from sealpoint.store import CheckpointRef, Release, plain_value
 from sealpoint.world import World
 
-__all__ = ["Wish", "answer_digest"]
+__all__ = ["ResumeCall", "answer_digest"]
 
 _encode_json = msgspec.json.Encoder(order="deterministic").encode
 
@@ -25,7 +24,7 @@ def answer_digest(answer: Any) -> str | None:
     return None if answer is None else sha256(_encode_json(answer)).hexdigest()
 
 
-class Wish(NamedTuple):
+class ResumeCall(NamedTuple):
     """What a caller of `resume` asks for."""
 
     world: World | None
@@ -52,7 +51,7 @@ class Wish(NamedTuple):
             UsageError: Actor or reason is no text, or something is too long.
         """
         _check_actor(actor)
-        # Of no text the rules tell that it says nothing.
+        # An empty text is passed on: the rules say that it is no reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
         plain = None if answer is None else plain_value(answer, "answer")
@@ -65,12 +64,13 @@ class Wish(NamedTuple):
         return answer_digest(self.answer)
 
     def is_asked_by(
-        self, statement: Statement, candidate: Candidate, policy: Policy | None, who: str
+        self, statement: Statement, release: Release, policy: Policy | None, who: str
     ) -> bool:
         """Whether a request that is bound to this thread and basis is for exactly this resume."""
         return (
             statement.action,
             statement.checkpoint,
+            statement.release,
             statement.world_from,
             statement.world_to,
             statement.answer,
@@ -78,8 +78,9 @@ class Wish(NamedTuple):
             statement.policy,
         ) == (
             Action.RESUME,
-            candidate.ref.entry,
-            candidate.world_digest,
+            release.entry,
+            release.digest,
+            release.world,
             None if self.world is None else self.world.digest,
             self.answer_digest,
             who,

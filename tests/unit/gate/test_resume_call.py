@@ -4,12 +4,12 @@
 import pytest
 
 from sealpoint.errors import UsageError
-from sealpoint.gate._wish import Wish
+from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.limits import NAME_BYTES_MAX
 
 
-def _wish(actor: str) -> Wish:
-    return Wish.of(None, ref=None, answer=None, actor=actor, deliberate=None)
+def _wish(actor: str) -> ResumeCall:
+    return ResumeCall.of(None, ref=None, answer=None, actor=actor, deliberate=None)
 
 
 def test_an_actor_has_a_bound_in_bytes() -> None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every decision and every operator's act on a thread needs: who, when, what is pending."""
+
+from datetime import datetime, timedelta
+
+from sealpoint.errors import UsageError
+from sealpoint.gate._pending import Asked, Pending, read_pending
+from sealpoint.gate._policies import Policies
+from sealpoint.gate._policy import Policy
+from sealpoint.gate._requests import Request, make_request
+from sealpoint.ledger import Body, Kind, RequestBody
+from sealpoint.signing import Action, Statement
+from sealpoint.store import Draft, ThreadState
+
+__all__ = ["GateContext"]
+
+_NONCE_BYTES = 16
+
+
+class GateContext:
+    """A thread as the gate and its operators see it."""
+
+    def __init__(self, state: ThreadState, policies: Policies) -> None:
+        self._state = state
+        self._core = state.core
+        self._chain = state.chain
+        self.policies = policies
+
+    def policy(self) -> Policy | None:
+        """The policy in force."""
+        return self.policies.in_force(self._core.trust().roster)
+
+    def pending(self) -> Pending:
+        """The pause in force, and the requests about the thread as it is."""
+        return read_pending(self._chain)
+
+    def request(self, asked: Asked) -> Request:
+        """A request as it stands now."""
+        roster = self._core.trust().roster
+        return make_request(
+            asked,
+            self._state.name,
+            roster=roster,
+            policy=self.policies.in_force(roster),
+            now=self.now(),
+        )
+
+    def ask(self, body: RequestBody) -> int | None:
+        """Append a request; None if somebody else wrote first."""
+        body.statement.check()
+        return self.write(Kind.REQUEST, body)
+
+    def write(self, kind: Kind, body: Body) -> int | None:
+        """Append an entry; None if somebody else wrote first."""
+        return self._state.record(Draft(kind, body))
+
+    def require_living(self) -> None:
+        """Look, and refuse a thread that holds nothing."""
+        self._state.refresh()
+        self._state.require_generation(self._chain.verified_head().header)
+
+    def now(self) -> datetime:
+        """The effective time: no earlier than that of the thread."""
+        return self._core.now(self._chain.tip().time)
+
+    def owner(self) -> str:
+        """Who owns the thread."""
+        return self._chain.tip().fence.owner or ""
+
+    def identity(self) -> str:
+        """The identity that the store was opened with; empty if it was for reading only."""
+        if self._core.parts.read_only:
+            return ""
+        holder = self._core.holder(self._core.trust())
+        return "" if holder is None else holder[0].name
+
+    def statement(
+        self,
+        *,
+        action: Action,
+        policy: Policy,
+        reason: str,
+        checkpoint: str | None = None,
+        release: str | None = None,
+        world_from: str | None = None,
+        world_to: str | None = None,
+        answer: str | None = None,
+        to: str | None = None,
+    ) -> Statement:
+        """A statement that is bound to the thread as it is."""
+        head = self._chain.verified_head().header
+        return Statement(
+            store=head.store,
+            ns=head.ns,
+            thread=head.thread,
+            epoch=self._core.trust().epoch,
+            gen=head.gen,
+            basis=self._chain.tip().basis[1].hex(),
+            action=action,
+            checkpoint=checkpoint,
+            release=release,
+            world_from=world_from,
+            world_to=world_to,
+            answer=answer,
+            to=to,
+            requester=self.identity(),
+            policy=policy.digest,
+            nonce=self._core.random_hex(_NONCE_BYTES),
+            expires=self._until(policy.expires),
+            reason=reason,
+        )
+
+    def _until(self, span: timedelta) -> datetime:
+        now = self.now()
+        try:
+            return now + span
+        except OverflowError as exc:
+            raise UsageError(
+                f"thread {self._state.name!r}: expected a time that can be added to, found {now}",
+                hint="Somebody saved with a clock far ahead; erase the thread or begin another.",
+            ) from exc

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the checkpoints of a thread lie, and the results that were added to them.
+
+A thread may hold several lines of work, its *lanes*: a framework keeps those of its subgraphs
+apart. The index is made of verified entries alone: no index that lies in the store is asked, since
+one that hides an entry would make an id look free. It covers the chain from its head down to its
+bottom and grows downwards as far as somebody asks; a complete one, which an audit makes from the
+first entry on, has no chain. Everything that a release says is in it.
+"""
+
+from bisect import insort
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from sealpoint.errors import Edited, Missing
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Header,
+    Kind,
+    Origin,
+    WritesBody,
+    link_hash,
+    parse_body,
+)
+from sealpoint.storage import Record
+from sealpoint.store._chain import Chain
+
+__all__ = ["CheckpointIndex", "CheckpointPlace", "Key", "ResultPlace", "entry_body", "place_of"]
+
+
+class Key(NamedTuple):
+    """What names a checkpoint within its thread."""
+
+    lane: str
+    id: str
+
+
+class CheckpointPlace(NamedTuple):
+    """Where a checkpoint lies, proven by the links from the head, and what its body says."""
+
+    seq: int
+    entry: bytes
+    """The hash of the entry."""
+    key: Key
+    rank: int
+    """Where the first checkpoint of the same name lies: that gives it its place in the lane."""
+    held: bool
+    """A pause held it back."""
+    at: datetime
+    world: str | None
+    question: Any
+    since: int
+    """Where the first results lie that count for it."""
+    origin: Origin | None
+
+
+class ResultPlace(NamedTuple):
+    """The same for results that were added to a checkpoint."""
+
+    seq: int
+    entry: bytes
+    key: Key
+    """Of the checkpoint, which may follow later."""
+    task: str
+    path: str
+    question: Any
+    answers: bool
+
+
+Gone = Callable[[int], bool]
+"""Whether what lies at a position was given up."""
+
+
+class CheckpointIndex:
+    """The checkpoints and results of a thread.
+
+    Args:
+        chain: A chain with a verified head, for an index that grows downwards; None: a complete
+            one, which is told every entry from the first on.
+    """
+
+    def __init__(self, chain: Chain | None) -> None:
+        self._chain = chain
+        self._bottom: Header | None = None
+        self._complete = chain is None
+        self._places: dict[Key, CheckpointPlace] = {}
+        self._results: dict[Key, list[ResultPlace]] = {}
+        self._asking: list[ResultPlace] = []
+        """The results that wait for an answer."""
+        self._order: dict[str, list[tuple[int, str]]] = {}
+        """By lane, in the order of their ranks."""
+        self._saved: deque[tuple[int, Key]] = deque()
+        """Every checkpoint by its position, rising."""
+
+    def find(self, key: Key) -> CheckpointPlace | None:
+        """The newest checkpoint of a name."""
+        self._grow(lambda _seq: key in self._places)
+        return self._places.get(key)
+
+    def known(self, key: Key) -> CheckpointPlace | None:
+        """The same, as far as the index reaches already."""
+        return self._places.get(key)
+
+    def newest(self, lane: str, gone: Gone) -> CheckpointPlace | None:
+        """The newest checkpoint of a lane that is not gone."""
+
+        def ranks_first(seq: int) -> bool:
+            found = next(self._left(lane, gone), None)
+            return found is not None and seq <= found.rank
+
+        self._grow(ranks_first)
+        return next(self._left(lane, gone), None)
+
+    def each(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
+        """All checkpoints of a lane that are not gone, newest first."""
+        self._grow_down_to(-1)
+        yield from list(self._left(lane, gone))
+
+    def lanes(self) -> list[str]:
+        """Every lane that has a checkpoint."""
+        self._grow_down_to(-1)
+        return sorted(self._order)
+
+    def lanes_after(self, seq: int, gone: Gone) -> Iterator[CheckpointPlace]:
+        """The newest checkpoint of every lane in which something was saved after a position."""
+        self._grow_down_to(seq)
+        busy = {key.lane for _, key in self._saved_after(seq)}
+        for lane in sorted(busy):
+            found = self.newest(lane, gone)
+            if found is not None:
+                yield found
+
+    def saved_after(self, seq: int) -> list[CheckpointPlace]:
+        """The newest checkpoint of each name that was saved after a position, newest first."""
+        self._grow_down_to(seq)
+        found = {key: self._places[key] for _, key in self._saved_after(seq)}
+        return list(found.values())
+
+    def results(self, key: Key, since: int) -> list[ResultPlace]:
+        """The results that were added to a checkpoint at `since` or later, oldest first.
+
+        Those before are left out even if they are known: who knows them must not read another
+        state than who does not.
+        """
+        self._grow_down_to(since)
+        return [place for place in self._results.get(key, ()) if place.seq >= since]
+
+    def asking(self, lane: str, since: int) -> list[ResultPlace]:
+        """Results after a position that wait for an answer and whose checkpoint is not after it.
+
+        Checkpoints before it are not looked at even if they are known, as for `results`.
+        """
+        self._grow_down_to(since)
+        return sorted(
+            (
+                place
+                for place in self._asking
+                if place.key.lane == lane
+                and place.seq > since
+                and not self._lies_after(place, since)
+            ),
+            key=_position,
+        )
+
+    def _lies_after(self, result: ResultPlace, since: int) -> bool:
+        found = self._places.get(result.key)
+        return found is not None and found.seq >= since
+
+    def earliest(self, key: Key, since: int, gone: Gone) -> int | None:
+        """Where the first results of a checkpoint lie that is about to be written itself.
+
+        Whoever adds them before does so in the same session, which begins at `since`.
+        """
+        self._grow_down_to(since)
+        found = (
+            place.seq
+            for place in self._results.get(key, ())
+            if place.seq >= since and not gone(place.seq)
+        )
+        return next(found, None)
+
+    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> None:
+        """Take in an entry that has just become the newest."""
+        if self._bottom is None and not self._complete:
+            return  # nothing has been asked for yet: the way down begins above this one
+        if isinstance(body, CheckpointBody):
+            self._put(place_of(header, entry, body), older=False)
+        else:
+            place = _result_of(header, entry, body)
+            self._results.setdefault(place.key, []).append(place)
+            self._note(place)
+
+    def forget_before(self, seq: int, gone: Gone) -> None:
+        """Let go of what lies before a position, to keep memory within a bound.
+
+        The newest of the main lane stays, and of each lane in which something was saved since.
+        """
+        busy = {key.lane for _, key in self._saved_after(seq - 1)} | {""}
+        newest = {self.newest(lane, gone) for lane in busy}
+        for key, place in list(self._places.items()):
+            if place.seq < seq and place not in newest:
+                del self._places[key]
+                self._order[key.lane].remove((place.rank, key.id))
+                self._results.pop(key, None)
+        self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
+        self._asking = [place for place in self._asking if place.seq >= seq]
+
+    def _saved_after(self, seq: int) -> Iterator[tuple[int, Key]]:
+        return takewhile(lambda saved: saved[0] > seq, reversed(self._saved))
+
+    def _left(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
+        for _, name in reversed(self._order.get(lane, ())):
+            place = self._places[Key(lane, name)]
+            if not gone(place.seq):
+                yield place
+
+    def _grow_down_to(self, seq: int) -> None:
+        self._grow(lambda bottom: bottom <= seq)
+
+    def _grow(self, enough: Callable[[int], bool]) -> None:
+        """Extend the index downwards until `enough(seq)` or the start of the generation."""
+        if self._complete or self._chain is None:
+            return
+        if self._bottom is not None and enough(self._bottom.seq):
+            return
+        for header, record in self._below(self._chain):
+            if header.kind is Kind.ERASE:
+                break
+            self._take(self._chain.name, header, record)
+            self._bottom = header
+            if enough(header.seq):
+                return
+        self._complete = True
+
+    def _below(self, chain: Chain) -> Iterator[tuple[Header, Record]]:
+        """The entries below the bottom; at first the head, which is at hand."""
+        if self._bottom is None:
+            head, record = chain.verified_head(), chain.head_record
+            if record is not None:
+                yield head.header, record
+                if not head.seq:
+                    return
+                yield from chain.walk(head.header)
+                return
+        yield from chain.walk(self._bottom)
+
+    def _take(self, name: str, header: Header, record: Record) -> None:
+        if not KINDS[header.kind].holds_payload:
+            return
+        body = entry_body(name, header, record.body)
+        if isinstance(body, CheckpointBody):
+            self._put(place_of(header, link_hash(record.header), body), older=True)
+        else:
+            place = _result_of(header, link_hash(record.header), body)
+            self._results.setdefault(place.key, []).insert(0, place)
+            self._note(place)
+
+    def _put(self, place: CheckpointPlace, *, older: bool) -> None:
+        known = self._places.get(place.key)
+        if known is not None and older:
+            return
+        (self._saved.appendleft if older else self._saved.append)((place.seq, place.key))
+        self._places[place.key] = place
+        order = self._order.setdefault(place.key.lane, [])
+        if known is not None and known.rank != place.rank:
+            order.remove((known.rank, place.key.id))  # the one before was deleted
+        if known is None or known.rank != place.rank:
+            insort(order, (place.rank, place.key.id))
+
+    def _note(self, place: ResultPlace) -> None:
+        if place.question is not None:
+            self._asking.append(place)
+
+
+def _position(place: ResultPlace) -> int:
+    return place.seq
+
+
+def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPlace:
+    """What a verified checkpoint says of itself."""
+    rank = header.seq if body.again is None else body.again
+    return CheckpointPlace(
+        header.seq,
+        entry,
+        Key(body.lane, body.id),
+        rank,
+        header.kind is Kind.HELD,
+        header.at,
+        body.world,
+        body.question,
+        rank if body.since is None else body.since,
+        body.origin,
+    )
+
+
+def _result_of(header: Header, entry: bytes, body: WritesBody) -> ResultPlace:
+    key = Key(body.lane, body.checkpoint)
+    return ResultPlace(header.seq, entry, key, body.task, body.path, body.question, body.answers)
+
+
+def entry_body(name: str, header: Header, data: bytes | None) -> Any:
+    """The body of an entry of a thread, of which a message says where it lies.
+
+    Raises:
+        Missing: It is gone, and no erasure says so.
+        Edited: It is not the one that was sealed, or not one of its kind.
+    """
+    where = f"entry {header.seq} of thread {name!r}"
+    if data is None:
+        raise Missing(f"{where}: expected its body, found none")
+    try:
+        return parse_body(header.kind, header.body, data)
+    except Edited as exc:
+        raise Edited(f"{where}: {exc.message}") from exc

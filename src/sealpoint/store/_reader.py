@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a thread: states, lists of checkpoints, and what a resume would release.
+
+The read path is numbered here and in `_chain.py`, in the order of the design: (0) the pin and the
+store chain, (1) bounds, (2) strict parsing, (3) signature, (4) place and descent, (5) the anchor,
+(6) erased, deleted, given up or superseded, (7) body and blobs against their digests, (8) decoding.
+A read writes nothing but the anchor's memory of what was verified; it begins, ends and judges
+nothing. Results are taken only from the stretch of the verified chain that begins where the
+checkpoint says and ends at the head, so that none can be left out or slipped in.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sealpoint.errors import (
+    BytesMalformed,
+    Missing,
+    SealpointError,
+    UnknownCheckpoint,
+    UnknownThread,
+)
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Header,
+    Kind,
+    PruneBody,
+    WritesBody,
+    link_hash,
+)
+from sealpoint.storage import Record
+from sealpoint.store._blobs import BlobReader, blob_digest, within_bound
+from sealpoint.store._chain import Chain
+from sealpoint.store._index import CheckpointPlace, Key, ResultPlace, entry_body, place_of
+from sealpoint.store._names import check_name
+from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
+from sealpoint.store._release import PendingResult, Release, make_release
+from sealpoint.store._state import ThreadState
+
+__all__ = ["ThreadReader", "decode_world", "make_ref"]
+
+_WORLD = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Found(NamedTuple):
+    """A checkpoint whose entry was verified, and whose body is the one that was sealed."""
+
+    header: Header
+    record: Record
+    body: CheckpointBody
+    entry: bytes
+    """Its hash."""
+
+    @property
+    def place(self) -> CheckpointPlace:
+        return place_of(self.header, self.entry, self.body)
+
+
+class ThreadReader:
+    """Reads what a thread holds, as its newest verified head says."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self._state = state
+        self._core = state.core
+        self._chain = state.chain
+
+    # ------------------------------------------------------------------ loading
+
+    def load(self, ref: "str | CheckpointRef | None") -> Loaded:
+        """Load the newest checkpoint, or the one that `ref` names; see `Thread.load`."""
+        with self._state.reporting():
+            return self._state.retry_if_pruned(lambda: self._load(ref))
+
+    def _load(self, ref: "str | CheckpointRef | None") -> Loaded:
+        # (0) to (5): the store chain, the head, its descent from the anchored entry
+        try:
+            self._state.refresh()
+        except UnknownThread:
+            # That there is nothing is what the caller is given, and may go on from.
+            self._state.mark_seen()
+            raise
+        found = self._find(ref)
+        loaded = self._read_loaded(found, keep=ref is None)
+        self._state.mark_seen()
+        return loaded
+
+    def _find(self, ref: "str | CheckpointRef | None") -> _Found:
+        """(6) and (7): a checkpoint that has its state, and its body against its digest."""
+        if ref is not None:
+            found = self._named(ref)
+            self._state.require_kept(found.header.seq)
+            return found
+        try:
+            return self._newest()
+        except UnknownCheckpoint:  # as in `_load`: all was deleted, or lies in other lanes
+            self._state.mark_seen()
+            raise
+
+    def _newest(self) -> _Found:
+        """The newest checkpoint of the main lane: mostly the head itself."""
+        head, record = self._chain.verified_head(), self._chain.head_record
+        if KINDS[head.header.kind].is_checkpoint and record is not None:
+            body = self._state.checkpoint_body(head.header, record)
+            if not body.lane and body.again is None:
+                return _Found(head.header, record, body, head.hash)
+        if head.header.kind is Kind.ERASE:
+            self._state.mark_seen()
+            raise self._state.erased(head.header)
+        place = self._state.index(keep=False).newest("", self._state.is_given_up)
+        if place is None:
+            raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint")
+        return self._at(place)
+
+    def _at(self, place: CheckpointPlace) -> _Found:
+        header, record = self._entry_at(place.seq, place.entry)
+        return _Found(header, record, self._state.checkpoint_body(header, record), place.entry)
+
+    def _entry_at(self, seq: int, entry: bytes) -> tuple[Header, Record]:
+        """(3) and (4) The entry at a proven place, and its signature."""
+        head, found = self._chain.verified_head(), self._chain.head_record
+        if found is not None and entry == head.hash:
+            return head.header, found
+        record, header = self._chain.linked(seq, entry.hex())
+        self._chain.verify(record, seq)
+        return header, record
+
+    def _named(self, ref: "str | CheckpointRef") -> _Found:
+        if isinstance(ref, CheckpointRef):
+            seq: int | None = ref.seq
+            name, expected = ref.id, ref.entry
+        else:
+            name, expected = check_name(ref, "checkpoint id"), ""
+            self._state.require_generation(self._chain.verified_head().header)
+            place = self._state.index().find(Key("", name))
+            seq = None if place is None else place.seq
+        if seq is not None and 0 <= seq <= self._chain.verified_head().seq:
+            # (4) it reaches the verified head; (3) its own signature
+            record, header = self._chain.descend(seq)
+            self._chain.verify(record, seq)
+            self._state.require_generation(header)
+            entry = link_hash(record.header)
+            if expected in ("", entry.hex()) and KINDS[header.kind].is_checkpoint:
+                body = self._state.checkpoint_body(header, record)
+                if body.id == name:
+                    return _Found(header, record, body, entry)
+        raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint {name!r}")
+
+    # ------------------------------------------------------------------ releases
+
+    def release(self, ref: "str | CheckpointRef | None" = None) -> Release:
+        """What would be executed if the thread went on from the newest checkpoint, or from `ref`.
+
+        It is made below the head that was found last; the caller looks first.
+
+        Raises:
+            UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
+        """
+        state = self._state
+        index = state.index(keep=False)
+        if ref is None:
+            state.require_generation(self._chain.verified_head().header)
+            target = index.newest("", state.is_given_up)
+            if target is None:
+                raise UnknownCheckpoint(f"thread {state.name!r}: it has no checkpoint")
+        else:
+            found = self._named(ref)
+            state.require_kept(found.header.seq)
+            target = found.place
+        return make_release(index, target, state.standpoint())
+
+    def release_of(self, entry: str) -> Release | None:
+        """The same for the checkpoint of an entry's hash; None if the thread has no such one."""
+        for ref in self.listed(self._chain, self._state.given_up()):
+            if ref.entry == entry:
+                return None if ref.pruned else self.release(ref)
+        return None
+
+    def read_loaded(self, release: Release) -> Loaded:
+        """The state of a release, and of nothing else."""
+        found = self._released(release)
+        return self._read_loaded(found, keep=release.newest, question=release.question)
+
+    def read_snapshot(self, release: Release) -> Snapshot:
+        """The same with the results that are part of it."""
+        found = self._released(release)
+        return Snapshot(
+            state=self._decode(found.header, found.record, found.body, keep=release.newest),
+            ref=self._ref(found),
+            results=tuple(self.read_result(each) for each in release.results),
+        )
+
+    def read_world(self, release: Release) -> dict[str, Any] | None:
+        """What the run was able to do when the state of a release was saved."""
+        if release.world is None:
+            return None
+        found = self._released(release)
+        return self._world(found, self._blobs(found.header, found.record, found.body))
+
+    def read_result(self, result: PendingResult) -> Results:
+        """What a task wrote that is part of a release."""
+        header, record = self._entry_at(result.seq, bytes.fromhex(result.entry))
+        body: WritesBody = entry_body(self._state.name, header, record.body)
+        return Results(
+            task=result.task,
+            path=result.path,
+            value=self._decode(header, record, body, keep=False),
+            ref=ResultsRef(seq=result.seq, entry=result.entry),
+            question=result.question,
+            answers=result.answers,
+        )
+
+    def read_pending(self, result: PendingResult) -> Results:
+        """The same for whoever shows it; see `Thread.read_result`."""
+        with self._state.reporting():
+            self._state.refresh()
+            return self.read_result(result)
+
+    def ref_of(self, release: Release) -> CheckpointRef:
+        """The checkpoint of a release, without its state."""
+        return self._ref(self._released(release))
+
+    def _released(self, release: Release) -> _Found:
+        header, record = self._entry_at(release.seq, bytes.fromhex(release.entry))
+        body = self._state.checkpoint_body(header, record)
+        return _Found(header, record, body, bytes.fromhex(release.entry))
+
+    # ------------------------------------------------------------------ snapshots of lanes
+
+    def snapshot(
+        self, lane: str, name: str | None, *, running: bool, session: int | None
+    ) -> Snapshot | None:
+        """A checkpoint of a lane with what was added to it; see `Thread.snapshot`."""
+        with self._state.reporting():
+            return self._state.retry_if_pruned(
+                lambda: self._snapshot(lane, name, running=running, session=session)
+            )
+
+    def _snapshot(
+        self, lane: str, name: str | None, *, running: bool, session: int | None
+    ) -> Snapshot | None:
+        # (0) to (5): the store chain, the head, its descent from the anchored entry
+        holds = self._state.find()
+        if running and self._chain.head is not None:
+            self._state.require_session(session)
+        return self.read_lane(lane, name) if holds else None
+
+    def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
+        """Read below the verified head."""
+        state = self._state
+        index = state.index()
+        place = (
+            index.newest(lane, state.is_given_up) if name is None else index.find(Key(lane, name))
+        )
+        # (6) deleted, given up or superseded
+        if place is None or state.is_given_up(place.seq):
+            return None
+        found = self._at(place)
+        # (7) and (8): the bodies and blobs against their digests, then the decoding
+        value = self._decode(found.header, found.record, found.body, keep=name is None)
+        results = (
+            self._result(each)
+            for each in index.results(place.key, place.since)
+            if not state.is_given_up(each.seq)
+        )
+        return Snapshot(state=value, ref=self._ref(found), results=tuple(results))
+
+    def snapshots(self, lane: str | None) -> Iterator[CheckpointRef]:
+        """The checkpoints of a lane, or of all, that still have their state, newest first."""
+        state = self._state
+        with state.reporting():
+            if not state.find():
+                return
+            index = state.index()
+            lanes = index.lanes() if lane is None else [lane]
+            places = [place for each in lanes for place in index.each(each, state.is_given_up)]
+        for place in sorted(places, key=lambda found: found.rank, reverse=True):
+            with state.reporting():
+                record, header = self._chain.linked(place.seq, place.entry.hex())
+                body = state.checkpoint_body(header, record)
+                ref = self._ref(_Found(header, record, body, place.entry))
+            yield ref  # without the lock: who reads may be slow, or another OS thread next time
+
+    # ------------------------------------------------------------------ history
+
+    def history(self) -> Iterator[CheckpointRef]:
+        """The checkpoints, newest first. Every link from the head to genesis is walked."""
+        state = self._state
+        with state.reporting():
+            state.refresh()
+            # A view of its own, so that saving goes on while somebody reads.
+            view = Chain(self._core, state.name, lambda _entry, _record: None)
+            view.bind(self._chain.thread)
+            view.head = self._chain.verified_head()
+            given_up = state.given_up()
+        try:
+            yield from self.listed(view, given_up)
+        except SealpointError as error:
+            if isinstance(error, Missing):
+                self._require_unerased(view)
+            state.report(error)
+            raise
+
+    def _require_unerased(self, view: Chain) -> None:
+        """Say so if what is missing below an older head has been erased since."""
+        with self._state.reporting(), suppress(Missing):
+            self._state.refresh()
+            self._state.require_generation(view.verified_head().header)
+
+    def listed(self, chain: Chain, given_up: PruneBody | None) -> Iterator[CheckpointRef]:
+        """The checkpoints below a verified head; what an erasure took is walked, no more."""
+        erased, superseded = False, set[Key]()
+        for header, record in chain.walk():
+            erased = erased or header.kind is Kind.ERASE
+            deleted = given_up is not None and given_up.hides(header.seq)
+            if not KINDS[header.kind].is_checkpoint or erased or deleted:
+                continue
+            body = self._state.checkpoint_body(header, record)
+            key = Key(body.lane, body.id)
+            if key not in superseded:
+                yield make_ref(
+                    header,
+                    body,
+                    self._core.writer(header),
+                    link_hash(record.header),
+                    pruned=given_up is not None and given_up.covers(header.seq),
+                )
+            if body.again is not None:
+                superseded.add(key)
+
+    # ------------------------------------------------------------------ decoding
+
+    def _read_loaded(self, found: _Found, *, keep: bool, question: Any = None) -> Loaded:
+        header, record, body, entry = found
+        blobs = self._blobs(header, record, body)
+        value = self._decode_from(blobs, body, keep=keep)
+        ref = make_ref(header, body, self._core.writer(header), entry)
+        self._core.emit("loaded", header.thread, header.seq, entry)
+        return Loaded(
+            state=value,
+            ref=ref,
+            metadata=dict(ref.metadata),
+            world=self._world(found, blobs),
+            question=body.question if question is None else question,
+        )
+
+    def _world(self, found: _Found, blobs: BlobReader) -> dict[str, Any] | None:
+        world = found.body.world
+        return None if world is None else decode_world(blobs.get(bytes.fromhex(world)))
+
+    def _result(self, place: ResultPlace) -> Results:
+        return self.read_result(
+            PendingResult(
+                task=place.task,
+                path=place.path,
+                seq=place.seq,
+                entry=place.entry.hex(),
+                question=place.question,
+                answers=place.answers,
+            )
+        )
+
+    def _decode(
+        self, header: Header, record: Record, body: CheckpointBody | WritesBody, *, keep: bool
+    ) -> Any:
+        return self._decode_from(self._blobs(header, record, body), body, keep=keep)
+
+    def _decode_from(
+        self, blobs: BlobReader, body: CheckpointBody | WritesBody, *, keep: bool
+    ) -> Any:
+        """(7) the blobs against their digests, (8) only then decode."""
+        value = self._core.registry.decode_tree(
+            bytes.fromhex(body.root),
+            blobs.get,
+            verified=True,
+            get_many=blobs.get_many,
+            memo=self._state.caches.of(body.lane).memo if keep else None,
+        )
+        if keep:
+            self._remember(body.lane, blobs)
+        return value
+
+    def _remember(self, lane: str, blobs: BlobReader) -> None:
+        """Keep what was read of the newest state of a lane, for the next save or load."""
+        cache = self._state.caches.of(lane)
+        cache.known = blobs.reached
+        if blobs.fetched:
+            kept = [pair for pair in cache.seen if pair[1] in blobs.reached]
+            cache.seen = within_bound([*kept, *blobs.fetched])
+
+    def _blobs(
+        self, header: Header, record: Record, body: CheckpointBody | WritesBody
+    ) -> BlobReader:
+        return BlobReader(
+            self._core.storage,
+            self._chain.thread,
+            self._core.registry.limits.blob_bytes_max,
+            f"entry {header.seq} of thread {self._state.name!r}",
+            (bytes.fromhex(body.root), record.payload),
+            seen=self._state.caches.of(body.lane).seen,
+        )
+
+    def same_state(
+        self, value: Any, body: CheckpointBody, header: Header, record: Record | None
+    ) -> bool:
+        """Compare trees; a tree that another version cut differently is built anew first.
+
+        That cannot be done without the record: of a state that was given up only the root is left.
+        """
+        registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
+        mine = registry.encode_tree(value, blob_digest, seed=seed)
+        if mine == root or record is None:
+            return mine == root
+        stored = self._decode(header, record, body, keep=False)
+        return registry.encode_tree(stored, blob_digest, seed=seed) == mine
+
+    def _ref(self, found: _Found) -> CheckpointRef:
+        header, _, body, entry = found
+        return make_ref(header, body, self._core.writer(header), entry)
+
+
+def decode_world(data: bytes) -> dict[str, Any]:
+    """Read a world.
+
+    Raises:
+        BytesMalformed: It is not a JSON object.
+    """
+    try:
+        return _WORLD.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise BytesMalformed("world: expected a JSON object, found other bytes") from exc
+
+
+def make_ref(
+    header: Header, body: CheckpointBody, writer: str, entry: bytes, *, pruned: bool = False
+) -> CheckpointRef:
+    """The reference to a checkpoint that was verified."""
+    return CheckpointRef(
+        id=body.id,
+        seq=header.seq,
+        time=header.at,
+        writer=writer,
+        metadata=dict(body.metadata or {}),
+        entry=entry.hex(),
+        pruned=pruned,
+        question=body.question,
+        lane=body.lane,
+        parent=body.parent,
+        held=header.kind is Kind.HELD,
+    )

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release: exactly what would be executed if a thread went on from a checkpoint.
+
+It is one immutable value, made here and nowhere else, from the index of a verified chain. The gate
+decides on it, a statement binds its digest, people are shown it, the state that is handed over is
+read from it, the resume entry records its digest, and an audit makes it again and compares. Making
+it reads no clock and writes nothing. Whether it may run is left to the gate, and reading the state
+to `_reader.py`. The format is docs/formats/release.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sealpoint.ledger import Origin, PruneBody
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key
+
+__all__ = ["Deleted", "PendingResult", "Release", "ReleasedLane", "Standpoint", "make_release"]
+
+_encode_json = msgspec.json.Encoder(order="deterministic").encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingResult:
+    """Results of a task that the run would take as done, or an answer that it would take."""
+
+    task: str
+    path: str
+    """Where the task stands in the program."""
+    seq: int
+    entry: str
+    """The hash of the entry that holds them."""
+    question: Any = field(hash=False)
+    """What the task waits for somebody to answer."""
+    answers: bool
+    """They are an answer that somebody gave."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "task": self.task,
+            "path": self.path,
+            "seq": self.seq,
+            "entry": self.entry,
+            "question": self.question,
+            "answers": self.answers,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleasedLane:
+    """Another line of work, such as a subgraph's, in which something was saved since."""
+
+    lane: str
+    id: str
+    """The id of its newest checkpoint."""
+    seq: int
+    entry: str
+    held: bool
+    results: tuple[PendingResult, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "lane": self.lane,
+            "id": self.id,
+            "seq": self.seq,
+            "entry": self.entry,
+            "held": self.held,
+            "results": [each.as_dict() for each in self.results],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """A checkpoint that was newer than what is left, and was given up since the last resume."""
+
+    lane: str
+    id: str
+    seq: int
+    entry: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {"lane": self.lane, "id": self.id, "seq": self.seq, "entry": self.entry}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Exactly what would be executed, and where it stands on its thread."""
+
+    digest: str
+    """The SHA-256 of all of it, in hexadecimal: what statements bind and resumes record."""
+    thread: str
+    """The thread's id in hexadecimal."""
+    gen: int
+    basis: str
+    """The hash of the newest entry that changes what a resume would mean."""
+    fence: int
+    """The session under which it was found; under another one it is no longer this release."""
+    id: str
+    """The id of the checkpoint."""
+    lane: str
+    seq: int
+    entry: str
+    held: bool
+    """A pause held the checkpoint back."""
+    newest: bool
+    """Whether it is the newest of the thread."""
+    rank: int
+    time: datetime
+    """When the state was saved first: of a copy, when the original was."""
+    origin: Origin | None
+    """What it is a copy of."""
+    world: str | None
+    """The digest of what the run was able to do when it was saved, if that was declared."""
+    question: Any = field(hash=False)
+    """What the run waits for somebody to answer."""
+    results: tuple[PendingResult, ...]
+    """What was added to the checkpoint and counts, in the order in which it was."""
+    lanes: tuple[ReleasedLane, ...]
+    deleted: tuple[Deleted, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        origin = self.origin
+        return {
+            "digest": self.digest,
+            "id": self.id,
+            "lane": self.lane,
+            "seq": self.seq,
+            "entry": self.entry,
+            "held": self.held,
+            "newest": self.newest,
+            "time": self.time.isoformat(),
+            "origin": None
+            if origin is None
+            else {"thread": origin.thread, "entry": origin.entry, "at": origin.at.isoformat()},
+            "world": self.world,
+            "question": self.question,
+            "results": [each.as_dict() for each in self.results],
+            "lanes": [each.as_dict() for each in self.lanes],
+            "deleted": [each.as_dict() for each in self.deleted],
+            "fence": self.fence,
+            "basis": self.basis,
+        }
+
+
+class Standpoint(NamedTuple):
+    """Where a thread stands when a release is made."""
+
+    thread: str
+    gen: int
+    basis: str
+    fence: int
+    given_up: PruneBody | None
+    """What has been given up by now."""
+    given_up_before: PruneBody | None
+    """What had been, when the thread was last resumed."""
+
+
+def make_release(
+    index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
+) -> Release:
+    """Say what would be executed if the thread went on from a checkpoint.
+
+    Args:
+        index: Of the verified chain, up to where the thread stands.
+        target: The checkpoint.
+        standpoint: Where the thread stands.
+    """
+    gone = _gone(standpoint.given_up)
+    newest = index.newest("", gone)
+    results = _results(index, target.key, target.since, gone)
+    lanes = tuple(
+        ReleasedLane(
+            lane=place.key.lane,
+            id=place.key.id,
+            seq=place.seq,
+            entry=place.entry.hex(),
+            held=place.held,
+            results=_results(index, place.key, place.since, gone),
+        )
+        for place in index.lanes_after(target.rank, gone)
+        if place.key.lane != target.key.lane
+    )
+    deleted = _deleted(index, target, standpoint)
+    question = _question(index, target, results, gone)
+    is_newest = newest is not None and newest.entry == target.entry
+    document = {
+        "v": 1,
+        "thread": standpoint.thread,
+        "gen": standpoint.gen,
+        "basis": standpoint.basis,
+        "checkpoint": target.entry.hex(),
+        "held": target.held,
+        "newest": is_newest,
+        "world": target.world,
+        "origin": target.origin,
+        "question": question,
+        "results": [each.entry for each in results],
+        "lanes": [[each.lane, each.entry, [r.entry for r in each.results]] for each in lanes],
+        "deleted": [each.entry for each in deleted],
+    }
+    return Release(
+        digest=sha256(_encode_json(document)).hexdigest(),
+        thread=standpoint.thread,
+        gen=standpoint.gen,
+        basis=standpoint.basis,
+        fence=standpoint.fence,
+        id=target.key.id,
+        lane=target.key.lane,
+        seq=target.seq,
+        entry=target.entry.hex(),
+        held=target.held,
+        newest=is_newest,
+        rank=target.rank,
+        time=target.at if target.origin is None else min(target.at, target.origin.at),
+        origin=target.origin,
+        world=target.world,
+        question=question,
+        results=results,
+        lanes=lanes,
+        deleted=deleted,
+    )
+
+
+def _gone(given_up: PruneBody | None) -> Gone:
+    return (lambda _seq: False) if given_up is None else given_up.covers
+
+
+def _results(index: CheckpointIndex, key: Key, since: int, gone: Gone) -> tuple[PendingResult, ...]:
+    return tuple(
+        PendingResult(
+            task=place.task,
+            path=place.path,
+            seq=place.seq,
+            entry=place.entry.hex(),
+            question=place.question,
+            answers=place.answers,
+        )
+        for place in index.results(key, since)
+        if not gone(place.seq)
+    )
+
+
+def _question(
+    index: CheckpointIndex,
+    target: CheckpointPlace,
+    results: Iterable[PendingResult],
+    gone: Gone,
+) -> Any:
+    """What the checkpoint, or tasks that go on from it, wait for somebody to answer."""
+    if target.question is not None:
+        return target.question
+    # A checkpoint that is still on its way may have tasks that wait, too.
+    coming = [place for place in index.asking(target.key.lane, target.rank) if not gone(place.seq)]
+    waiting = {each.task: each.question for each in results if not each.answers}
+    waiting |= {each.task: each.question for each in coming if not each.answers}
+    return [question for question in waiting.values() if question is not None] or None
+
+
+def _deleted(
+    index: CheckpointIndex, target: CheckpointPlace, standpoint: Standpoint
+) -> tuple[Deleted, ...]:
+    """What was newer than what is left of its lane, and was given up since the last resume.
+
+    Of a lane that is gone altogether, only what was saved after the target: work that had been
+    finished before is missed by nobody.
+    """
+    now, before = standpoint.given_up, standpoint.given_up_before
+    if now is None or now is before:
+        return ()
+    gone, was_gone = _gone(now), _gone(before)
+    newest = index.newest("", gone)
+    low = target.rank if newest is None else newest.rank
+    hidden = now.newly_hidden(before)
+    found = []
+    for place in index.saved_after(low if hidden is None else min(low, hidden - 1)):
+        if not gone(place.seq) or was_gone(place.seq):
+            continue
+        left = index.newest(place.key.lane, gone)
+        if place.rank > (target.rank if left is None else left.rank):
+            found.append(place)
+    return tuple(
+        Deleted(lane=each.key.lane, id=each.key.id, seq=each.seq, entry=each.entry.hex())
+        for each in sorted(found, key=lambda each: each.seq)
+    )

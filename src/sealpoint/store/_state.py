@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one handle knows of its thread: the verified head, what lies where, and its session.
+
+Each piece of that is kept here and nowhere else; the reader, the writer and the gate ask for it and
+change it through the methods below. Whatever is known comes from verified entries, and is let go of
+as soon as one of them cannot be read: a handle that has been open for long knows what a new one
+would find, or less.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum, auto
+from typing import NoReturn, TypeVar
+
+from sealpoint.errors import (
+    Edited,
+    Erased,
+    HeadMoved,
+    Misplaced,
+    Missing,
+    Pruned,
+    SealpointError,
+    Superseded,
+    UnknownCheckpoint,
+    UnknownThread,
+)
+from sealpoint.ids import ThreadId
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Entry,
+    Header,
+    Kind,
+    PruneBody,
+    WritesBody,
+    parse_body,
+)
+from sealpoint.storage import Record
+from sealpoint.store._append import Draft, append
+from sealpoint.store._caches import BlobCaches
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
+from sealpoint.store._index import CheckpointIndex, entry_body
+from sealpoint.store._names import check_name
+from sealpoint.store._release import Standpoint
+
+__all__ = ["Standing", "ThreadState"]
+
+_T = TypeVar("_T")
+
+_GIVES_UP_STATES = (Kind.PRUNE, Kind.HIDE)
+
+
+class Standing(Enum):
+    """How what the caller was shown relates to what is newest."""
+
+    UNSEEN = auto()
+    """The caller has been shown nothing yet; the first look adopts what is there."""
+    CURRENT = auto()
+    """Nobody else has written since."""
+    MOVED = auto()
+    """Somebody else has."""
+    OVERTAKEN = auto()
+    """A write was refused for that, outside a session: the caller has to load again."""
+    SUPERSEDED = auto()
+    """The same, inside a session."""
+
+
+_LOST: dict[Standing, type[SealpointError]] = {
+    Standing.OVERTAKEN: HeadMoved,
+    Standing.SUPERSEDED: Superseded,
+}
+
+
+class ThreadState:
+    """What a handle knows of its thread. Whoever uses it holds `lock`."""
+
+    def __init__(self, core: Core, name: str) -> None:
+        self.core = core
+        self.name = check_name(name, "thread name")
+        self.lock = threading.RLock()
+        self.chain = Chain(core, self.name, self._observe, self._cut_off)
+        self.caches = BlobCaches()
+        self.session: int | None = None
+        """The position of the resume that began this handle's session."""
+        self.standing = Standing.UNSEEN
+        self.was_overtaken = False
+        """Whether `mark_seen` has met entries of others, since somebody last asked."""
+        self.times_shown = 0
+        """How often the caller was given what is newest: what was decided before is about that."""
+        self.uncertain = False
+        """Whether nobody knows what became of the last write: the next one looks first."""
+        self.own: frozenset[str] = frozenset()
+        """Digests of the bodies of an attempt whose outcome is unknown."""
+        self._index: CheckpointIndex | None = None
+        self._retention: tuple[int, PruneBody] | None = None
+        self._retention_known = False
+        """Whether `_retention` is the newest prune or hide, with its position."""
+        self._given_up = 0
+        """How often something was given up, as far as this handle has met it."""
+
+    # ------------------------------------------------------------------ looking
+
+    def refresh(self) -> None:
+        """Learn what is newest. At first use that is adopted; later it may be others' entries."""
+        first = self.standing is Standing.UNSEEN
+        try:
+            self.chain.refresh()
+        except UnknownThread:
+            if first:
+                self.standing = Standing.CURRENT  # it was seen that nobody has saved
+            raise
+        if first:
+            self.standing = Standing.CURRENT
+
+    def find(self) -> bool:
+        """Look; False if the thread holds nothing."""
+        try:
+            self.refresh()
+        except UnknownThread:
+            return False
+        head = self.chain.head
+        return head is not None and head.header.kind is not Kind.ERASE
+
+    def retry_if_pruned(self, call: Callable[[], _T]) -> _T:
+        """The result of a call, which begins anew where a prune or an erasure came in between.
+
+        Whoever reads while somebody else gives up what is read would take it for damage.
+        """
+        while True:
+            given_up = self._given_up
+            try:
+                return call()
+            except Missing:
+                with suppress(SealpointError):
+                    self.refresh()
+                if self._given_up == given_up:
+                    raise
+
+    def _observe(self, entry: Entry, record: Record) -> None:
+        """An entry that this handle did not know has been verified."""
+        header, rule = entry.header, KINDS[entry.header.kind]
+        # A prune keeps what the newest checkpoint holds, so a session goes on after it.
+        if (
+            rule.moves_basis
+            and header.kind not in _GIVES_UP_STATES
+            and header.body not in self.own
+            and self.standing is Standing.CURRENT
+        ):
+            self.standing = Standing.MOVED
+        if rule.is_checkpoint or rule.gives_up or header.kind is Kind.GENESIS:
+            self._retention_known = False
+            self._given_up += rule.gives_up
+        if header.kind is Kind.ERASE:
+            self._forget()
+        elif rule.is_checkpoint or header.kind is Kind.HIDE:
+            self.caches.lose_known()
+        if self._index is not None and rule.holds_payload:
+            if record.body is None:
+                # Either an erasure follows, or the store was edited: whoever reads next looks
+                # from the head downwards, as a handle does that has just been opened.
+                self._index = None
+            else:
+                body = entry_body(self.name, header, record.body)
+                self._index.follow(header, entry.hash, body)
+
+    def _cut_off(self) -> None:
+        """A restore has cut off what this handle knew."""
+        self._forget()
+        self._retention, self._retention_known = None, False
+        self._given_up += 1
+        if self.standing is Standing.CURRENT:
+            self.standing = Standing.MOVED
+
+    def _forget(self) -> None:
+        self.caches.forget()
+        self._index = None
+
+    # ------------------------------------------------------------------ the index
+
+    def index(self, *, keep: bool = True) -> CheckpointIndex:
+        """The index of the verified chain.
+
+        Args:
+            keep: Whether it is kept once it is made: what it holds follows the length of the
+                thread, which who asks only for the newest need not pay for.
+        """
+        if self._index is not None:
+            return self._index
+        found = CheckpointIndex(self.chain)
+        if keep:
+            self._index = found
+        return found
+
+    def is_indexed(self) -> bool:
+        """Whether there is an index that is kept."""
+        return self._index is not None
+
+    def follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
+        """Take in what this handle has just written."""
+        if self._index is not None:
+            self._index.follow(entry.header, entry.hash, body)
+
+    # ------------------------------------------------------------------ what was given up
+
+    def given_up(self) -> PruneBody | None:
+        """What the newest prune or hide says; the newest checkpoint names it."""
+        newest = self._newest_retention()
+        return None if newest is None else newest[1]
+
+    def retention_seq(self) -> int | None:
+        """The position of the newest prune or hide, for the checkpoint that follows it."""
+        newest = None if self.chain.head is None else self._newest_retention()
+        return None if newest is None else newest[0]
+
+    def note_retention(self, seq: int, body: PruneBody) -> None:
+        """This handle has written a prune or hide."""
+        self._retention, self._retention_known = (seq, body), True
+
+    def note_erasure(self) -> None:
+        """This handle has written an erasure: let go of what is no longer there."""
+        self._forget()
+        self._retention, self._retention_known = None, True
+        self.mark_seen()
+
+    def is_given_up(self, seq: int) -> bool:
+        """Whether a checkpoint or results have lost what they held."""
+        body = self.given_up()
+        return body is not None and body.covers(seq)
+
+    def require_kept(self, seq: int) -> None:
+        """(6) Refuse a checkpoint whose state was given up, whether or not its bytes are there."""
+        body = self.given_up()
+        if body is not None and body.covers(seq):
+            how = "it was deleted" if body.hides(seq) else "a prune gave its state up"
+            raise Pruned(f"entry {seq} of thread {self.name!r}: {how}")
+
+    def is_deleted(self, seq: int) -> bool:
+        """Whether the application deleted what lies at a position."""
+        body = self.given_up()
+        return body is not None and body.hides(seq)
+
+    def _newest_retention(self) -> tuple[int, PruneBody] | None:
+        if not self._retention_known:
+            self._retention = self._find_retention()
+            self._retention_known = True
+        return self._retention
+
+    def _find_retention(self) -> tuple[int, PruneBody] | None:
+        seq = self._named_retention()
+        if seq is None or (self._retention is not None and self._retention[0] == seq):
+            return None if seq is None else self._retention
+        return seq, self._retention_at(seq)
+
+    def _retention_at(self, seq: int) -> PruneBody:
+        record, header = self.chain.descend(seq)
+        self.chain.verify(record, seq)
+        where = f"entry {seq} of thread {self.name!r}"
+        if header.kind not in _GIVES_UP_STATES or record.body is None:
+            raise Missing(f"{where}: expected a prune, found none")
+        body: PruneBody = parse_body(header.kind, header.body, record.body)
+        if body.end > seq or (body.earlier is not None and body.earlier >= seq):
+            raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
+        return body
+
+    def _named_retention(self) -> int | None:
+        """The position of the newest prune or hide, as the first entry below the head says."""
+        head, head_record = self.chain.verified_head().header, self.chain.head_record
+        if KINDS[head.kind].is_checkpoint and head_record is not None:
+            return self.checkpoint_body(head, head_record).prune
+        for header, record in self.chain.walk():
+            if KINDS[header.kind].is_checkpoint:
+                return self.checkpoint_body(header, record).prune
+            if header.kind in _GIVES_UP_STATES:
+                return header.seq
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                break
+        return None
+
+    def checkpoint_body(self, header: Header, record: Record) -> CheckpointBody:
+        """The body of a checkpoint of the generation that is there."""
+        body: CheckpointBody = entry_body(self.name, header, record.body)
+        return body
+
+    def require_generation(self, header: Header) -> None:
+        """(6) Refuse what an erasure took, whether or not its bytes are there."""
+        head = self.chain.verified_head().header
+        if head.kind is Kind.ERASE:
+            raise self.erased(head)
+        if header.gen < head.gen:
+            raise Erased(f"entry {header.seq} of thread {self.name!r}: it was erased on purpose")
+
+    def erased(self, header: Header) -> Erased:
+        """What to say of a thread whose newest entry is an erasure."""
+        return Erased(f"thread {self.name!r}: it was erased at entry {header.seq}")
+
+    # ------------------------------------------------------------------ releases
+
+    def standpoint(self) -> Standpoint:
+        """Where the thread stands, for a release."""
+        head, tip = self.chain.verified_head().header, self.chain.tip()
+        newest = self._newest_retention()
+        now = before = None if newest is None else newest[1]
+        if newest is not None:
+            seq, resumed = newest[0], self.last_resume()
+            while before is not None and seq > resumed:
+                earlier = before.earlier
+                before = None if earlier is None else self._retention_at(earlier)
+                seq = -1 if earlier is None else earlier
+        return Standpoint(
+            thread=head.thread,
+            gen=head.gen,
+            basis=tip.basis[1].hex(),
+            fence=head.fence,
+            given_up=now,
+            given_up_before=before,
+        )
+
+    def last_resume(self) -> int:
+        """The position of the newest resume; -1 if there is none."""
+        fence = self.chain.tip().fence
+        if fence.is_session:
+            return fence.seq
+        found = (header.seq for header, _ in self.chain.walk() if header.kind is Kind.RESUME)
+        return next(found, -1)
+
+    # ------------------------------------------------------------------ the session
+
+    def mark_seen(self) -> None:
+        """The caller is given what is newest, and may write again."""
+        head, moved = self.chain.head, self.standing is Standing.MOVED
+        self.was_overtaken = self.was_overtaken or moved
+        self.times_shown += 1
+        self.standing, self.uncertain = Standing.CURRENT, False
+        # After a restore the session of somebody else may begin at the very position of this one.
+        if head is None or moved or head.header.fence != self.session:
+            self.session = None
+
+    @contextmanager
+    def shown_only_if_it_passes(self) -> Iterator[None]:
+        """For a resume: one that is refused is no load, so who had to load again still has to."""
+        standing, session, self.was_overtaken = self.standing, self.session, False
+        try:
+            yield
+        except (UnknownThread, UnknownCheckpoint, Erased, Pruned):
+            raise  # there was nothing to release, and the caller knows that, as after a load
+        except BaseException:
+            if standing in _LOST:
+                self.standing, self.session = standing, None
+            elif self.was_overtaken:
+                lost = Standing.OVERTAKEN if session is None else Standing.SUPERSEDED
+                self.standing, self.session = lost, None
+            raise
+
+    def ensure_writable(self) -> None:
+        """Adopt the verified head at first use; refuse to go on after having lost the thread.
+
+        Raises:
+            HeadMoved, Superseded: Others have written: the caller has to load again.
+        """
+        if self.standing in _LOST:
+            raise _LOST[self.standing](
+                f"thread {self.name!r}: another session has written; load it again before saving"
+            )
+        # A look that failed halfway has a head and nothing that it was compared with.
+        chain = self.chain
+        unknown = chain.head is None or chain.anchored is None or chain.is_outdated()
+        # A pause that was met may be over, although results were let pass meanwhile.
+        if unknown or self.uncertain or chain.tip().paused is not None:
+            try:
+                self.refresh()
+            except UnknownThread:
+                if chain.head is not None:
+                    raise
+                if not chain.thread:
+                    chain.bind(ThreadId.draw(self.core.parts.random_bytes).raw)
+            self.uncertain = False
+        self.check_session()
+
+    def check_session(self) -> None:
+        """Refuse to go on where others have written, whichever call has met their entries.
+
+        The anchor may show them even to a save that succeeded.
+        """
+        head = self.chain.head
+        if self.session is not None and head is not None and head.header.fence != self.session:
+            self._lose(Standing.SUPERSEDED)
+        if self.standing is Standing.MOVED:
+            self._lose(Standing.OVERTAKEN)
+
+    def require_session(self, session: int | None) -> None:
+        """Refuse to read for a run that does not go on with the thread any more.
+
+        Args:
+            session: The session of the run; None: that of this handle, if it has one.
+
+        Raises:
+            Superseded: Somebody else goes on with the thread.
+        """
+        head = self.chain.verified_head()
+        expected = self.session if session is None else session
+        moved = self.standing not in (Standing.CURRENT, Standing.UNSEEN)
+        if moved or (expected is not None and head.header.fence != expected):
+            raise Superseded(
+                f"thread {self.name!r}: another run goes on with it: entry {head.seq} of session "
+                f"{head.header.fence} by {head.writer!r}"
+            )
+
+    def _lose(self, standing: Standing) -> NoReturn:
+        self.session, self.standing = None, standing
+        head, error = self.chain.head, _LOST[standing]
+        if head is None:
+            raise error(f"thread {self.name!r}: an accepted restore removed its entries")
+        raise error(
+            f"thread {self.name!r}: somebody else has written: entry {head.seq} of session "
+            f"{head.header.fence} by {head.writer!r}"
+        )
+
+    # ------------------------------------------------------------------ small entries
+
+    def record(self, draft: Draft) -> int | None:
+        """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
+        before = self.chain.head
+        try:
+            entry = append(self.chain, draft)
+        except HeadMoved:
+            self.refresh()
+            self.require_moved(before)
+            return None
+        self.core.emit(draft.kind, entry.header.thread, entry.seq, entry.hash)
+        return entry.seq
+
+    def require_moved(self, before: Entry | None) -> None:
+        """Refuse to try again for ever: a damaged index may hold a position that no read shows."""
+        if self.chain.head is before:
+            raise Edited(
+                f"thread {self.name!r}: expected the entry that is in the way, found none"
+            ) from None
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Hold the lock, and tell whoever listens of a refusal."""
+        with self.lock:
+            try:
+                yield
+            except SealpointError as error:
+                self.report(error)
+                raise
+
+    def report(self, error: SealpointError) -> None:
+        """Tell whoever listens of a refusal."""
+        self.core.emit_refused(error, self.chain.place.thread)

@@ -1,0 +1,465 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing to a thread: whatever is to be written goes through `commit`.
+
+It writes several things in their order, as one durable step where it can: bodies and blobs are made
+of the drafts, entries are signed and appended, and what became of each is told. Where no session is
+under way one begins with the same step; what its resume entry says, and whether it may be, is for
+`begin_session`, which the gate gives.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from sealpoint.codec import TreeMemo
+from sealpoint.errors import (
+    HeadMoved,
+    IdReused,
+    Missing,
+    Paused,
+    ResumeRefused,
+    SealpointError,
+    Superseded,
+    UsageError,
+)
+from sealpoint.ids import CheckpointId
+from sealpoint.ledger import (
+    KINDS,
+    CheckpointBody,
+    Entry,
+    GenesisBody,
+    Kind,
+    ResumeBody,
+    StoreChain,
+    WritesBody,
+    encode_body,
+    link_hash,
+)
+from sealpoint.store._append import Draft, append, append_all, check_rights, reserve
+from sealpoint.store._blobs import BlobWriter, blob_digest
+from sealpoint.store._index import CheckpointPlace
+from sealpoint.store._reader import ThreadReader, make_ref
+from sealpoint.store._refs import CheckpointRef, ResultsRef
+from sealpoint.store._save_draft import ResultsDraft, SaveDraft
+from sealpoint.store._state import ThreadState
+
+__all__ = ["BeginSession", "EntryDraft", "Outcome", "SessionStart", "ThreadWriter"]
+
+EntryDraft = SaveDraft | ResultsDraft
+
+Outcome = CheckpointRef | ResultsRef | SealpointError
+"""What became of something that was to be written."""
+
+_Newest = tuple[set[bytes], list[tuple[bytes, bytes]]]
+"""What the newest state of a lane reaches, and its blobs."""
+
+
+class SessionStart(NamedTuple):
+    """How a session is to begin."""
+
+    body: ResumeBody
+    trust: StoreChain
+    """By whose roster it was decided."""
+
+
+BeginSession = Callable[[EntryDraft, str, int], SessionStart]
+"""Decides about the session that a write begins by itself, from what is to be written first, the
+owner of the thread and the position of its basis. It raises where that may not be."""
+
+
+class _Item(NamedTuple):
+    """One thing of a group, ready to be signed."""
+
+    at: int
+    """Its number among those that were asked for."""
+    draft: EntryDraft
+    body: CheckpointBody | WritesBody
+    payload: bytes | None
+    blobs: BlobWriter
+
+    def entry(self, *, paused: bool) -> Draft:
+        """The entry that it becomes."""
+        draft = self.draft
+        holds = paused and isinstance(draft, SaveDraft) and draft.holds
+        kind = Kind.HELD if holds else draft.kind
+        return Draft(kind, self.body, self.payload, draft.halts or KINDS[kind].halts)
+
+
+class ThreadWriter:
+    """Writes entries of a thread under the session of its handle.
+
+    Args:
+        state: What the handle knows.
+        reader: Reads what is there.
+        begin_session: Asked before a session begins with a write.
+        in_session: Told the world that a write inside a session declares; it may refuse.
+    """
+
+    def __init__(
+        self,
+        state: ThreadState,
+        reader: ThreadReader,
+        begin_session: BeginSession,
+        in_session: Callable[[EntryDraft], None],
+    ) -> None:
+        self._state = state
+        self._reader = reader
+        self._core = state.core
+        self._chain = state.chain
+        self.begin_session = begin_session
+        self.in_session = in_session
+
+    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+        """Write several things in their order; see `Thread.commit`."""
+        state = self._state
+        outcomes: list[Outcome | None] = [None] * len(drafts)
+        with state.lock:
+            try:
+                state.retry_if_pruned(lambda: self._commit(drafts, outcomes))
+            except SealpointError as error:
+                outcomes = [error if each is None else each for each in outcomes]
+            found = [outcome for outcome in outcomes if outcome is not None]
+            for outcome in found:
+                if isinstance(outcome, SealpointError):
+                    state.report(outcome)
+        return found
+
+    def open_session(self, start: SessionStart) -> Entry | None:
+        """Begin a session of its own, without a save.
+
+        Returns:
+            None if somebody else wrote first, and everything has to be looked at anew.
+        """
+        state = self._state
+        try:
+            entry = append(self._chain, Draft(Kind.RESUME, start.body), trust=start.trust)
+        except HeadMoved:
+            before = self._chain.head
+            self._chain.refresh()
+            state.require_moved(before)
+            return None
+        except BaseException:
+            state.uncertain = True
+            state.own = frozenset({sha256(encode_body(start.body)).hexdigest()})
+            raise
+        state.session = entry.seq
+        self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
+        return entry
+
+    # ------------------------------------------------------------------ one durable step
+
+    def _commit(self, drafts: Sequence[EntryDraft], outcomes: list[Outcome | None]) -> None:
+        self._core.signer()
+        while None in outcomes:
+            self._state.ensure_writable()
+            group = self._build(drafts, outcomes)
+            if not group:
+                continue
+            try:
+                written = self._attempt(group)
+            except Paused as error:
+                # Work that had begun is kept, unless a session would begin with it.
+                written = [(item, error) for item in group if item.entry(paused=True).halts]
+                if len(written) in (0, len(group)):
+                    raise
+            except ResumeRefused as error:
+                written = [(item, error) for item in group]
+            for item, outcome in written:
+                outcomes[item.at] = outcome
+
+    def _attempt(self, group: Sequence[_Item]) -> list[tuple[_Item, Outcome]]:
+        """Write a group, with whatever must come before it.
+
+        Returns:
+            What became of it; nothing if entries that change nothing came in between, and it is
+            to be tried again.
+        """
+        chain = self._chain
+        opening, trust = self._opening(group[0].draft)
+        paused = chain.head is not None and chain.tip().paused is not None
+        drafts = [*opening, *(item.entry(paused=paused) for item in group)]
+        if chain.head is None and not reserve(chain, chain.thread):
+            self._state.uncertain = True
+            return []
+        begins = drafts[0].kind is Kind.GENESIS
+        spilled = set().union(*(item.blobs.spilled for item in group))
+        try:
+            entries = append_all(
+                chain,
+                drafts,
+                blobs={name: blob for item in group for name, blob in item.blobs.pending.items()},
+                needs=spilled,
+                label=chain.label if begins else None,
+                trust=trust,
+            )
+        except HeadMoved:
+            entries = []  # what became of it is said below, without this as its context
+        except Missing:
+            if not (spilled and all(item.draft.may_repeat() for item in group)):
+                raise
+            return []  # somebody collected what was put ahead: it is put once more
+        except BaseException as exc:
+            if (saved := self._after_failure(exc, drafts, group)) is None:
+                raise
+            return saved
+        if not entries:
+            self._lost_swap(group[0].draft)
+            return []
+        return self._saved(entries[len(opening) :], group)
+
+    def _opening(self, draft: EntryDraft) -> tuple[list[Draft], StoreChain | None]:
+        """The entries that a session begins with, and by whose roster; none if there is one."""
+        chain = self._chain
+        if chain.head is not None and self._state.session is not None:
+            self.in_session(draft)
+            return [], None
+        trust = self._core.trust()
+        drafts = []
+        basis = 0 if chain.head is None else chain.tip().basis[0]
+        owner = None if chain.head is None else chain.tip().fence.owner
+        if owner is None:
+            # A new thread, or a new generation of one that was erased.
+            # The pool owns it if there is one pool that the writer stands for.
+            writer = check_rights(chain, trust, Kind.GENESIS, None).name
+            owner = trust.roster.pool_of(writer) or writer
+            genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
+            drafts.append(Draft(Kind.GENESIS, genesis))
+        else:
+            check_rights(chain, trust, Kind.RESUME, owner)
+        start = self.begin_session(draft, owner, basis)
+        return [*drafts, Draft(Kind.RESUME, start.body)], start.trust
+
+    def _lost_swap(self, draft: EntryDraft) -> None:
+        """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
+        before = self._chain.head
+        self._chain.refresh()
+        self._state.check_session()
+        self._state.require_moved(before)
+        draft.repeat_after(self._chain.verified_head(), self._state.name)
+
+    def _saved(
+        self, entries: Sequence[Entry], group: Sequence[_Item]
+    ) -> list[tuple[_Item, Outcome]]:
+        """Take note of what was written, and tell where it lies."""
+        state, last = self._state, entries[-1]
+        outcomes: list[tuple[_Item, Outcome]] = []
+        opened = state.session != last.header.fence
+        state.session = last.header.fence
+        if opened:
+            self._core.emit("session-opened", last.header.thread, last.header.fence, b"")
+        for entry, item in zip(entries, group, strict=True):
+            body = item.body
+            state.follow(entry, body)
+            self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
+            if isinstance(body, WritesBody):
+                outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
+                continue
+            cache = state.caches.of(body.lane)
+            # Others may have written on top of it by now.
+            cache.known = item.blobs.reached if self._chain.head is last else set()
+            cache.seen = item.blobs.seen
+            outcomes.append((item, make_ref(entry.header, body, entry.writer, entry.hash)))
+        return outcomes
+
+    def _standing(self, last: Entry, count: int) -> list[Entry]:
+        """So many entries up to one that this handle has just written."""
+        entries = [last]
+        while len(entries) < count:
+            above = entries[0].header
+            record, _ = self._chain.linked(above.seq - 1, above.prev)
+            entries.insert(0, self._chain.verify(record, above.seq - 1))
+        return entries
+
+    def _after_failure(
+        self, exc: BaseException, drafts: Sequence[Draft], group: Sequence[_Item]
+    ) -> list[tuple[_Item, Outcome]] | None:
+        """Look up before the next save signs anything whether the entries stand.
+
+        If the chain knows that they do, only what came after them failed, and each of them is
+        told so with where it lies.
+        """
+        self._state.uncertain = True
+        digests = [sha256(encode_body(draft.body)).hexdigest() for draft in drafts]
+        self._state.own = frozenset(digests)
+        if isinstance(exc, Superseded):
+            return None  # a restore was accepted meanwhile, and did not keep them
+        head = self._chain.head
+        if head is None or head.header.body != digests[-1]:
+            return None
+        entries = self._standing(head, len(group))
+        told: list[tuple[_Item, Outcome]] = []
+        for item, ref in self._saved(entries, group):
+            if not isinstance(exc, SealpointError) or not hasattr(exc, "ref"):
+                return None
+            error = copy.copy(exc)
+            error.ref = ref if isinstance(ref, CheckpointRef) else None
+            told.append((item, error))
+        return told
+
+    # ------------------------------------------------------------------ from drafts to bodies
+
+    def _build(self, drafts: Sequence[EntryDraft], outcomes: list[Outcome | None]) -> list[_Item]:
+        """Make bodies and blobs of what is still to be written, as far as it can be one group."""
+        group: list[_Item] = []
+        named: set[object] = set()
+        newest: dict[str, _Newest] = {}
+        for at, draft in enumerate(drafts):
+            if outcomes[at] is not None:
+                continue
+            saves = isinstance(draft, SaveDraft)
+            if saves and draft.key in named:
+                break  # it has to say where the others of its name lie, which is not yet known
+            if group and draft.world not in (None, group[0].draft.world):
+                break  # what a run is able to do is judged once for a group
+            try:
+                built = self._build_one(draft, newest)
+            except (Missing, HeadMoved, Superseded):
+                # Somebody may have erased it meanwhile, then all begins anew; or this handle has
+                # lost the thread, and nothing of the group may be written.
+                raise
+            except SealpointError as error:
+                outcomes[at] = error
+                continue
+            if isinstance(built, CheckpointRef):
+                outcomes[at] = built
+                continue
+            group.append(_Item(at, draft, *built))
+            if draft.key is not None:
+                named.add(draft.key)
+            if saves:
+                newest[draft.lane] = (built[2].reached, built[2].seen)
+        return group
+
+    def _build_one(
+        self, draft: EntryDraft, newest: dict[str, _Newest]
+    ) -> CheckpointRef | tuple[CheckpointBody | WritesBody, bytes | None, BlobWriter]:
+        state = self._state
+        cache = state.caches.of(draft.lane)
+        known, seen = newest.get(draft.lane, (cache.known, cache.seen))
+        blobs = BlobWriter(
+            self._core.storage,
+            self._chain.thread,
+            known,
+            seen if isinstance(draft, SaveDraft) else (),
+            state.caches.known_but(draft.lane),
+        )
+        if isinstance(draft, ResultsDraft):
+            return *self._results(draft, blobs), blobs
+        place = self._namesake(draft)
+        if place is not None and self._repeated(draft, place) is not None:
+            # Nothing will be written that would meet it if somebody has replaced or deleted it.
+            state.refresh()
+            state.check_session()
+            place = self._namesake(draft)
+            if place is not None and (same := self._repeated(draft, place)) is not None:
+                return same
+        rank = None if place is None else place.rank
+        return *self._checkpoint(draft, blobs, cache.memo, rank, self._since(draft, place)), blobs
+
+    def _since(self, draft: SaveDraft, place: CheckpointPlace | None) -> int | None:
+        """Where the first results lie that were added to a checkpoint before it was there."""
+        state = self._state
+        if place is not None:
+            record, header = self._chain.linked(place.seq, place.entry.hex())
+            return state.checkpoint_body(header, record).since
+        if draft.key is None or not state.is_indexed():
+            return None
+        session = self._chain.verified_head().seq if state.session is None else state.session
+        return state.index().earliest(draft.key, session, state.is_given_up)
+
+    def _checkpoint(
+        self,
+        draft: SaveDraft,
+        blobs: BlobWriter,
+        memo: TreeMemo,
+        again: int | None,
+        since: int | None,
+    ) -> tuple[CheckpointBody, bytes | None]:
+        """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
+        memo.again = blobs.again
+        root = self._root(draft, blobs, memo)
+        world = None if draft.world is None else blobs.put(draft.world).hex()
+        payload = blobs.take_root(root)
+        fresh, fresh_list = blobs.listing()
+        name = draft.id
+        if name is None:
+            name = f"{CheckpointId.prefix}:{self._core.random_hex(CheckpointId.size_bytes)}"
+        body = CheckpointBody(
+            salt=self._core.salt(),
+            id=name,
+            root=root.hex(),
+            fresh=fresh,
+            fresh_list=fresh_list,
+            parent=draft.parent,
+            metadata=draft.metadata,
+            world=world,
+            prune=self._state.retention_seq(),
+            question=draft.question,
+            lane=draft.lane,
+            again=again,
+            since=since,
+            origin=draft.origin,
+        )
+        return body, payload
+
+    def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[WritesBody, bytes | None]:
+        """The same for results that are added to a checkpoint."""
+        root = self._root(draft, blobs, None)
+        payload = blobs.take_root(root)
+        fresh, fresh_list = blobs.listing()
+        body = WritesBody(
+            salt=self._core.salt(),
+            checkpoint=draft.checkpoint,
+            task=draft.task,
+            root=root.hex(),
+            lane=draft.lane,
+            path=draft.path,
+            fresh=fresh,
+            fresh_list=fresh_list,
+            question=draft.question,
+            answers=draft.halts,
+            origin=draft.origin,
+        )
+        return body, payload
+
+    def _root(self, draft: EntryDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
+        root = self._core.registry.encode_tree(
+            draft.value, blobs.put, seed=self._chain.thread, memo=memo
+        )
+        if not isinstance(root, bytes):
+            raise UsageError("root: expected what `put` returned")
+        return root
+
+    def _namesake(self, draft: SaveDraft) -> CheckpointPlace | None:
+        """The newest checkpoint that has this name already, unless it was deleted."""
+        state = self._state
+        if self._chain.head is None or draft.key is None:
+            return None
+        index = state.index()
+        newest = index.newest(draft.lane, state.is_deleted) if draft.supersedes else None
+        if newest is not None and newest.key.id < draft.key.id:
+            place = index.known(draft.key)  # the names of a lane rise, so this one is new
+        else:
+            place = index.find(draft.key)
+        return None if place is None or state.is_deleted(place.seq) else place
+
+    def _repeated(self, draft: SaveDraft, place: CheckpointPlace) -> CheckpointRef | None:
+        """The checkpoint that has this name already, if it says the same."""
+        state = self._state
+        record, header = self._chain.linked(place.seq, place.entry.hex())
+        body = state.checkpoint_body(header, record)
+        world = None if draft.world is None else blob_digest(draft.world).hex()
+        pruned = state.is_given_up(header.seq)
+        same = draft.says_what(body, world) and self._reader.same_state(
+            draft.value, body, header, None if pruned else record
+        )
+        if not same:
+            if draft.supersedes:
+                return None
+            raise IdReused(
+                f"checkpoint {draft.id!r} of thread {state.name!r}: entry {place.seq} has another "
+                "state under this id"
+            )
+        entry = link_hash(record.header)
+        return make_ref(header, body, self._core.writer(header), entry, pruned=pruned)
