@@ -12,6 +12,7 @@ __all__ = [
     "AGENT_LEVELS_MAX",
     "ANSWER_BYTES_MAX",
     "AUDIT_CHECKPOINTS_MAX",
+    "AUDIT_RESULTS_MAX",
     "BLOB_BYTES_LEAST",
     "BODY_BYTES_MAX",
     "BUNDLE_BYTES_MAX",
@@ -109,9 +110,13 @@ REASON_BYTES_MAX = 4 * _KIB
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
 
-AUDIT_CHECKPOINTS_MAX = 4 * _KIB
+AUDIT_CHECKPOINTS_MAX = 256
 """So many of a thread's newest checkpoints an audit can make the release of again; of a resume
 from further back it judges only that it was older."""
+
+AUDIT_RESULTS_MAX = 64 * _KIB
+"""So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them
+is not judged, which is a finding."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""

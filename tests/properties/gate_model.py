@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from sealpoint.errors import NeedsApproval, SealpointError
-from sealpoint.gate import Thread, Request
+from sealpoint.gate import Request, Thread
 from sealpoint.gate._resume_call import answer_digest
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import Verdict, attest
@@ -32,7 +32,7 @@ from tests.attacks.ledger.burglar import (
     MemoryBurglar,
 )
 from tests.ledgers import key
-from tests.properties.gate_model_truth import Rulebook, ThreadFacts, ResumeCall
+from tests.properties.gate_model_truth import ResumeCall, Rulebook, ThreadFacts
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
 from tests.unit.store.simulator import Opened, World
@@ -208,7 +208,9 @@ class GateModel(RuleBasedStateMachine):
             assert released == expected, f"expected {expected}, found {request}"
         return request if isinstance(request, Request) else None
 
-    def meant(self, process: str, name: str, wish: dict[str, Any]) -> tuple[ResumeCall, dict[str, Any]]:
+    def meant(
+        self, process: str, name: str, wish: dict[str, Any]
+    ) -> tuple[ResumeCall, dict[str, Any]]:
         """A wish as the model has it, and as the library is told."""
         facts = self.facts[name]
         kept = [

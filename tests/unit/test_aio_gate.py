@@ -199,9 +199,7 @@ def _surface(kind: type) -> dict[str, Any]:
     return {name: getattr(kind, name) for name in names}
 
 
-@pytest.mark.parametrize(
-    ("kind", "twin"), [(api.Store, aio.AsyncStore), (Thread, aio.AsyncThread)]
-)
+@pytest.mark.parametrize(("kind", "twin"), [(api.Store, aio.AsyncStore), (Thread, aio.AsyncThread)])
 def test_the_twin_lacks_nothing(kind: type, twin: type) -> None:
     """Every public method and property is there, with the same parameters, and nothing besides."""
     mine, theirs = _surface(kind), _surface(twin)

@@ -14,7 +14,15 @@ from sealpoint.aio._calls import submit
 from sealpoint.errors import UsageError
 from sealpoint.gate import Decision, Request, Thread
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import CheckpointRef, Erasure, Loaded, Pruning
+from sealpoint.store import (
+    CheckpointRef,
+    Erasure,
+    Loaded,
+    PendingResult,
+    Pruning,
+    Release,
+    Results,
+)
 from sealpoint.world import World, WorldDiff
 
 __all__ = ["AsyncThread"]
@@ -70,6 +78,22 @@ class AsyncThread:
         while batch := await self._in_order(lambda: list(islice(refs, _REFS_AT_ONCE))):
             for ref in batch:
                 yield ref
+
+    async def release(self, ref: str | CheckpointRef | None = None) -> Release:
+        """As `Thread.release`."""
+        return await self._in_order(lambda: self._thread.release(ref))
+
+    async def read_result(self, result: PendingResult) -> Results:
+        """As `Thread.read_result`."""
+        return await self._in_order(lambda: self._thread.read_result(result))
+
+    async def ref_of(self, release: Release) -> CheckpointRef:
+        """As `Thread.ref_of`."""
+        return await self._in_order(lambda: self._thread.ref_of(release))
+
+    async def release_of(self, request: Request) -> Release:
+        """As `Thread.release_of`."""
+        return await self._in_order(lambda: self._thread.release_of(request))
 
     async def resume(
         self,

@@ -25,7 +25,7 @@ from sealpoint.ledger import (
     VerdictBody,
 )
 from sealpoint.signing import Statement, Tally, Verdict, count
-from sealpoint.store import Core
+from sealpoint.store import Core, Release
 from sealpoint.world import World, visible
 
 __all__ = ["Explaining"]
@@ -45,6 +45,8 @@ class Explaining:
         """Since the basis before the subject: what a decision rests on lies there."""
         self._saved: Step | None = None
         self._unjustified: tuple[str, ...] = ()
+        self._release: Release | None = None
+        """What the decision released, made again from the entries before it."""
 
     def explain(self) -> Why:
         """Explain the entry.
@@ -93,6 +95,7 @@ class Explaining:
                 else:
                     closed = True
                     self._unjustified = judged
+                    self._release = self._review.release
                     spending = None if step is subject else step
                     if header.kind is Kind.RESUME:
                         session, released = header.seq, False
@@ -103,6 +106,7 @@ class Explaining:
             raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
         if spending is not None and not self._spends(spending, self._request_of(subject)):
             spending, released, self._unjustified = None, True, ()
+            self._release = None
         return subject, spending, released
 
     def _request_of(self, subject: Step) -> Step | None:
@@ -279,9 +283,12 @@ class Explaining:
             named = statement if named is None else named
         if named is None:
             return
-        for name, value in (("checkpoint", named.checkpoint), ("answer", named.answer)):
+        for name in ("checkpoint", "release", "answer"):
+            value = getattr(named, name)
             if value is not None:
                 yield name, value
+        if self._release is not None:
+            yield from _released(self._release)
         yield from self._worlds(named, request)
         if isinstance(named, ResumeBody):
             if named.reason is not None:
@@ -312,3 +319,18 @@ class Explaining:
                 yield "what differs", "; ".join(diff.lines())
         except WorldInvalid:
             yield "what differs", "cannot be told"
+
+
+def _released(release: Release) -> Iterator[tuple[str, str]]:
+    """What was released beside the state, as far as it says something."""
+    if release.held:
+        yield "held back", "by a pause, when it was saved"
+    if release.origin is not None:
+        origin = release.origin
+        yield "copied from", f"entry {origin.entry} of thread {origin.thread}"
+    if release.deleted:
+        yield "deleted above it", ", ".join(visible(each.id) for each in release.deleted)
+    pending = [*release.results, *(each for lane in release.lanes for each in lane.results)]
+    if pending:
+        told = (f"task {visible(each.task)} in entry {each.seq}" for each in pending)
+        yield "pending results", ", ".join(told)

@@ -16,6 +16,7 @@ from sealpoint.cli._references import (
     short_metadata,
     when,
 )
+from sealpoint.cli._release import ShownRelease, read_release, release_document, release_lines
 from sealpoint.cli._render import render
 from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (
@@ -116,13 +117,14 @@ def show(
     with where.reading(chosen_registry(registry_reference)) as store:
         handle = store.thread(thread)
         loaded = load(handle, find_ref(handle, checkpoint))
+        shown = read_release(handle, handle.release(loaded.ref))
     if as_json:
-        print_json(_document(thread, loaded))
+        print_json(_document(thread, loaded, shown))
     else:
-        _print(thread, loaded, full=full)
+        _print(thread, loaded, shown, full=full)
 
 
-def _document(thread: str, loaded: Loaded) -> dict[str, Any]:
+def _document(thread: str, loaded: Loaded, shown: ShownRelease) -> dict[str, Any]:
     is_json = json_fault(loaded.state) is None
     return {
         "thread": thread,
@@ -131,10 +133,11 @@ def _document(thread: str, loaded: Loaded) -> dict[str, Any]:
         "state": loaded.state if is_json else None,
         "state_is_json": is_json,
         "rendering": list(render(loaded.state, everything=True)),
+        "release": release_document(shown),
     }
 
 
-def _print(thread: str, loaded: Loaded, *, full: bool) -> None:
+def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> None:
     ref = loaded.ref
     print_fields(
         [
@@ -154,6 +157,8 @@ def _print(thread: str, loaded: Loaded, *, full: bool) -> None:
     print_line("")
     lines = list(render(loaded.state, everything=full))
     print_lines(lines)
+    print_lines(["", Styled("What would be resumed with it:", "heading")])
+    print_lines(release_lines(shown), hang=4)
     if not full and any("... and " in line for line in lines):
         print_line("")
         print_line(Styled("Where it says ... and more, --full shows everything.", "quiet"))

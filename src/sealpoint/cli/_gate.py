@@ -13,8 +13,15 @@ from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._statement import shown
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._release import ShownRelease, read_release, release_document, release_lines
+from sealpoint.cli._statement import shown as shown_words
+from sealpoint.cli._store import (
+    Where,
+    chosen_registry,
+    operator_option,
+    registry_option,
+    store_options,
+)
 from sealpoint.cli._terminal import (
     Styled,
     print_json,
@@ -114,6 +121,7 @@ def handoff(thread: str, *, to: str, reason: str, where: Where, as_json: bool) -
 )
 @click.option("--answer", metavar="JSON", help="The answer to a pending question.")
 @click.option("--deliberate", metavar="TEXT", help="Why this is meant, as resume takes it.")
+@registry_option
 @store_options("identity", "namespace")
 @json_option
 def resume(
@@ -123,6 +131,7 @@ def resume(
     ref: str | None,
     answer: str | None,
     deliberate: str | None,
+    registry_reference: str | None,
     where: Where,
     as_json: bool,
 ) -> None:
@@ -134,7 +143,7 @@ def resume(
     """
     declared = None if world is None else _world(world)
     given = None if answer is None else _answer(answer)
-    with where.writing() as store:
+    with where.writing(None, chosen_registry(registry_reference)) as store:
         handle = store.thread(thread)
         checkpoint = find_ref(handle, ref)
         with working("judging"):
@@ -142,10 +151,12 @@ def resume(
                 world=declared, ref=checkpoint, answer=given, deliberate=deliberate
             )
             policy = store.policy
+            release = decision.release
+            shown = None if release is None else read_release(handle, release)
     if as_json:
-        print_json(_document(thread, decision, policy))
+        print_json(_document(thread, decision, policy, shown))
     else:
-        _print(thread, decision, policy)
+        _print(thread, decision, policy, shown)
     status = Busy.exit_status if decision.busy else _STATUSES[decision.outcome]
     click.get_current_context().exit(status)
 
@@ -165,17 +176,22 @@ def _answer(text: str) -> Any:
     return plain_value(found, "--answer")
 
 
-def _document(thread: str, decision: Decision, policy: Policy | None) -> dict[str, Any]:
+def _document(
+    thread: str, decision: Decision, policy: Policy | None, shown: ShownRelease | None
+) -> dict[str, Any]:
     return {
         "thread": thread,
         "outcome": str(decision.outcome),
         "ordinary": decision.ordinary,
         "reasons": [each.as_dict() for each in decision.reasons],
         "policy": None if policy is None else {"name": policy.name, "digest": policy.digest},
+        "release": None if shown is None else release_document(shown),
     }
 
 
-def _print(thread: str, decision: Decision, policy: Policy | None) -> None:
+def _print(
+    thread: str, decision: Decision, policy: Policy | None, shown: ShownRelease | None
+) -> None:
     name = "no policy" if policy is None else f"policy '{visible(policy.name)}'"
     print_line(
         (_OUTCOMES[decision.outcome], f": resume of thread '{visible(thread)}' under {name}")
@@ -190,9 +206,12 @@ def _print(thread: str, decision: Decision, policy: Policy | None) -> None:
                 (
                     str(each.rule),
                     measure_text(each.measure),
-                    shown(each.words),
+                    shown_words(each.words),
                 )
                 for each in decision.reasons
             ],
         )
+    if shown is not None:
+        print_lines(["", Styled("What would be resumed:", "heading")])
+        print_lines(release_lines(shown), hang=4)
     print_lines(["", Styled("A dry run: nothing was recorded, requested or released.", "quiet")])

@@ -14,6 +14,7 @@ import click
 from sealpoint.api import Store
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
+from sealpoint.cli._release import release_document
 from sealpoint.cli._statement import (
     Examined,
     examine,
@@ -21,7 +22,13 @@ from sealpoint.cli._statement import (
     request_document,
     standing,
 )
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import (
+    Where,
+    chosen_registry,
+    operator_option,
+    registry_option,
+    store_options,
+)
 from sealpoint.cli._terminal import (
     Styled,
     ask,
@@ -60,16 +67,24 @@ _yes_option = click.option(
     is_flag=True,
     help="Also those that were denied or have expired, until the thread goes on.",
 )
+@registry_option
 @store_options("namespace")
 @json_option
-def requests(request: str | None, *, everything: bool, where: Where, as_json: bool) -> None:
+def requests(
+    request: str | None,
+    *,
+    everything: bool,
+    registry_reference: str | None,
+    where: Where,
+    as_json: bool,
+) -> None:
     """List what is waiting for approval, or show all of one REQUEST.
 
     REQUEST is an id or its first 8 digits or more. The exit status is 30 if a thread cannot be
     read: what is asked there is not known.
     """
     if request is not None:
-        _show(request, where, as_json=as_json)
+        _show(request, where, registry_reference, as_json=as_json)
         return
     with where.reading() as store, working("reading requests"):
         found = store.requests()
@@ -134,8 +149,8 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     )
 
 
-def _show(request_id: str, where: Where, *, as_json: bool) -> None:
-    with where.reading() as store, working("reading the request"):
+def _show(request_id: str, where: Where, registry: str | None, *, as_json: bool) -> None:
+    with where.reading(chosen_registry(registry)) as store, working("reading the request"):
         examined = examine(store, store.request(request_id))
     if as_json:
         print_json(_document(examined))
@@ -145,17 +160,10 @@ def _show(request_id: str, where: Where, *, as_json: bool) -> None:
 
 def _document(examined: Examined) -> dict[str, Any]:
     """The JSON form of one request with all that people are shown of it."""
-    ref, diff = examined.checkpoint, examined.diff
+    diff = examined.diff
     return {
         **request_document(examined.request),
-        "checkpoint": None
-        if ref is None
-        else {
-            "seq": ref.seq,
-            "id": ref.id,
-            "newest": examined.newest,
-            "question": ref.question,
-        },
+        "release": None if examined.shown is None else release_document(examined.shown),
         "diff": None if diff is None else list(diff.lines()),
         "difference": None if diff is None else dataclasses.asdict(diff),
         "fault": None if examined.fault is None else examined.fault.as_dict(),
@@ -170,6 +178,7 @@ def _document(examined: Examined) -> dict[str, Any]:
 @reason_option
 @_yes_option
 @operator_option("The approver whose key signs.")
+@registry_option
 @store_options("namespace")
 @json_option
 def approve(
@@ -178,6 +187,7 @@ def approve(
     reason: str,
     yes_to: str | None,
     signer: str,
+    registry_reference: str | None,
     where: Where,
     as_json: bool,
 ) -> None:
@@ -186,7 +196,7 @@ def approve(
     REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
     statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
     """
-    with where.writing(signer) as store:
+    with where.writing(signer, chosen_registry(registry_reference)) as store:
         found = _agreed(store, request, "approve", yes_to=yes_to, as_json=as_json)
         with working("approving"):
             store.approve(found.request.id, reason=reason)
@@ -203,15 +213,24 @@ def approve(
 @click.argument("request")
 @reason_option
 @operator_option("The approver, or the requester, whose key signs.")
+@registry_option
 @store_options("namespace")
 @json_option
-def deny(request: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+def deny(
+    request: str,
+    *,
+    reason: str,
+    signer: str,
+    registry_reference: str | None,
+    where: Where,
+    as_json: bool,
+) -> None:
     """Deny REQUEST for good.
 
     REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
     whoever has approved; the requester may deny it too, to withdraw it.
     """
-    with where.writing(signer) as store:
+    with where.writing(signer, chosen_registry(registry_reference)) as store:
         found = _read(store, request, as_json=as_json)
         with working("denying"):
             store.deny(found.request.id, reason=reason)
@@ -227,6 +246,7 @@ def deny(request: str, *, reason: str, signer: str, where: Where, as_json: bool)
 @reason_option
 @_yes_option
 @operator_option("The operator whose key signs; the roster must mark it for break-glass.")
+@registry_option
 @store_options("namespace")
 @json_option
 def break_glass(
@@ -235,6 +255,7 @@ def break_glass(
     reason: str,
     yes_to: str | None,
     signer: str,
+    registry_reference: str | None,
     where: Where,
     as_json: bool,
 ) -> None:
@@ -243,7 +264,7 @@ def break_glass(
     REQUEST is an id or its first 8 digits or more. It is shown and asked about as by approve. It
     is recorded for good who did it and why; neither a pause nor a denial is overridden.
     """
-    with where.writing(signer) as store:
+    with where.writing(signer, chosen_registry(registry_reference)) as store:
         found = _agreed(store, request, "break-glass", yes_to=yes_to, as_json=as_json)
         with working("breaking the glass"):
             entry = store.break_glass(found.request.id, reason=reason)

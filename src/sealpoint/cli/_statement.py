@@ -19,11 +19,11 @@ import msgspec
 
 from sealpoint.api import Store
 from sealpoint.cli._references import when
+from sealpoint.cli._release import ShownRelease, read_release, release_lines
 from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status
 from sealpoint.signing import Action
-from sealpoint.store import CheckpointRef
 from sealpoint.world import WorldDiff, visible
 
 __all__ = ["Examined", "examine", "print_examined", "request_document", "shown", "standing"]
@@ -49,44 +49,24 @@ class Examined:
     """A request, and what was found out about it here."""
 
     request: Request
-    checkpoint: CheckpointRef | None
-    newest: bool
-    """Whether nothing was saved after the checkpoint, by the run itself: a subgraph of it may."""
-    question: Any = None
-    """What the run waits for; None if for nothing."""
+    shown: ShownRelease | None
+    """What it would release, made anew from the thread; None for a handoff, or if that failed."""
     diff: WorldDiff | None
     fault: SealpointError | None
     """Why what it shows cannot be believed."""
 
 
 def examine(store: Store, request: Request) -> Examined:
-    """Find the checkpoint that a request names, and compare what it shows with it."""
+    """Make the release of a request anew, and compare what the request shows with it."""
     handle = store.thread(request.thread)
-    found, wanted = None, request.statement.checkpoint
-    lanes = set[str]()
-    if wanted is not None:
-        for ref in handle.history():
-            if ref.entry == wanted:
-                found = ref
-                break
-            lanes.add(ref.lane)
-    newest = found is not None and found.lane not in lanes
-    question = None if found is None else found.question
-    if newest and question is None:
-        question = handle.question  # a task that goes on from the checkpoint may have asked
-    diff, fault = None, None
-    try:
-        diff = handle.compare(request)
-    except SealpointError as error:
-        fault = error
-    return Examined(
-        request=request,
-        checkpoint=found,
-        newest=newest,
-        question=question,
-        diff=diff,
-        fault=fault,
-    )
+    shown, diff, fault = None, None, None
+    if request.statement.checkpoint is not None:
+        try:
+            shown = read_release(handle, handle.release_of(request))
+            diff = handle.compare(request)
+        except SealpointError as error:
+            fault = error
+    return Examined(request=request, shown=shown, diff=diff, fault=fault)
 
 
 # ---------------------------------------------------------------------- JSON
@@ -126,6 +106,7 @@ def print_examined(examined: Examined) -> None:
     print_line("")
     _section("What is signed by an approval:")
     _fields(_statement_fields(examined))
+    _print_release(examined)
     _print_worlds(examined)
     _print_answer(examined)
     _section("How it stands:")
@@ -177,7 +158,7 @@ def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
         *_text_fields("reason", told.reason),
         ("expires", when(told.expires)),
         ("checkpoint", _or_none(told.checkpoint)),
-        *_checkpoint_fields(examined),
+        ("release", _or_none(told.release)),
         ("world from", _or_none(told.world_from)),
         ("world to", _or_none(told.world_to)),
         ("answer", _or_none(told.answer)),
@@ -189,20 +170,6 @@ def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
         ("nonce", told.nonce),
         ("version", str(told.v)),
     ]
-
-
-def _checkpoint_fields(examined: Examined) -> Iterator[tuple[str, Line]]:
-    """Which checkpoint it is, found on the verified thread."""
-    ref = examined.checkpoint
-    if ref is not None:
-        place = "the newest" if examined.newest else Styled("NOT the newest", "warning")
-        yield (
-            "",
-            (f"seq:{ref.seq}, ", place, f", {when(ref.time)} by {visible(ref.writer)}"),
-        )
-        yield "", f"called {visible(ref.id)}"
-    elif examined.request.statement.checkpoint is not None:
-        yield "", Styled("NOT FOUND on the thread", "bad")
 
 
 def _standing_fields(request: Request) -> list[tuple[str, Line]]:
@@ -225,12 +192,21 @@ def _standing_fields(request: Request) -> list[tuple[str, Line]]:
     return fields
 
 
-def _print_worlds(examined: Examined) -> None:
-    print_line("")
-    if examined.fault is not None:
-        _section("What would be resumed:")
-        print_line((Styled("  NOT TO BE BELIEVED: ", "bad"), visible(examined.fault.message)))
+def _print_release(examined: Examined) -> None:
+    if examined.request.statement.checkpoint is None:
         return
+    print_line("")
+    _section("What would be resumed, as this machine found it on the thread:")
+    if examined.fault is not None:
+        print_line((Styled("  NOT TO BE BELIEVED: ", "bad"), visible(examined.fault.message)))
+    if examined.shown is not None:
+        print_lines(release_lines(examined.shown), hang=4)
+
+
+def _print_worlds(examined: Examined) -> None:
+    if examined.fault is not None:
+        return
+    print_line("")
     told, diff = examined.request.statement, examined.diff
     if diff is not None and diff.same:
         _section("What the run could do is the same as at the checkpoint.")
@@ -311,9 +287,10 @@ def _indented(line: str) -> str:
 
 def _print_answer(examined: Examined) -> None:
     print_line("")
-    if examined.question is not None:
+    question = None if examined.shown is None else examined.shown.release.question
+    if question is not None:
         _section("What the run asks, as it was saved:")
-        print_lines(_json_lines(examined.question, "  "))
+        print_lines(_json_lines(question, "  "))
         print_line("")
     if examined.request.statement.answer is None:
         _section("The run would be given no answer.")

@@ -103,13 +103,14 @@ class Where:
             **self.directories,
         )
 
-    def writing(self, identity: str | None = None) -> Store:
+    def writing(self, identity: str | None = None, registry: Registry | None = None) -> Store:
         """The store, open for writing as the chosen identity, or as another."""
         return open_store(
             self.url,
             identity=self.settings.identity if identity is None else identity,
             namespace=self.settings.namespace,
             passphrase=asked_passphrase,
+            registry=registry,
             **self.directories,
         )
 

@@ -12,7 +12,7 @@ from sealpoint.ledger import (
     Tip,
     WritesBody,
 )
-from sealpoint.limits import AUDIT_CHECKPOINTS_MAX
+from sealpoint.limits import AUDIT_CHECKPOINTS_MAX, AUDIT_RESULTS_MAX
 from sealpoint.store import (
     CheckpointIndex,
     CheckpointPlace,
@@ -35,6 +35,8 @@ class CheckpointLog:
     def __init__(self) -> None:
         self.forgets = False
         """Whether something lies too far back to be known."""
+        self.overflows = False
+        """Whether there were more results than are taken in: nothing can be told any more."""
         self._begin()
 
     def _begin(self) -> None:
@@ -45,16 +47,21 @@ class CheckpointLog:
         self._given_up: PruneBody | None = None
         self._given_up_before: PruneBody | None = None
         """What had been given up when the thread was last resumed."""
+        self._results = 0
 
     def take(self, entry: Entry, body: Any) -> None:
         """Take in a verified entry with its body; None if nobody can read that."""
         if isinstance(body, CheckpointBody):
             self._index.follow(entry.header, entry.hash, body)
             self._places[entry.hash.hex()] = place_of(entry.header, entry.hash, body)
-            if len(self._places) > 2 * AUDIT_CHECKPOINTS_MAX:
+            if len(self._places) > AUDIT_CHECKPOINTS_MAX * 3 // 2:
                 self._forget()
-        elif isinstance(body, WritesBody):
+        elif isinstance(body, WritesBody) and not self.overflows:
             self._index.follow(entry.header, entry.hash, body)
+            self._results += 1
+            if self._results > AUDIT_RESULTS_MAX:
+                self._forget()
+                self.overflows = self._results > AUDIT_RESULTS_MAX // 2
         elif isinstance(body, PruneBody):
             self._given_up = body
         elif entry.header.kind is Kind.RESUME:
@@ -94,7 +101,8 @@ class CheckpointLog:
         return self._given_up is not None and self._given_up.covers(seq)
 
     def _forget(self) -> None:
-        first = list(self._places.values())[-AUDIT_CHECKPOINTS_MAX].seq
+        kept = list(self._places.values())[-AUDIT_CHECKPOINTS_MAX:]
+        first = kept[0].seq if kept else 0
         newest = self._index.newest("", self._is_gone)
         self._index.forget_before(first, self._is_gone)
         self._places = {
@@ -102,4 +110,5 @@ class CheckpointLog:
             for name, place in self._places.items()
             if place.seq >= first or place == newest
         }
+        self._results = self._index.result_count()
         self.forgets = True

@@ -33,7 +33,8 @@ def facts_of(
     answered: bool = False,
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
-    world_rules: tuple[Rule, ...] | None = None,
+    told: tuple[Rule, ...] = (),
+    worlds_readable: bool = True,
 ) -> Facts:
     """Say what a decision about a release depends on."""
     return Facts(
@@ -53,7 +54,8 @@ def facts_of(
         living_session=living_session,
         deliberate=deliberate,
         grant=grant,
-        world_rules=world_rules,
+        told=told,
+        worlds_readable=worlds_readable,
     )
 
 

@@ -117,8 +117,10 @@ class Gate:
             while True:
                 try:
                     release, snapshot = self._look_up(call, self._reader.read_snapshot)
-                except (UnknownThread, UnknownCheckpoint, Erased):
-                    if call.ref is not None and self._holds_entries():
+                except (UnknownThread, Erased):
+                    return None
+                except UnknownCheckpoint:
+                    if call.ref is not None:
                         raise
                     return None
                 session = self._decide_and_open(call, release)
@@ -150,9 +152,11 @@ class Gate:
         self._admission = None
         try:
             release, _ = self._look_up_once(call, lambda found: found)
-        except (UnknownThread, UnknownCheckpoint, Erased):
-            if call.ref is not None and self._holds_entries():
-                raise
+        except (UnknownThread, Erased):
+            return None
+        except UnknownCheckpoint:
+            if call.ref is not None:
+                raise  # else there may be something in another lane
         else:
             if not self._core.parts.read_only:
                 owner = self._context.owner()
@@ -163,7 +167,7 @@ class Gate:
             self._state.session = None
             self._admission = _Admission(call, answered, self._state.times_shown)
             self._world = call.world
-        return self._reader.read_lane(lane, name) if self._holds_entries() else None
+        return self._reader.read_lane(lane, name)
 
     def judge(self, call: ResumeCall) -> Decision:
         """What the gate would say, without writing or releasing anything."""
@@ -204,10 +208,6 @@ class Gate:
     def _is_newest(self, session: int) -> bool:
         self._state.refresh()
         return self._chain.verified_head().seq == session
-
-    def _holds_entries(self) -> bool:
-        head = self._chain.head
-        return head is not None and head.header.kind is not Kind.ERASE
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
         return self._state.retry_if_pruned(lambda: self._look_up_once(call, read))
@@ -382,10 +382,8 @@ class Gate:
                 self._world = None
             world = self._world
             for draft in drafts:
-                if draft.world is None:
+                if draft.declared is None:
                     draft.declare(world)
-                elif draft.declared is None:
-                    raise UsageError("world: expected a World, which the gate can judge")
                 world = draft.declared
             outcomes = self.writer.commit(drafts)
             if self._state.session is not None:

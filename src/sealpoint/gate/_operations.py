@@ -160,8 +160,8 @@ class Operations:
             words = f"the request was denied by {', '.join(request.denied_by)}"
             raise ResumeRefused(f"thread {self._state.name!r}: {words}", reasons=(words,))
         raise NeedsApproval(
-            f"thread {self._state.name!r}: expected {request.needed} approvals of request "
-            f"{request.short}, found {len(request.approved_by)}",
+            f"thread {self._state.name!r}: request {request.short} has "
+            f"{len(request.approved_by)} of {request.needed} approvals",
             request=request,
         )
 

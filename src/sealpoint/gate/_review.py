@@ -35,13 +35,17 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.store import Release
-from sealpoint.world import World, WorldDiff
+from sealpoint.world import World
 
 __all__ = ["Reviewer"]
 
 _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
 Whoever writes the entry also writes its time, so less would prove no more."""
+
+
+_GATE_FIELDS = ("world", "leaves", "rules", "request", "answer", "actor")
+"""What a resume has not that no gate has written, which is none where no policy is in force."""
 
 
 class _Resume(NamedTuple):
@@ -142,13 +146,17 @@ class Reviewer:
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
-            if expected is not None and self._log.holds_anything():
+            judged = expected is not None or any(getattr(body, name) for name in _GATE_FIELDS)
+            if judged and self._log.holds_anything():
                 yield "a resume: it does not name the checkpoint that was released"
             return
         try:
             policy = None if expected is None else self._policies(expected)
         except (PolicyInvalid, Tampered) as error:
-            yield f"a resume: the policy that it was judged by cannot be read: {error.message}"
+            yield f"a resume: the policy to judge it by cannot be read: {error.message}"
+            return
+        if self._log.overflows:
+            yield "a resume: more results of tasks lie before it than an audit takes in"
             return
         resume = _Resume(entry, body, before, chain, roster, policy)
         # (3) What was released is what lies there.
@@ -192,16 +200,14 @@ class Reviewer:
         entry, body = resume.entry, resume.body
         header = entry.header
         world = self._world_now(body)
-        told = tuple(rule for rule in Rule if rule in body.rules and rule in WORLD_RULES)
-        diff, world_rules = None, None
-        if release.world is not None and body.world is not None and release.world != body.world:
+        told = _told(body)
+        diff, readable = None, True
+        if release.world is not None and body.world is not None:
             saved = self._worlds(release.world)
-            diff = None if world is None else difference(release.world, world, lambda: saved)
-            if world is not None and saved is None and told:
-                # The world of the checkpoint was pruned: what was told of it is believed.
-                world_rules = told
-        elif release.world is not None and release.world == body.world:
-            diff = WorldDiff()
+            diff = difference(release.world, world, lambda: saved)
+            # The world of the checkpoint may be pruned: then what was told of it is believed.
+            pruned = saved is None and world is not None and release.world != body.world
+            readable = not (pruned and WORLD_RULES.intersection(told))
         return facts_of(
             release,
             thread=header.thread[:12],
@@ -213,10 +219,11 @@ class Reviewer:
                 resume.chain, bytes.fromhex(header.thread), self._executed_epoch, header.epoch
             ),
             living_session=self._living_session(resume),
-            answered=body.answer is not None or Rule.ANSWER in body.rules,
+            answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
-            world_rules=world_rules,
+            told=told,
+            worlds_readable=readable,
         )
 
     def _facts_far_back(self, resume: _Resume, grant: GrantFacts | None) -> Facts:
@@ -238,6 +245,7 @@ class Reviewer:
             living_session=self._living_session(resume),
             deliberate=resume.body.reason,
             grant=grant,
+            told=_told(resume.body),
         )
 
     def _world_now(self, body: ResumeBody) -> World | None:
@@ -312,22 +320,27 @@ class Reviewer:
         try:
             policy = None if digest is None else self._policies(digest)
         except (PolicyInvalid, Tampered) as error:
-            yield f"{what}: expected a policy to judge it by, found: {error.message}"
+            yield f"{what}: the policy to judge it by cannot be read: {error.message}"
             return
         if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) is not Measure.APPROVAL:
-            yield f"{what}: expected a policy that lets operators hand off, found another"
+            yield f"{what}: the policy does not let operators hand threads off"
             return
         statement = body.statement
         if statement is None or statement.policy != digest:
-            yield f"{what}: expected approvals by policy {_short(digest)}, found others"
+            yield f"{what}: it carries no approvals by policy {_short(digest)}"
             return
         asked = self._asked.get(statement.digest)
         if asked is None:
-            yield f"{what}: expected an open request {statement.digest[:12]}, found none"
+            yield f"{what}: there was no open request {statement.digest[:12]}"
             return
         words = (*asked.attestations, *believed_words(entry, body, chain))
         now = self._now(entry)
         yield from _grant_faults(replace(asked, attestations=words), now, policy, roster, what)
+
+
+def _told(body: ResumeBody) -> tuple[Rule, ...]:
+    """The rules that a resume says applied."""
+    return tuple(rule for rule in Rule if rule in body.rules)
 
 
 def _grant_faults(
@@ -336,18 +349,18 @@ def _grant_faults(
     """Why a request is no grant at a time, by a roster and a policy."""
     grant = grant_of(asked, roster, at)
     if asked.expired or at >= asked.body.statement.expires + _SLACK:
-        yield f"{what}: expected a request in force, found one that had expired"
+        yield f"{what}: the request had expired"
     if grant.denied_by:
-        yield f"{what}: expected no denial, found that of {_listed(grant.denied_by)}"
+        yield f"{what}: the request was denied by {_listed(grant.denied_by)}"
     needed = 0 if policy is None else policy.needed
     if policy is None:
-        yield f"{what}: expected a policy that asks for approvals, found none"
+        yield f"{what}: no policy was in force that asks for approvals"
     elif len(grant.approved_by) < needed and grant.broken_glass is None:
         ignored = count(
             asked.attestations, statement=asked.body.statement, roster=roster, now=at
         ).ignored
         why = f" ({'; '.join(ignored)})" if ignored else ""
-        yield f"{what}: expected {needed} approvals, found {len(grant.approved_by)}{why}"
+        yield f"{what}: it needed {needed} approvals and had {len(grant.approved_by)}{why}"
 
 
 def _short(found: str | None) -> str:

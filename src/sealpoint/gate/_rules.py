@@ -70,8 +70,10 @@ class Facts:
     deliberate: str | None
     """What the caller said to show that this is meant."""
     grant: GrantFacts | None
-    world_rules: tuple[Rule, ...] | None = None
-    """For an audit that cannot read the worlds any more: the rules about them that were told."""
+    told: tuple[Rule, ...] = ()
+    """For an audit: the rules that the entry itself tells, which count as if they were found."""
+    worlds_readable: bool = True
+    """For an audit: whether the worlds can be compared again, or what is told of them counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +126,11 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     # (1) What no policy can permit.
     reasons = list(_barred(facts, policy))
     # (2) The rules that apply, all of them, each with its measure.
+    applying = dict(_applying(facts, policy))
+    applying |= {rule: RULE_WORDS[rule] for rule in facts.told if rule not in applying}
     found = [
         (rule, Measure.REFUSE if policy is None else policy.measure(rule), words)
-        for rule, words in _applying(facts, policy)
+        for rule, words in applying.items()
     ]
     # (3) Without a policy only an ordinary continuation passes.
     if found and policy is None:
@@ -200,9 +204,9 @@ def _older(facts: Facts) -> Iterator[str]:
 def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     """Find what the declared worlds say. What cannot be told to be narrower counts as wider."""
     diff = facts.diff
-    if facts.world_rules is not None:
-        yield from ((rule, RULE_WORDS[rule]) for rule in facts.world_rules)
-    elif diff is not None:
+    if not facts.worlds_readable:
+        return
+    if diff is not None:
         told = _told(diff)
         if diff.code_changed:
             yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"

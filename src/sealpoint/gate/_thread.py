@@ -115,6 +115,14 @@ class Thread:
         """
         return self._reader.read_pending(result)
 
+    def ref_of(self, release: Release) -> CheckpointRef:
+        """The checkpoint of a release, without its state.
+
+        Raises:
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self._reader.ref_of(release)
+
     @property
     def question(self) -> Any:
         """What the newest checkpoint, or a task that goes on from it, waits for; looked up anew."""

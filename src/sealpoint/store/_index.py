@@ -205,9 +205,15 @@ class CheckpointIndex:
             if place.seq < seq and place not in newest:
                 del self._places[key]
                 self._order[key.lane].remove((place.rank, key.id))
-                self._results.pop(key, None)
+        for key, results in list(self._results.items()):
+            if key not in self._places and results[-1].seq < seq:
+                del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
         self._asking = [place for place in self._asking if place.seq >= seq]
+
+    def result_count(self) -> int:
+        """How many results it holds."""
+        return sum(map(len, self._results.values()))
 
     def _saved_after(self, seq: int) -> Iterator[tuple[int, Key]]:
         return takewhile(lambda saved: saved[0] > seq, reversed(self._saved))

@@ -219,8 +219,10 @@ class ThreadReader:
             return self.read_result(result)
 
     def ref_of(self, release: Release) -> CheckpointRef:
-        """The checkpoint of a release, without its state."""
-        return self._ref(self._released(release))
+        """The checkpoint of a release, without its state; see `Thread.ref_of`."""
+        with self._state.reporting():
+            self._state.refresh()
+            return self._ref(self._released(release))
 
     def _released(self, release: Release) -> _Found:
         header, record = self._entry_at(release.seq, bytes.fromhex(release.entry))

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.errors import HeadMoved
+from sealpoint.errors import HeadMoved, UsageError
 from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store._index import Key
@@ -36,7 +36,7 @@ class _EntryDraft:
         value: Any,
         *,
         lane: str,
-        world: World | Mapping[str, Any] | None,
+        world: World | None,
         question: Any,
         origin: Origin | None,
     ) -> None:
@@ -49,10 +49,14 @@ class _EntryDraft:
         self._repeats = _REPEATS_MAX
         self.declare(world)
 
-    def declare(self, world: World | Mapping[str, Any] | None) -> None:
+    def declare(self, world: World | None) -> None:
         """Say what the run is able to do."""
-        self.declared = world if isinstance(world, World) else None
-        self.world = _encoded(world)
+        if world is not None and not isinstance(world, World):
+            raise UsageError(
+                f"world: expected a World, which the gate can judge, found {type(world).__name__}"
+            )
+        self.declared = world
+        self.world = None if world is None else world.encode()
 
     def may_repeat(self) -> bool:
         """Whether it is worth while to begin once more."""
@@ -101,7 +105,7 @@ class SaveDraft(_EntryDraft):
         name: str | None,
         parent: str | CheckpointRef | None,
         metadata: Mapping[str, Any] | None,
-        world: World | Mapping[str, Any] | None,
+        world: World | None,
         *,
         question: Any = None,
         lane: str = "",
@@ -159,7 +163,7 @@ class ResultsDraft(_EntryDraft):
         lane: str = "",
         question: Any = None,
         answers: bool = False,
-        world: World | Mapping[str, Any] | None = None,
+        world: World | None = None,
         origin: Origin | None = None,
     ) -> None:
         super().__init__(results, lane=lane, world=world, question=question, origin=origin)
@@ -172,11 +176,3 @@ class ResultsDraft(_EntryDraft):
     def key(self) -> Key:
         """What names the checkpoint within the thread."""
         return Key(self.lane, self.checkpoint)
-
-
-def _encoded(world: World | Mapping[str, Any] | None) -> bytes | None:
-    if world is None:
-        return None
-    if isinstance(world, World):
-        return world.encode()
-    return _encode_json(plain_object(world, "world"))

@@ -22,6 +22,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import Kind, ResumeBody, link_hash
 from sealpoint.signing import Role
+from sealpoint.store import SessionStart
 from sealpoint.world import World as SealedWorld
 from tests.ledgers import identity
 from tests.unit.audit.bundles import exported, history, lines_of
@@ -198,6 +199,7 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
         owner="worker",
         basis=handle._state.chain.tip().basis[0],
         checkpoint=next(iter(handle.history())).entry,
+        release=handle.release().digest,
         world=wider.digest,
         leaves=wider.to_dict(),
         policy=team.digest,

@@ -274,8 +274,13 @@ _SAID: dict[str, tuple[Kind, Body, str]] = {
     ),
     "a prune of the newest checkpoint": (
         Kind.PRUNE,
-        PruneBody(salt=SALT, before=10),
+        PruneBody(salt=SALT, before=10, earlier=8),
         "expected the newest checkpoint to be kept",
+    ),
+    "a prune that passes over the one before it": (
+        Kind.PRUNE,
+        PruneBody(salt=SALT, before=8, kept=(7,)),
+        "does not name the prune or delete before it",
     ),
     "a checkpoint that names no prune": (
         Kind.CHECKPOINT,

@@ -54,6 +54,8 @@ ORDINARY = Facts(
     world_before=True,
     world_now=True,
     newest=True,
+    deleted=0,
+    copied=False,
     question=False,
     answered=False,
     age=timedelta(hours=1),

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sealpoint.errors import NeedsApproval
-from sealpoint.gate import Thread, Request, Rule
+from sealpoint.gate import Request, Rule, Thread
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.signing import Identity, Pool, Role, RosterDocument
 from tests.ledgers import identity

@@ -41,7 +41,7 @@ def test_there_is_nothing_to_resume(begun: Team) -> None:
         partial(begun.fresh().resume, world=SHELL, deliberate="please"),
     ]
     for call in calls:
-        with pytest.raises(UnknownCheckpoint, match="expected a checkpoint, found none"):
+        with pytest.raises(UnknownCheckpoint, match="it has no checkpoint"):
             call()
 
     assert begun.everything() == before

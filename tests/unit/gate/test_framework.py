@@ -17,9 +17,9 @@ from sealpoint.errors import (
     UnknownCheckpoint,
     UsageError,
 )
-from sealpoint.gate import Thread, Outcome, Rule, shipped_policy
+from sealpoint.gate import Outcome, Rule, Thread, shipped_policy
 from sealpoint.ledger import Kind
-from sealpoint.store import Key, ResultsDraft, SaveDraft
+from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
 from sealpoint.world import World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import ids, put, refused, results, saved, values
@@ -449,27 +449,29 @@ def test_a_pause_that_comes_in_between_is_met(memory: Team) -> None:
 
 
 def test_a_checkpoint_that_a_pause_holds_back_is_kept(memory: Team) -> None:
-    """As results, shown as what it is, and saved once the thread runs again."""
+    """It is what everybody reads and the gate decides on, and nobody goes on while it is paused."""
     memory.thread().save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
-    draft = put({"n": 2}, "2", metadata={"step": 2}, question="pay?")
-    assert refused(memory.thread().commit([draft])) == ["paused"]
-    saved(memory.thread(), draft.held(), results("r", "2"))
+    fields: dict[str, Any] = {"metadata": {"step": 2}, "question": "pay?"}
+    assert refused(memory.thread().commit([put({"n": 2}, "2", **fields)])) == ["paused"]
+    (ref, _) = saved(memory.thread(), put({"n": 2}, "2", holds=True, **fields), results("r", "2"))
 
-    reader = memory.fresh()
-    found = reader.snapshot()
-    assert found is not None
-    assert (found.state, found.ref.id, found.ref.metadata) == ({"n": 2}, "2", {"step": 2})
-    assert [each.value for each in found.results] == ["r"]
+    assert isinstance(ref, CheckpointRef)
+    assert ref.held
+    for thread in (memory.thread(), memory.fresh()):
+        found = thread.snapshot()
+        assert found is not None
+        assert (found.state, found.ref.id, found.ref.metadata) == ({"n": 2}, "2", {"step": 2})
+        assert [each.value for each in found.results] == ["r"]
+        assert thread.load().ref.id == "2"
+        release = thread.release()
+        assert (release.id, release.held, release.newest) == ("2", True, True)
+        assert release.world == memory.newest(Kind.HELD).world is not None
+        assert thread.question == "pay?"
     memory.check_sound()
     memory.thread("operator").unpause("fine")
-    held = reader.held_back()
-    assert [each.id for each in held] == ["2"]
-    saved(memory.thread(), *held)
-    for thread in (memory.thread(), memory.fresh()):
-        assert thread.held_back() == []
-        assert thread.snapshot().ref.question == "pay?"  # type: ignore[union-attr]
-        assert values(thread) == ["r"]
+    assert refused(memory.thread().commit([put({"n": 3}, "3", holds=True)])) == [None]
+    assert not memory.fresh().load().ref.held
     memory.check_sound()
 
 
@@ -477,14 +479,13 @@ def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
     """Deleting takes what a pause held back along."""
     memory.thread().save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
-    saved(memory.thread(), put(2, "2", question="pay?").held())
+    saved(memory.thread(), put(2, "2", question="pay?", holds=True))
     reader = memory.fresh()
     assert reader.snapshot().ref.id == "2"  # type: ignore[union-attr]
     memory.thread().hide([Key("", "2")])
 
     for thread in (reader, memory.fresh()):
         assert thread.snapshot().ref.id == "1"  # type: ignore[union-attr]
-        assert thread.held_back() == []
         assert thread.question is None
 
 

@@ -45,6 +45,7 @@ _STATEMENT = Statement(
     basis=_BASIS,
     action=Action.RESUME,
     checkpoint=_OTHER,
+    release=_OTHER,
     world_from=None,
     world_to=None,
     answer=None,

@@ -28,6 +28,7 @@ _STATEMENT = Statement(
     basis=_DIGEST,
     action=Action.RESUME,
     checkpoint=_DIGEST,
+    release="ab" * 32,
     world_from=None,
     world_to=None,
     answer=None,

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
 from sealpoint.audit._words import NONSENSE
-from sealpoint.errors import NeedsApproval, RequestClosed
-from sealpoint.gate import Thread, Request
-from sealpoint.gate import _past as past_module
+from sealpoint.errors import NeedsApproval, RequestClosed, ResumeRefused
+from sealpoint.gate import Request, Thread
+from sealpoint.gate import _checkpoint_log as log_module
 from sealpoint.ledger import (
     KINDS,
     Body,
@@ -25,7 +25,6 @@ from sealpoint.ledger import (
     ResumeBody,
     UnpauseBody,
     VerdictBody,
-    WritesBody,
     encode_body,
     encode_header,
     link_hash,
@@ -34,11 +33,11 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import Draft, Key
+from sealpoint.store import Draft, Key, SessionStart
 from sealpoint.world import World as SealedWorld
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
-from tests.unit.store.laned import put, results, saved
+from tests.unit.store.laned import added, put, results, saved
 from tests.unit.store.simulator import World
 
 
@@ -70,12 +69,15 @@ def _found(team: Team) -> str:
 def _resume_body(team: Team, handle: Thread, **fields: Any) -> ResumeBody:
     """What an honest gate would have written for an ordinary continuation, with some changes."""
     handle.load()
-    newest = next(iter(handle.history()))
+    checkpoint = fields.get("checkpoint", next(iter(handle.history())).entry)
+    release = None if checkpoint is None else handle._reader.release_of(checkpoint)
+    nothing = None if checkpoint is None else "cd" * 32
     body = ResumeBody(
         salt="ab" * 32,
         owner="worker",
         basis=handle._state.chain.tip().basis[0],
-        checkpoint=newest.entry,
+        checkpoint=checkpoint,
+        release=nothing if release is None else release.digest,
         world=team.newest(Kind.CHECKPOINT).world,
         policy=team.digest,
     )
@@ -86,7 +88,10 @@ def _rogue(team: Team, who: str = "worker", **fields: Any) -> None:
     """Begin a session as a pod whose gate is other code, or none."""
     handle = team.fresh(who)
     assert (
-        handle._gate.writer.open_session(SessionStart(_resume_body(team, handle, **fields), handle._state.core.trust())) is not None
+        handle._gate.writer.open_session(
+            SessionStart(_resume_body(team, handle, **fields), handle._state.core.trust())
+        )
+        is not None
     )
 
 
@@ -138,24 +143,24 @@ def test_a_resume_that_no_gate_has_judged_is_found(crew: Team) -> None:
     crew.thread().save(1, world=READ)
     crew.world.open("worker").thread("t").save(2)
 
-    assert "which roster" in _found(crew)
+    assert "names policy" in _found(crew)
 
 
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"policy": "00" * 32}, "expected policy"),
-        ({"policy": None}, "found none"),
-        ({"checkpoint": None}, "expected the checkpoint that was released"),
-        ({"checkpoint": "11" * 32}, "older-checkpoint"),
+        ({"policy": "00" * 32}, "names policy"),
+        ({"policy": None}, "judged by none"),
+        ({"checkpoint": None}, "does not name the checkpoint"),
+        ({"checkpoint": "11" * 32}, "there was no checkpoint"),
         ({"world": "22" * 32}, "wider-world"),
-        ({"world": _digest(NARROW), "leaves": NARROW}, "in another world"),
+        ({"world": _digest(NARROW), "leaves": NARROW}, "narrower-world"),
         ({"world": "22" * 32, "rules": ("narrower-world",)}, "wider-world"),
         ({"world": None}, "missing-world"),
         ({"answer": "33" * 32}, "answer"),
-        ({"rules": ("wider-world",)}, "expected approvals, found none named"),
-        ({"rules": ("no-such-rule",)}, "found no-such-rule"),
-        ({"request": "44" * 32}, "expected an open request"),
+        ({"rules": ("wider-world",)}, "approvals needed: 2, found: 0"),
+        ({"rules": ("no-such-rule",)}, "no policy has: no-such-rule"),
+        ({"request": "44" * 32}, "there was no open request"),
     ],
 )
 def test_a_resume_past_the_gate_is_found(crew: Team, fields: dict[str, Any], words: str) -> None:
@@ -206,8 +211,8 @@ def test_a_wider_world_that_nothing_shows_is_found(crew: Team) -> None:
     _rogue(crew, world=_digest(SHELL), rules=("narrower-world",))
     found = _found(crew)
 
-    assert "tell the rules wider-world" in found
-    assert "expected approvals, found none named" in found
+    assert "these rules applied: wider-world" in found
+    assert "approvals needed: 2, found: 0" in found
 
 
 def test_a_grant_with_too_few_approvals_is_found(crew: Team) -> None:
@@ -217,7 +222,7 @@ def test_a_grant_with_too_few_approvals_is_found(crew: Team) -> None:
     crew.approve(request, "bob", "bobby")
     _spend(crew, request)
 
-    assert "expected 2 approvals, found 1" in _found(crew)
+    assert "needed 2 approvals and had 1" in _found(crew)
 
 
 def test_an_approved_request_that_is_spent_is_justified(crew: Team) -> None:
@@ -238,7 +243,7 @@ def test_a_request_that_is_spent_twice_is_found(crew: Team) -> None:
     _spend(crew, request)
     _spend(crew, request)
 
-    assert _found(crew).count("expected an open request") == 1
+    assert _found(crew).count("there was no open request") == 1
 
 
 def test_a_denied_request_that_is_spent_is_found(crew: Team) -> None:
@@ -249,7 +254,7 @@ def test_a_denied_request_that_is_spent_is_found(crew: Team) -> None:
     crew.store("carl").deny(request.id, reason="no")
     _spend(crew, request)
 
-    assert "expected no denial, found that of carl" in _found(crew)
+    assert "was denied by carl" in _found(crew)
 
 
 def test_an_expired_request_that_is_spent_is_found(crew: Team) -> None:
@@ -270,7 +275,7 @@ def test_a_request_that_is_spent_for_something_else_is_found(crew: Team) -> None
     crew.approve(request)
     _spend(crew, request, answer="55" * 32, rules=("wider-world", "answer"))
 
-    assert "expected one for answer" in _found(crew)
+    assert "it was for answer" in _found(crew)
 
 
 def test_a_broken_glass_justifies_and_no_more_than_its_request(crew: Team) -> None:
@@ -312,16 +317,19 @@ def test_a_session_that_was_taken_over_too_early_is_found() -> None:
     found = _found(team)
     world.close()
 
-    assert "expected the session of entry 1 to be 1:00:00 old" in found
+    assert "may be taken over at 1:00:00" in found
 
 
 def _handed_off(team: Team, needed: int) -> None:
     """Hand a thread off as an operator who brings some approvals and no request."""
     handle = team.fresh("operator")
     handle._state.refresh()
-    handle._require_living()
+    handle._operations._context.require_living()
     statement = handle._operations._context.statement(
-        action=Action.HANDOFF, to="spare", policy=handle._operations._context.policies.get(team.digest), reason="mine"
+        action=Action.HANDOFF,
+        to="spare",
+        policy=handle._operations._context.policies.get(team.digest),
+        reason="mine",
     )
     words = tuple(
         attest(key(who), statement.digest, Verdict.APPROVE, "fine") for who in ("ann", "bob")
@@ -333,7 +341,7 @@ def _handed_off(team: Team, needed: int) -> None:
         statement=statement,
         attestations=words[:needed],
     )
-    assert handle._recorded(Draft(Kind.HANDOFF, body)) is not None
+    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
 
 
 def test_an_operators_handoff_without_an_open_request_is_found(crew: Team) -> None:
@@ -341,7 +349,7 @@ def test_an_operators_handoff_without_an_open_request_is_found(crew: Team) -> No
     crew.thread().save(1, world=READ)
     _handed_off(crew, 2)
 
-    assert "expected an open request" in _found(crew)
+    assert "there was no open request" in _found(crew)
 
 
 def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> None:
@@ -362,9 +370,9 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
         statement=asked.body.statement,
         attestations=asked.attestations,
     )
-    assert handle._recorded(Draft(Kind.HANDOFF, body)) is not None
+    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
 
-    assert "expected 2 approvals, found 1" in _found(crew)
+    assert "needed 2 approvals and had 1" in _found(crew)
 
 
 def test_erased_decisions_are_not_judged(crew: Team) -> None:
@@ -387,7 +395,7 @@ def test_an_age_that_is_not_told_is_found(crew: Team) -> None:
     crew.later(days=8)
     _rogue(crew)
 
-    assert "expected it to tell the rules old-age" in _found(crew)
+    assert "these rules applied: old-age" in _found(crew)
 
 
 def test_a_first_world_that_is_not_told_is_found(crew: Team) -> None:
@@ -414,7 +422,7 @@ def test_what_the_policy_refuses_is_found() -> None:
     team.thread().save(1, world=READ)
     _rogue(team, answer="33" * 32, rules=("answer",))
 
-    assert "because the policy refuses that" in _found(team)
+    assert "(the policy refuses that)" in _found(team)
 
 
 def test_what_needs_a_word_and_has_none_is_found() -> None:
@@ -425,7 +433,7 @@ def test_what_needs_a_word_and_has_none_is_found() -> None:
     assert _found(team) == ""
     _rogue(team, answer="33" * 32, rules=("answer",), reason=" ")
 
-    assert "expected it to say why" in _found(team)
+    assert "pass deliberate=" in _found(team)
 
 
 def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
@@ -438,7 +446,7 @@ def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
     assert _found(team) == ""
     _rogue(team, policy=None, answer="33" * 32, rules=("answer",))
 
-    assert "because no policy is in force" in _found(team)
+    assert "no policy is in force" in _found(team)
 
 
 def _lawless() -> Team:
@@ -466,7 +474,7 @@ def test_without_a_policy_a_resume_names_what_it_releases(fields: dict[str, Any]
     team = _lawless()
     _rogue(team, **({"policy": None, "checkpoint": None, "world": None} | fields))
 
-    assert "expected the checkpoint that was released" in _found(team)
+    assert "does not name the checkpoint" in _found(team)
 
 
 def _written(
@@ -593,7 +601,7 @@ def test_a_policy_that_is_gone_is_told(crew: Team) -> None:
     _handed_off(crew, 2)
     crew.world.memory._forget(bytes(16), [bytes.fromhex(crew.digest)])
 
-    assert _found(crew).count("expected a policy to judge it by") == 2
+    assert _found(crew).count("the policy to judge it by cannot be read") == 2
 
 
 def test_an_expiry_that_was_recorded_ends_a_request(crew: Team) -> None:
@@ -617,17 +625,17 @@ def test_an_operators_handoff_under_another_policy_is_found(crew: Team) -> None:
     crew.apply(policy("newer"))
     _handed_off(crew, 2)
     assert f"{old[:12]}" not in _found(crew)
-    assert "found others" in _found(crew)
+    assert "carries no approvals" in _found(crew)
     other = _crew(policy(handoff_by_operator="refuse"))
     other.thread().save(1, world=READ)
     _handed_off(other, 2)
 
-    assert "expected a policy that lets operators hand off" in _found(other)
+    assert "does not let operators hand threads off" in _found(other)
 
 
 def test_memory_does_not_follow_the_thread(crew: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a checkpoint far back it is still found that it is not the newest."""
-    monkeypatch.setattr(past_module, "_KEPT", 2)
+    monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     for number in range(4):
         crew.thread().save(number, world=READ)
     oldest = list(crew.fresh().history())[-1].entry
@@ -648,7 +656,7 @@ def test_a_checkpoint_saved_once_more_is_not_the_newest(
     crew: Team, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """However often: the reviewer goes by rank as the gate does, within its bound."""
-    monkeypatch.setattr(past_module, "_KEPT", 2)
+    monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, times)
     crew.fresh().save(2, world=READ)
     assert _found(crew) == ""
@@ -662,20 +670,34 @@ def test_a_checkpoint_saved_once_more_is_not_the_newest(
 def test_after_a_deletion_the_newest_of_the_rest_counts(
     crew: Team, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    """The gate goes on from it, and the reviewer accuses nobody, even of what it forgot."""
-    monkeypatch.setattr(past_module, "_KEPT", 2)
+    """People have to approve of it; then the reviewer accuses nobody, even of what it forgot."""
+    monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, times)
     crew.thread().hide([Key("", "1")])
-    crew.fresh().save(2, world=READ)
+    with pytest.raises(ResumeRefused, match="newer have been deleted"):
+        crew.fresh().save(2, world=READ)
+    crew.approve(crew.ask(world=READ))
+    crew.thread().resume(world=READ)
+    crew.thread().save(2)
+    crew.fresh().save(3, world=READ)
 
     assert _found(crew) == ""
+
+
+def test_a_resume_that_hides_a_deletion_is_found(crew: Team) -> None:
+    """A pod that goes on from what is left, as if nothing had been deleted."""
+    _resaved(crew, 0)
+    crew.thread().hide([Key("", "1")])
+    _rogue(crew)
+
+    assert "older-checkpoint" in _found(crew)
 
 
 def test_after_deleting_everything_nothing_is_older(
     crew: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is nothing to go on from, and a resume from what was deleted is found."""
-    monkeypatch.setattr(past_module, "_KEPT", 2)
+    monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, 4)
     deleted = next(iter(crew.fresh().history())).entry
     crew.thread().hide()
@@ -700,22 +722,18 @@ def test_a_question_of_a_task_that_was_passed_over_is_found(crew: Team) -> None:
     assert _found(calm) == ""
 
 
-def test_questions_of_many_tasks_are_remembered_within_a_bound(
+def test_more_results_than_an_audit_takes_in_are_a_finding(
     crew: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory follows neither the tasks of a checkpoint nor the checkpoints."""
-    monkeypatch.setattr(past_module, "_KEPT", 3)
-    past = past_module.Past()
+    """Memory does not follow the results of a thread, and that nobody judged it is said."""
+    monkeypatch.setattr(log_module, "AUDIT_RESULTS_MAX", 4)
     saved(crew.thread(), put(1, "1", world=SealedWorld.of(READ)))
-    entry = crew.thread()._state.chain.verified_head()
-    for checkpoint in range(9):
-        for task in range(9):
-            past.add(
-                entry,
-                WritesBody(
-                    salt="", checkpoint=f"{checkpoint}", task=f"{task}", root="", question="?"
-                ),
-            )
+    added(crew.thread(), *(results(n, "1", task=f"{n}") for n in range(4)))
+    crew.fresh().save(2, world=READ)
+    assert _found(crew) == ""
+    handle = crew.fresh()
+    handle.save(3, world=READ)
+    added(handle, *(results(n, "none", task=f"{n}") for n in range(5)))
+    crew.fresh().save(4, world=READ)
 
-    assert len(past._waiting) == 3
-    assert all(len(tasks) == 3 for tasks in past._waiting.values())
+    assert "more results of tasks" in _found(crew)

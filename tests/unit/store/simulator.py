@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -279,7 +279,7 @@ class Opened(Store):
     def _handle(self, core: Core, name: str) -> Thread:
         handle = super()._handle(core, name)
         if not self._gated:
-            writer = handle._gate.writer  # noqa: SLF001 (the one place that goes around the gate)
+            writer = handle._gate.writer
             writer.begin_session = lambda _draft, owner, basis: SessionStart(
                 ResumeBody(salt=core.salt(), owner=owner, basis=basis), core.trust()
             )

@@ -315,7 +315,9 @@ def test_a_generation_that_begins_during_the_sweep_is_kept(world: World) -> None
     officer.storage.dropping.before = begin
     officer.thread("t").erase(reason="x")
 
-    assert worker.storage.inner.labelled(worker.thread("t")._state.chain.label) == [world.thread_id("t")]
+    assert worker.storage.inner.labelled(worker.thread("t")._state.chain.label) == [
+        world.thread_id("t")
+    ]
     assert officer.gc(dry_run=True).blobs == 0
     assert kept_ids(world.open()) == ["c0", "c1"]
     check_whole(world)

@@ -8,6 +8,7 @@ import pytest
 from sealpoint.errors import IdReused, UnknownCheckpoint, UsageError
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store import Key, SaveDraft
+from sealpoint.world import World as RunWorld
 from tests.unit.store.laned import (
     added,
     check_verified,
@@ -93,7 +94,12 @@ def test_the_same_once_more_is_no_entry(world: World) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"metadata": {"step": 2}}, {"parent": "9"}, {"question": "sure?"}, {"world": {"x": 1}}],
+    [
+        {"metadata": {"step": 2}},
+        {"parent": "9"},
+        {"question": "sure?"},
+        {"world": RunWorld.of({"tools": []})},
+    ],
     ids=lambda options: next(iter(options)),
 )
 def test_anything_else_about_it_makes_it_another(world: World, options: dict[str, Any]) -> None:

@@ -101,7 +101,7 @@ def test_an_unknown_checkpoint_is_unknown(world: World, which: str) -> None:
         metadata={},
     )
 
-    with pytest.raises(UnknownCheckpoint, match="expected checkpoint"):
+    with pytest.raises(UnknownCheckpoint, match="it has no checkpoint"):
         thread.load(wrong)
     with pytest.raises(UnknownCheckpoint):
         thread.load("c2")

@@ -60,7 +60,7 @@ def test_a_worker_does_not_build_on_what_was_lost(
     thread = store.thread("a")
     with pytest.raises((Superseded, HeadMoved)):
         thread.save("on top of it")
-    with pytest.raises((Superseded, HeadMoved), match="to be loaded again"):
+    with pytest.raises((Superseded, HeadMoved), match="load it again"):
         thread.save("on top of it")
 
     assert _rows(world, "a") == before
@@ -107,7 +107,7 @@ def test_a_thread_that_is_gone_begins_anew(world: World) -> None:
     thread.save("one")
     backup.put_back()
     accepted(world)
-    with pytest.raises(HeadMoved, match="lost in a restore"):
+    with pytest.raises(HeadMoved, match="an accepted restore removed"):
         thread.save("two")
     with pytest.raises(UnknownThread):
         thread.load()

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import Edited, EncodeError, Missing, NotTrusted, Superseded, UsageError
-from sealpoint.ledger import CheckpointBody, Kind, parse_body, parse_header
+from sealpoint.ledger import CheckpointBody, Kind, Origin, parse_body, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import Key
+from tests.ledgers import NOW
 from tests.unit.store.laned import (
     added,
     check_verified,
@@ -272,7 +273,7 @@ def test_a_prune_keeps_the_newest_by_rank_and_the_last_written(world: World) -> 
 def test_copies_say_what_they_are_copies_of(world: World) -> None:
     """The origin is in the sealed body, and makes no difference to what is read."""
     store = world.open()
-    origin = ("ab" * 16, "cd" * 32)
+    origin = Origin(thread="ab" * 16, entry="cd" * 32, at=NOW)
     (seq, _) = added(store.thread("t"), put(1, "1", origin=origin), results(2, "1", origin=origin))
 
     assert _checkpoint(world, seq).origin == origin

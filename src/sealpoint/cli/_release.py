@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
+
+All of it is printed: whoever approves must have been shown what would run. A value whose types this
+command does not know is named by its digest and where it lies, and never left out in silence.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sealpoint.cli._json import json_fault
+from sealpoint.cli._references import when
+from sealpoint.cli._render import render
+from sealpoint.cli._terminal import Line, Styled
+from sealpoint.errors import DecodeError
+from sealpoint.gate import Thread
+from sealpoint.store import CheckpointRef, PendingResult, Release
+from sealpoint.world import visible
+
+__all__ = ["ShownRelease", "ShownResult", "read_release", "release_document", "release_lines"]
+
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownResult:
+    """Results of a task, and what they say if that can be decoded here."""
+
+    lane: str
+    result: PendingResult
+    value: Any
+    fault: str | None
+    """Why the value is not known here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRelease:
+    """A release with the values of what is pending."""
+
+    release: Release
+    ref: CheckpointRef
+    results: tuple[ShownResult, ...]
+
+
+def read_release(thread: Thread, release: Release) -> ShownRelease:
+    """Read what a release says, as far as the registry of the store knows its types.
+
+    Raises:
+        SealpointError: The thread is not what it was when the release was made.
+    """
+    pending = [("", result) for result in release.results]
+    pending += [(lane.lane, result) for lane in release.lanes for result in lane.results]
+    return ShownRelease(
+        release=release,
+        ref=thread.ref_of(release),
+        results=tuple(_read(thread, lane, result) for lane, result in pending),
+    )
+
+
+def _read(thread: Thread, lane: str, result: PendingResult) -> ShownResult:
+    try:
+        value = thread.read_result(result).value
+    except DecodeError as error:
+        return ShownResult(lane=lane, result=result, value=None, fault=error.message)
+    return ShownResult(lane=lane, result=result, value=value, fault=None)
+
+
+def release_document(shown: ShownRelease) -> dict[str, Any]:
+    """The JSON form, with the values that are pending."""
+    return {
+        **shown.release.as_dict(),
+        "writer": shown.ref.writer,
+        "pending": [
+            {
+                "lane": each.lane,
+                **each.result.as_dict(),
+                "value": each.value if _is_json(each) else None,
+                "rendering": [] if each.fault else list(render(each.value, everything=True)),
+                "fault": each.fault,
+            }
+            for each in shown.results
+        ],
+    }
+
+
+def _is_json(shown: ShownResult) -> bool:
+    return shown.fault is None and json_fault(shown.value) is None
+
+
+def release_lines(shown: ShownRelease) -> Iterator[Line]:
+    """Everything that would be executed, in lines."""
+    release, ref = shown.release, shown.ref
+    newest = "the newest" if release.newest else Styled("NOT the newest", "warning")
+    yield (f"  checkpoint {visible(release.id)}, seq:{release.seq}, ", newest)
+    yield f"  saved {when(ref.time)} by {visible(ref.writer)}"
+    if release.held:
+        yield ("  ", Styled("held back by a pause", "warning"), " when it was saved")
+    if release.origin is not None:
+        origin = release.origin
+        words = f" of entry {visible(origin.entry[:_ID_DIGITS])} of thread "
+        words += f"{visible(origin.thread[:_ID_DIGITS])}, saved {when(origin.at)}"
+        yield ("  ", Styled("a COPY", "warning"), words)
+    for gone in release.deleted:
+        lane = f" of lane {visible(gone.lane)}" if gone.lane else ""
+        words = f"  newer, and DELETED since: checkpoint {visible(gone.id)}{lane}, seq:{gone.seq}"
+        yield Styled(words, "warning")
+    for each in release.lanes:
+        held = ", held back by a pause" if each.held else ""
+        yield (
+            f"  with it: lane {visible(each.lane)}, checkpoint {visible(each.id)}, "
+            f"seq:{each.seq}{held}"
+        )
+    if not shown.results:
+        yield Styled("  no results of tasks are pending on it", "quiet")
+    for pending in shown.results:
+        yield from _result_lines(pending)
+
+
+def _result_lines(shown: ShownResult) -> Iterator[Line]:
+    result = shown.result
+    what = "an answer that was given" if result.answers else "results that count as done"
+    lane = f" of lane {visible(shown.lane)}" if shown.lane else ""
+    path = f" ({visible(result.path)})" if result.path else ""
+    yield f"  pending: task {visible(result.task)}{path}{lane}, seq:{result.seq}, {what}:"
+    if shown.fault is not None:
+        words = f"    NOT SHOWN, entry {result.entry[:_ID_DIGITS]}: {visible(shown.fault)}"
+        yield Styled(words, "bad")
+        yield Styled("    Name the application's registry: --registry MODULE:OBJECT", "quiet")
+        return
+    for line in render(shown.value, name="value", everything=True):
+        yield f"    {line}"
