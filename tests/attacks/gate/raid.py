@@ -19,6 +19,7 @@ from sealpoint.ledger import (
     KINDS,
     Body,
     Kind,
+    Origin,
     encode_body,
     encode_header,
     link_hash,
@@ -27,6 +28,7 @@ from sealpoint.ledger import (
     skip_seq,
 )
 from sealpoint.storage import Record
+from sealpoint.store import CheckpointRef
 from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, SHELL, Team
@@ -46,6 +48,10 @@ class Raid(Team):
         self.burglar: Burglar = (
             DatabaseBurglar(path) if backend == "sqlite" else DirectoryBurglar(path)
         )
+
+    def origin_of(self, ref: CheckpointRef, name: str) -> Origin:
+        """What a copy of a checkpoint says that it is a copy of."""
+        return Origin(thread=self.world.thread_id(name).hex(), entry=ref.entry, at=ref.time)
 
     # ------------------------------------------------------------------ the attacker
 

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the gate decides about is what is handed over, bound, recorded and judged again.
+
+The attacker here is a worker with a key of its own, or two honest workers that race; the store is
+as it was written. Each case has its honest twin.
+"""
+
+from typing import Any
+
+import pytest
+
+from sealpoint.errors import (
+    NeedsApproval,
+    NotTrusted,
+    ResumeRefused,
+    SealpointError,
+    Superseded,
+    UsageError,
+)
+from sealpoint.ledger import CheckpointBody, Kind, ResumeBody
+from sealpoint.store import CheckpointRef, Draft, Key, ResultsDraft, SaveDraft, SessionStart
+from sealpoint.world import World
+from tests.attacks.gate.raid import Raid
+from tests.unit.gate.team import READ, SHELL
+from tests.unit.store.laned import put, results, saved
+
+
+def _held(raid: Raid) -> None:
+    """A run of 5, whose next state, of 5,000,000, a pause holds back."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    raid.thread("operator").pause("a look")
+    saved(raid.thread(), put({"amount": 5_000_000}, "2", holds=True))
+    raid.thread("operator").unpause("fine")
+
+
+def test_what_a_pause_held_back_is_what_people_approve(raid: Raid) -> None:
+    """The request, the release, `load` and the record name the state that is handed over."""
+    _held(raid)
+    request = raid.ask()
+    release = raid.fresh("ann").release_of(request)
+    raid.approve(request)
+    loaded = raid.fresh().resume(world=SHELL)
+    recorded = raid.newest(Kind.RESUME)
+
+    assert loaded.state == raid.fresh().load().state == {"amount": 5_000_000}
+    assert release.held
+    assert (release.id, release.entry) == ("2", loaded.ref.entry)
+    assert request.statement.checkpoint == recorded.checkpoint == loaded.ref.entry
+    assert request.statement.release == recorded.release == release.digest
+    raid.check_sound()
+
+
+def test_without_a_pause_the_same_is_an_ordinary_checkpoint(raid: Raid) -> None:
+    """The control: the draft says that it may be held back, and nothing holds it."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    saved(raid.thread(), put({"amount": 6}, "2", holds=True))
+
+    assert not raid.fresh().release().held
+    assert Kind.HELD not in raid.kinds()
+    raid.check_sound()
+
+
+def test_nobody_writes_a_held_back_checkpoint_without_a_pause(raid: Raid) -> None:
+    """Our own writer refuses to sign it."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    body = raid.newest(Kind.CHECKPOINT)
+
+    with pytest.raises(UsageError, match="only while the thread is paused"):
+        raid.thread()._state.record(Draft(Kind.HELD, body))
+    raid.check_sound()
+
+
+def test_a_held_back_checkpoint_without_a_pause_is_refused_by_readers(raid: Raid) -> None:
+    """Somebody else's writer may sign it with a worker's key; nobody reads it."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    warm = raid.fresh()
+    warm.load()
+    body: CheckpointBody = raid.newest(Kind.CHECKPOINT)
+    raid.append(raid.forged(Kind.HELD, body, "worker"))
+
+    for thread in (warm, raid.fresh()):
+        with pytest.raises(NotTrusted, match="only while the thread is paused"):
+            thread.load()
+    assert not raid.world.open(None, read_only=True).verify().ok
+
+
+# ---------------------------------------------------------------------- pending results
+
+
+def test_pending_results_are_part_of_what_is_approved(raid: Raid) -> None:
+    """A result that is added after the request makes it another release: nothing is spent."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    saved(raid.thread(), results("paid 5", "1", task="pay"))
+    request = raid.ask()
+    raid.approve(request)
+    saved(raid.thread(), results("paid 5,000,000", "1", task="pay again"))
+
+    with pytest.raises(NeedsApproval) as needs:
+        raid.fresh().resume(world=SHELL)
+    assert getattr(needs.value.request, "id", None) != request.id
+
+
+def test_pending_results_that_were_approved_are_what_is_recorded(raid: Raid) -> None:
+    """The control: every result that counts is in the release, in its order."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    saved(raid.thread(), results("one", "1", task="a"), results("two", "1", task="b"))
+    request = raid.ask()
+    release = raid.fresh("ann").release_of(request)
+    raid.approve(request)
+    thread = raid.fresh()
+    session = thread.begin(world=SHELL)
+    snapshot = thread.snapshot(running=True, session=session)
+
+    assert [each.task for each in release.results] == ["a", "b"]
+    assert snapshot is not None
+    assert [each.value for each in snapshot.results] == ["one", "two"]
+    assert [each.ref.entry for each in snapshot.results] == [each.entry for each in release.results]
+    assert raid.newest(Kind.RESUME).release == release.digest
+    raid.check_sound()
+
+
+# ---------------------------------------------------------------------- the record
+
+
+@pytest.mark.parametrize("lie", ["release", "checkpoint"])
+def test_a_record_of_another_release_is_found(raid: Raid, lie: str) -> None:
+    """A worker writes a resume that names what it did not run: every audit says so."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    older = raid.thread().release()
+    raid.thread().save({"amount": 6}, id="2")
+    thread = raid.fresh()
+    release = thread.release()
+    fields: dict[str, Any] = {"checkpoint": release.entry, "release": release.digest}
+    fields[lie] = {"release": older.digest, "checkpoint": older.entry}[lie]
+    body = ResumeBody(
+        salt="ab" * 32,
+        owner="worker",
+        basis=raid.find(Kind.CHECKPOINT),
+        world=release.world,
+        policy=raid.digest,
+        **fields,
+    )
+    thread._gate.writer.open_session(SessionStart(body, thread._state.core.trust()))
+    findings = raid.world.open(None, read_only=True).verify().findings
+
+    assert any("records release" in finding.message for finding in findings)
+
+
+def test_a_run_that_was_overtaken_reads_nothing(raid: Raid) -> None:
+    """Its session has ended: what lies there was released to somebody else."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    victim = raid.fresh()
+    session = victim.begin(world=READ)
+    assert victim.snapshot(running=True, session=session) is not None
+    other = raid.fresh()
+    other.resume(world=READ)
+    other.save({"amount": 5_000_000}, question="pay 5,000,000?")
+
+    with pytest.raises(Superseded):
+        victim.snapshot(running=True, session=session)
+    with pytest.raises(Superseded):
+        victim.snapshot("child", running=True, session=session)
+    found = victim.snapshot()  # a look is a look
+    assert found is not None
+    assert found.state == {"amount": 5_000_000}
+
+
+def test_what_was_decided_about_is_not_handed_to_a_run_that_was_overtaken(raid: Raid) -> None:
+    """Between the decision and the first load, somebody else goes on."""
+    raid.thread().save({"amount": 5}, id="1", world=READ)
+    victim = raid.fresh()
+    session = victim.begin(world=READ)
+    raid.fresh().resume(world=READ)
+
+    with pytest.raises(Superseded):
+        victim.snapshot(running=True, session=session)
+
+
+# ---------------------------------------------------------------------- what is newest
+
+
+def test_an_older_checkpoint_that_was_put_once_more_is_not_called_the_newest(raid: Raid) -> None:
+    """Its rank is that of its first entry, whatever lies last; its own question is shown."""
+    saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ), question="pay 5?"))
+    saved(raid.thread(), put({"n": 2}, "2", question="pay 5,000,000?"))
+    saved(raid.thread(), put({"n": 1, "again": True}, "1", question="pay 5?"))
+    older = raid.ask(ref="1", world=READ)
+    newest = raid.fresh("ann").release()
+    release = raid.fresh("ann").release_of(older)
+
+    assert (newest.id, newest.question, newest.newest) == ("2", "pay 5,000,000?", True)
+    assert (release.id, release.question, release.newest) == ("1", "pay 5?", False)
+
+
+def test_the_question_of_a_task_of_an_older_checkpoint_is_shown(raid: Raid) -> None:
+    """It lies in results, and those are of the checkpoint that is asked for."""
+    saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ)))
+    saved(raid.thread(), results("asked", "1", task="pay", question="pay 5?"))
+    saved(raid.thread(), put({"n": 2}, "2"))
+    release = raid.fresh("ann").release_of(raid.ask(ref="1", world=READ))
+
+    assert release.question == ["pay 5?"]
+    assert raid.fresh().release().question is None
+
+
+# ---------------------------------------------------------------------- drafts that do not fit
+
+
+def test_results_are_never_read_as_a_checkpoint(raid: Raid) -> None:
+    """Whatever value they hold, and whatever task they name."""
+    saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ)))
+    envelope = {"state": {"n": 5_000_000}, "parent": None, "metadata": None}
+    draft = ResultsDraft(envelope, checkpoint="2", task="held back")
+    saved(raid.thread(), draft)
+
+    for thread in (raid.thread(), raid.fresh()):
+        found = thread.snapshot()
+        assert found is not None
+        assert found.state == {"n": 1}
+        assert thread.snapshot(id="2") is None
+        with pytest.raises(SealpointError):
+            thread.load("2")
+
+
+def test_a_copy_is_as_old_as_its_original(raid: Raid) -> None:
+    """A copy into another thread sheds neither age nor the rule for older checkpoints."""
+    ref = raid.thread(name="source").save({"n": 1}, id="1", world=READ)
+    origin = raid.origin_of(ref, "source")
+    raid.later(days=8)
+    copy = SaveDraft({"n": 1}, "1", None, None, World.of(READ), origin=origin)
+    (outcome,) = raid.thread(name="copy").commit([copy])
+    assert isinstance(outcome, CheckpointRef)
+    thread = raid.fresh(name="copy")
+    release = thread.release()
+
+    assert (release.time, release.origin) == (ref.time, origin)
+    rules = {each.rule for each in thread.judge(world=READ).reasons}
+    assert rules == {"older-checkpoint", "old-age"}
+    with pytest.raises(ResumeRefused, match="a copy of one of another thread"):
+        thread.save({"n": 2}, world=READ)
+
+
+def test_what_is_left_after_a_deletion_is_older(raid: Raid) -> None:
+    """Whoever deletes what is newer needs the same approval as for going back."""
+    saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ)), put({"n": 2}, "2"))
+    raid.thread().hide([Key("", "2")])
+    decision = raid.fresh().judge(world=READ)
+
+    assert [each.rule for each in decision.reasons] == ["older-checkpoint"]
+    assert decision.release is not None
+    assert [each.id for each in decision.release.deleted] == ["2"]
+    raid.approve(raid.ask(world=READ))
+    raid.thread().resume(world=READ)
+    assert raid.fresh().judge(world=READ).ordinary
+    raid.check_sound()
