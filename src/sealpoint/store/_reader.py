@@ -71,8 +71,13 @@ class ThreadReader:
 
     def load(self, ref: "str | CheckpointRef | None") -> Loaded:
         """Load the newest checkpoint, or the one that `ref` names; see `Thread.load`."""
-        with self._state.reporting():
-            return self._state.retry_if_pruned(lambda: self._load(ref))
+        state = self._state
+        with state.lock:  # as `reporting` does, without what that costs
+            try:
+                return state.retry_if_pruned(lambda: self._load(ref))
+            except SealpointError as error:
+                state.report(error)
+                raise
 
     def _load(self, ref: "str | CheckpointRef | None") -> Loaded:
         # (0) to (5): the store chain, the head, its descent from the anchored entry

@@ -43,6 +43,7 @@ def _stolen_handoff(raid: Raid, *words: str, roster: int) -> Record:
         basis=link_hash(rows[raid.find(Kind.CHECKPOINT)].header).hex(),
         action=Action.HANDOFF,
         checkpoint=None,
+        release=None,
         world_from=None,
         world_to=None,
         answer=None,
@@ -183,6 +184,7 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(raid: Raid) -> None:
         owner="worker",
         basis=raid.find(Kind.CHECKPOINT),
         checkpoint=request.statement.checkpoint,
+        release=request.statement.release,
         world=request.statement.world_to,
         policy=raid.digest,
         rules=("wider-world",),
@@ -191,4 +193,4 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(raid: Raid) -> None:
     raid.append(raid.forged(Kind.RESUME, spending, "worker", roster=roster))
     report = raid.world.open(None, read_only=True).verify()
 
-    assert "expected 2 approvals, found 1" in report.findings[0].message
+    assert "needed 2 approvals and had 1" in report.findings[0].message

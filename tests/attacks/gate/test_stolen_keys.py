@@ -124,6 +124,7 @@ def test_a_stolen_key_makes_no_grant_for_an_honest_worker(raid: Raid) -> None:
             owner="worker",
             basis=raid.find(Kind.CHECKPOINT),
             checkpoint=request.statement.checkpoint,
+            release=request.statement.release,
             world=request.statement.world_to,
             policy=raid.digest,
             rules=("wider-world",),
