@@ -9,7 +9,7 @@ import pytest
 
 from tests.repo._tree import PACKAGE, ROOT, committed_texts, shown, source_files, source_tree
 
-_FILE_LINES_MAX = 400
+_FILE_LINES_MAX = 600
 _FUNCTION_LINES_MAX = 70
 _SPDX = "# SPDX-License-Identifier: Apache-2.0"
 _DRAWERS = {"base", "common", "helper", "helpers", "misc", "util", "utils"}
@@ -57,7 +57,7 @@ def _is_public(path: Path) -> bool:
 
 @_every_source
 def test_source_file_is_about_one_noun(path: Path) -> None:
-    """A source file has at most 400 lines."""
+    """A source file is read in one sitting: it has at most 600 lines."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= _FILE_LINES_MAX
 
 
