@@ -120,6 +120,8 @@ def release_lines(shown: ShownRelease) -> Iterator[Line]:
 def _result_lines(shown: ShownResult) -> Iterator[Line]:
     result = shown.result
     what = "an answer that was given" if result.answers else "results that count as done"
+    if result.question is not None:
+        what = "a question that it waits with"
     lane = f" of lane {visible(shown.lane)}" if shown.lane else ""
     path = f" ({visible(result.path)})" if result.path else ""
     yield f"  pending: task {visible(result.task)}{path}{lane}, seq:{result.seq}, {what}:"
