@@ -38,9 +38,12 @@ TARGETS = (
     "gate/_policy.py",
     "gate/_requests.py",
     "gate/_rules.py",
-    "gate/_wish.py",
+    "gate/_resume_call.py",
+    "gate/_review.py",
+    "store/_release.py",
 )
-"""The rules of the gate, the verification of the ledger, and the counting of approvals."""
+"""The rules of the gate, what it releases and the second look at it, the verification of the ledger,
+and the counting of approvals."""
 
 TESTS = (
     "tests/unit/gate",

@@ -8,7 +8,7 @@ from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.limits import NAME_BYTES_MAX
 
 
-def _wish(actor: str) -> ResumeCall:
+def _call(actor: str) -> ResumeCall:
     return ResumeCall.of(None, ref=None, answer=None, actor=actor, deliberate=None)
 
 
@@ -16,6 +16,6 @@ def test_an_actor_has_a_bound_in_bytes() -> None:
     """One of exactly that length is taken, one byte more is not, and letters may have two."""
     longest = "ä" * (NAME_BYTES_MAX // 2)
 
-    assert _wish(longest).actor == longest
+    assert _call(longest).actor == longest
     with pytest.raises(UsageError, match=f"at most {NAME_BYTES_MAX} bytes"):
-        _wish(longest + "a")
+        _call(longest + "a")
