@@ -113,6 +113,11 @@ def test_show_shows_everything(saved: Machine) -> None:
         'world: {"model": {"name": "one"}}',
         "",
         'state: {"step": 2}',
+        "",
+        "What would be resumed with it:",
+        f"  checkpoint step-2, seq:{lines[2].split()[1]}, the newest",
+        f"  saved {' '.join(lines[3].split()[1:])} by worker",
+        "  no results of tasks are pending on it",
     ]
 
 

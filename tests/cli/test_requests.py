@@ -88,16 +88,29 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
     assert listed["id"] == request
     assert set(listed["statement"]) == {
         *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-        *("world_from", "world_to", "answer", "to", "requester", "policy", "nonce", "expires"),
+        *(
+            "release",
+            "world_from",
+            "world_to",
+            "answer",
+            "to",
+            "requester",
+            "policy",
+            "nonce",
+            "expires",
+        ),
         "reason",
     }
     assert whole == {
         **listed,
-        "checkpoint": {"seq": 3, "id": "step-1", "newest": True, "question": None},
+        "release": whole["release"],
         "diff": ["+ tool shell"],
         "difference": whole["difference"],
         "fault": None,
     }
+    release = whole["release"]
+    assert (release["seq"], release["id"], release["newest"]) == (3, "step-1", True)
+    assert release["digest"] == listed["statement"]["release"]
     assert [each["leaf"] for each in whole["difference"]["added"]] == ["tool.shell"]
     assert (whole["difference"]["removed"], whole["difference"]["changed"]) == ([], [])
 
@@ -113,12 +126,10 @@ def test_json_tells_what_a_terminal_shows(team: Machine) -> None:
     handoffs = [each for each in team.json("requests")["requests"] if each["statement"]["to"]]
     handoff = _request(team, handoffs[0]["id"])
 
-    assert document["checkpoint"] == {
-        "seq": 2,
-        "id": "asks",
-        "newest": False,
-        "question": {"pay": 5},
-    }
+    release = document["release"]
+    assert (release["seq"], release["id"], release["newest"]) == (2, "asks", False)
+    assert release["question"] == {"pay": 5}
+    assert handoff["release"] is None
     assert document["diff"] == ["+ tool shell"]
     assert handoff["diff"] is handoff["difference"] is None
 
@@ -271,7 +282,9 @@ def test_what_a_task_asks_is_shown(team: Machine) -> None:
     asks = printed.partition("What the run asks, as it was saved:")[2]
 
     assert '"pay": "250.00 EUR"' in asks.partition("The answer that the run")[0]
-    assert "seq:2, the newest, " in printed
+    assert "seq:2, the newest\n" in printed
+    assert "with it: lane pay:1, checkpoint inner, seq:3" in printed
+    assert "pending: task pay, seq:4, a question that it waits with:" in printed
 
 
 def test_what_the_requester_says_cannot_scroll_the_statement_away(
@@ -282,7 +295,7 @@ def test_what_the_requester_says_cannot_scroll_the_statement_away(
     words = "\n".join([*("x" for _ in range(500)), "What is signed by an approval:", "  id  0"])
     with team.open() as store:
         found = dataclasses.replace(store.request(request), reasons=(words,))
-    print_examined(Examined(request=found, checkpoint=None, newest=False, diff=None, fault=None))
+    print_examined(Examined(request=found, shown=None, diff=None, fault=None))
     printed = capsys.readouterr().out
     before, signed, after = printed.partition("\nWhat is signed by an approval:\n")
 
@@ -384,7 +397,7 @@ def test_many_lines_are_not_aligned(
     diff = World(prompts={"a": before}).diff(World(prompts={"a": after}))
     with team.open() as store:
         found = store.request(request)
-    print_examined(Examined(request=found, checkpoint=None, newest=False, diff=diff, fault=None))
+    print_examined(Examined(request=found, shown=None, diff=diff, fault=None))
     printed = capsys.readouterr().out
 
     assert printed.count("    - | old ") == printed.count("    + | new ") == 1100
@@ -422,7 +435,7 @@ def test_approving_as_json(asked: tuple[Machine, str]) -> None:
     }
     assert (document["status"], document["approved_by"]) == ("open", ["ann"])
     assert document["diff"] == ["+ tool shell"]
-    assert document["checkpoint"]["id"] == "step-1"
+    assert document["release"]["id"] == "step-1"
 
 
 @pytest.mark.parametrize("verb", ["approve", "break-glass"])
@@ -508,7 +521,7 @@ def test_a_request_that_lies_can_be_denied_alone(
     def lies(*_: object) -> None:
         raise NotTrusted("request: expected the world of its checkpoint, found another")
 
-    monkeypatch.setattr("sealpoint.gate._operations.OperatedThread.compare", lies)
+    monkeypatch.setattr("sealpoint.gate._operations.Operations.compare", lies)
     yes = ("--yes-to", request)
 
     assert team.refused("approve", request, *yes, *_ANN) == (39, "not-trusted")
@@ -531,7 +544,7 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
     assert printed.endswith(f"\nDenied request {request[:12]}, for good.\n")
     assert (document["verdict"], document["status"]) == ("deny", "denied")
     assert document["denied_by"] == ["bob"]
-    assert (document["diff"], document["checkpoint"]["newest"]) == (["+ tool shell"], True)
+    assert (document["diff"], document["release"]["newest"]) == (["+ tool shell"], True)
     assert team.refused("deny", request, *_BOB) == (75, "request-closed")
 
 

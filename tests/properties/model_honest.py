@@ -91,7 +91,7 @@ class Honest(RuleBasedStateMachine):
             state=state_of(number),
             parent=parent.id if isinstance(parent, CheckpointRef) else parent,
             metadata={"number": number} if number % 2 else None,
-            world={"tools": [number]} if number % 4 == 1 else None,
+            world={"tools": [{"name": f"tool {number}"}]} if number % 4 == 1 else None,
         )
         call = partial(
             self.thread(label, name).save,

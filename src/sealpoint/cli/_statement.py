@@ -201,6 +201,8 @@ def _print_release(examined: Examined) -> None:
         print_line((Styled("  NOT TO BE BELIEVED: ", "bad"), visible(examined.fault.message)))
     if examined.shown is not None:
         print_lines(release_lines(examined.shown), hang=4)
+    elif examined.fault is None:
+        print_line(Styled("  NOT FOUND on the thread", "bad"))
 
 
 def _print_worlds(examined: Examined) -> None:
