@@ -218,7 +218,7 @@ def _body(kind: Kind, owner: str, seq: int) -> Body:
         return genesis_body(owner)
     if kind is Kind.RESUME:
         return resume_body(owner, max(seq - 1, 0))
-    if kind is Kind.CHECKPOINT:
+    if kind in (Kind.CHECKPOINT, Kind.HELD):
         root = hashlib.sha256(b"state %d" % seq).hexdigest()
         return CheckpointBody(salt=SALT, id=f"c{seq}", root=root, fresh=(root,))
     if kind is Kind.ADOPT:
