@@ -84,12 +84,19 @@ class Insider:
         )
         return msgspec.structs.replace(made, **changes)
 
-    def checkpoint(self, signer: Signer, seq: int | None = None, **changes: Any) -> Record:
-        """A checkpoint with a state of the attacker's own, signed by a key."""
+    def checkpoint(
+        self,
+        signer: Signer,
+        seq: int | None = None,
+        *,
+        kind: Kind = Kind.CHECKPOINT,
+        **changes: Any,
+    ) -> Record:
+        """A checkpoint, or one held back, with a state of the attacker's own, signed by a key."""
         payload = b"\x81\xa4note\xa6bought"
         root = hashlib.sha256(payload).hexdigest()
         body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root))
-        record = self.entry(Kind.CHECKPOINT, body, signer, seq, **changes)
+        record = self.entry(kind, body, signer, seq, **changes)
         return Record(record.header, record.seals, record.body, payload)
 
     def entry(
