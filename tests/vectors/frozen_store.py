@@ -10,7 +10,18 @@ from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.codec import Registry
 from sealpoint.gate import Policies, Thread
-from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.gate._checkpoint_log import CheckpointLog
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    Place,
+    Tip,
+    begin,
+    extend,
+    link_hash,
+    parse_body,
+    parse_header,
+    verify_entry,
+)
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
@@ -19,7 +30,7 @@ from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW
 from tests.vectors.ledger import as_bytes
 
-__all__ = ["frozen_core", "frozen_record", "frozen_thread"]
+__all__ = ["frozen_core", "frozen_record", "frozen_thread", "walk_thread"]
 
 _SECRET = bytes(32)
 
@@ -79,3 +90,23 @@ def frozen_thread(
     """The thread of such a store."""
     core = frozen_core(frozen, records, name)
     return Thread(core, name, Policies(core))
+
+
+def walk_thread(core: Core, records: Sequence[Record]) -> tuple[CheckpointLog, Tip]:
+    """What an audit remembers of a thread, from its first entry on."""
+    log, tip, trust = CheckpointLog(), None, core.trust()
+    thread = parse_header(records[0].header).thread
+    place = Place(core.store_hex, "default", thread)
+    erased = max((seq for seq, each in enumerate(records) if each.body is None), default=-1)
+    for seq, record in enumerate(records):
+        entry = verify_entry(record.header, record.seals, place=place, seq=seq, chain=trust)
+        body = None
+        if seq > erased:
+            body = parse_body(entry.header.kind, entry.header.body, record.body or b"")
+        log.take(entry, body)
+        if tip is None:
+            tip = begin(entry, record.body, trust)
+        else:
+            tip = extend(tip, entry, record.body, trust)
+    assert tip is not None
+    return log, tip

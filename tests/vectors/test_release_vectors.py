@@ -10,21 +10,11 @@ import pytest
 
 from sealpoint.audit import verify_thread
 from sealpoint.errors import Pruned
-from sealpoint.gate._checkpoint_log import CheckpointLog
-from sealpoint.ledger import (
-    Kind,
-    Place,
-    Tip,
-    begin,
-    extend,
-    parse_body,
-    parse_header,
-    verify_entry,
-)
+from sealpoint.ledger import Kind, parse_header
 from sealpoint.storage import Record
-from sealpoint.store import CheckpointRef, Core, Release
+from sealpoint.store import CheckpointRef, Release
 from tests.vectors import verifier
-from tests.vectors.frozen_store import frozen_core, frozen_record, frozen_thread
+from tests.vectors.frozen_store import frozen_core, frozen_record, frozen_thread, walk_thread
 from tests.vectors.ledger import as_bytes
 from tests.vectors.release_verifier import release_document, verify_releases
 from tests.vectors.releases import release_vectors
@@ -67,30 +57,10 @@ def _ref(case: dict[str, Any]) -> CheckpointRef:
     )
 
 
-def _walked(core: Core, records: list[Record]) -> tuple[CheckpointLog, Tip]:
-    """What an audit remembers of a thread, from its first entry on."""
-    log, tip, trust = CheckpointLog(), None, core.trust()
-    thread = parse_header(records[0].header).thread
-    place = Place(core.store_hex, "default", thread)
-    erased = max((seq for seq, each in enumerate(records) if each.body is None), default=-1)
-    for seq, record in enumerate(records):
-        entry = verify_entry(record.header, record.seals, place=place, seq=seq, chain=trust)
-        body = None
-        if seq > erased:
-            body = parse_body(entry.header.kind, entry.header.body, record.body or b"")
-        log.take(entry, body)
-        if tip is None:
-            tip = begin(entry, record.body, trust)
-        else:
-            tip = extend(tip, entry, record.body, trust)
-    assert tip is not None
-    return log, tip
-
-
 def _made_again(case: dict[str, Any]) -> Release | None:
     """The release as an audit makes it that has gone through the entries."""
     records = _of_case(case)
-    log, tip = _walked(frozen_core(_FROZEN, records), records)
+    log, tip = walk_thread(frozen_core(_FROZEN, records), records)
     entry = _THREADS[case["thread"]]["entries"][case["checkpoint"]]["hash"]
     return log.release(entry, tip.entry.header, tip)
 

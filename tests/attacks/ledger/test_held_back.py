@@ -28,8 +28,8 @@ def _unpause(scene: Scene) -> None:
 
 def _forge(scene: Scene, kind: Kind, signer: str = "worker") -> Insider:
     """Put an entry behind the newest one, signed by a key of the scene."""
-    insider = Insider(scene, "alpha")
-    record = insider.checkpoint(key_of(scene, signer), kind=kind)
+    insider, worker = Insider(scene, "alpha"), key_of(scene, signer)
+    record = insider.held(worker) if kind is Kind.HELD else insider.checkpoint(worker)
 
     def edit(database: sqlite3.Connection) -> None:
         put(database, insider.thread, insider.next_seq, record)
