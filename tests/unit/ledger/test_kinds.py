@@ -15,7 +15,7 @@ _EITHER = (Role.WRITER, Role.OPERATOR)
 _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITER)
 
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
-# f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, is a chec(k)point,
+# f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
 # holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts.
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_WRITER, "tofhc"),

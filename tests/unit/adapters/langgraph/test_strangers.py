@@ -35,16 +35,3 @@ def test_results_of_something_else_are_refused(value: Any) -> None:
 
         with pytest.raises(BytesMalformed, match="expected writes of a task"):
             saver.get_tuple(_CONFIG)
-
-
-def test_a_held_checkpoint_that_is_none_is_refused() -> None:
-    """What claims to be a checkpoint that was held back has the parts of one."""
-    with sealpoint.open_store("memory:") as store:
-        thread = store.thread("t")
-        thread.save({"step": 1})
-        stranger = ResultsDraft({"state": 1}, checkpoint="later", task="stranger")
-        stranger.held = True
-        thread.commit([stranger])
-
-        with pytest.raises(BytesMalformed, match="expected a checkpoint that was held back"):
-            thread.snapshot()
