@@ -39,6 +39,7 @@ from sealpoint.ledger import (
     encode_header,
     extend,
     link_hash,
+    parse_header,
     skip_seq,
     verify_entry,
 )
@@ -213,18 +214,18 @@ def resume_body(owner: str = "worker", basis: int = 0) -> ResumeBody:
     return ResumeBody(salt=SALT, owner=owner, basis=basis)
 
 
-def _body(kind: Kind, owner: str, seq: int) -> Body:
+def _body(kind: Kind, owner: str, seq: int, earlier: int | None) -> Body:
     if kind is Kind.GENESIS:
         return genesis_body(owner)
     if kind is Kind.RESUME:
         return resume_body(owner, max(seq - 1, 0))
-    if kind is Kind.CHECKPOINT:
+    if kind in (Kind.CHECKPOINT, Kind.HELD):
         root = hashlib.sha256(b"state %d" % seq).hexdigest()
         return CheckpointBody(salt=SALT, id=f"c{seq}", root=root, fresh=(root,))
     if kind is Kind.ADOPT:
         return AdoptBody(salt=SALT, reason="moved")
     if kind is Kind.PRUNE:
-        return PruneBody(salt=SALT, before=max(seq - 1, 0))
+        return PruneBody(salt=SALT, before=max(seq - 1, 0), earlier=earlier)
     if kind is Kind.ERASE:
         return EraseBody(salt=SALT, reason="asked for")
     return Body(salt=SALT)
@@ -259,6 +260,15 @@ class ThreadLedger:
         """The generation of the next entry."""
         return 0 if self.tip is None else self.tip.entry.header.gen + self.tip.fence.erased
 
+    @property
+    def retention_seq(self) -> int | None:
+        """The position of the newest prune or hide of the generation."""
+        for seq, record in reversed(list(enumerate(self.records))):
+            kind = parse_header(record.header).kind
+            if KINDS[kind].gives_up:
+                return None if kind is Kind.ERASE else seq
+        return None
+
     def header(self, kind: Kind, body: bytes, signer: Signer, **changes: Any) -> Header:
         """The next header, with some fields changed."""
         seq = self.seq
@@ -286,7 +296,9 @@ class ThreadLedger:
         self, kind: Kind, body: Body | bytes | None = None, *, signer: str = "", **changes: Any
     ) -> Record:
         """The next record, by the writer unless another is named."""
-        data = _bytes(_body(kind, self.owner, self.seq) if body is None else body)
+        if body is None:
+            body = _body(kind, self.owner, self.seq, self.retention_seq)
+        data = _bytes(body)
         signed = key(signer or self.writer)
         return sealed(self.header(kind, data, signed, **changes), data, signed)
 

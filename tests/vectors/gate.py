@@ -39,6 +39,7 @@ from tests.unit.ledger.gating import (
 )
 from tests.vectors.gate_refused import handoff_cases
 from tests.vectors.ledger import vector_entry, vector_row
+from tests.vectors.releases import Said
 
 __all__ = ["gate_vectors"]
 
@@ -92,10 +93,12 @@ def _decided() -> ThreadLedger:
     ledger.add(Kind.CHECKPOINT, _checkpoint(ledger, question=question))
     answer, world = {"yes": True}, _digest(_WORLD)
     assert ledger.tip is not None
+    released = Said(3, 2, basis=2, question=question).document(ledger)
     about = stated(
         ledger,
         action=Action.RESUME,
         checkpoint=ledger.tip.entry.hash.hex(),
+        release=hashlib.sha256(released).hexdigest(),
         to=None,
         world_to=world,
         answer=_digest(answer),
@@ -120,6 +123,7 @@ def _decided() -> ThreadLedger:
             basis=2,
             reason="as was approved",
             checkpoint=about.checkpoint,
+            release=about.release,
             world=world,
             policy=_POLICY,
             rules=("wider-world", "answer"),
@@ -196,6 +200,9 @@ def _pauses() -> Iterator[dict[str, Any]]:
             yield _case("paused", after, name, "not-trusted", record(ledger, kind))
         genesis = ledger.record(Kind.GENESIS, gen=1)
         yield _case("paused", after, f"a genesis at {after} while paused", "not-trusted", genesis)
+    for after in (3, 8):
+        made = cut("paused", after).record(Kind.HELD)
+        yield _case("paused", after, f"a held at {after} while running", "not-trusted", made)
     running, halted = cut("paused", 3), cut("paused", 4)
     for kind, ledger in ((Kind.PAUSE, running), (Kind.UNPAUSE, halted)):
         for who in ("worker", "ann", "auditor", "officer", "elsewhere", "mallory"):
@@ -239,8 +246,11 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     for name, data in _edited(about, yes).items():
         kind = {"a": Kind.APPROVAL, "r": Kind.REQUEST, "e": Kind.EXPIRY, "c": Kind.CHECKPOINT}
         yield case(name[2:], "edited", kind[name[0]], data, "worker")
-    gated = ResumeBody(salt=SALT, owner="worker", basis=2, checkpoint="22" * 32)
-    for field in ("checkpoint", "world", "policy", "request", "answer"):
+    gated = ResumeBody(salt=SALT, owner="worker", basis=2, checkpoint="22" * 32, release="77" * 32)
+    for field in ("checkpoint", "release"):
+        made = replace(gated, **{field: None})
+        yield case(f"a resume without its {field}", "edited", Kind.RESUME, made, "worker")
+    for field in ("checkpoint", "release", "world", "policy", "request", "answer"):
         made = replace(gated, **{field: "AB" * 32})
         yield case(f"a resume whose {field} is no digest", "edited", Kind.RESUME, made, "worker")
     unruly = encode_body(gated)[:-1] + b',"rules":[]}'
@@ -259,7 +269,12 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         "a an attestation with one more field": approval[:-2] + b',"x":1}}',
         "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
         "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
-        "r a statement of version 2": request.replace(b'"v":1', b'"v":2'),
+        "r a statement of version 1": request.replace(b'"v":2', b'"v":1'),
+        "r a statement of version 3": request.replace(b'"v":2', b'"v":3'),
+        "r a statement without a release": request.replace(b'"release":null,', b""),
+        "r a handoff with a release": request.replace(
+            b'"release":null', b'"release":"%b"' % (b"77" * 32)
+        ),
         "r a statement with another order": request.replace(
             b'"epoch":0,"gen":0', b'"gen":0,"epoch":0'
         ),

@@ -63,7 +63,12 @@ def _bound(ledger: ThreadLedger) -> Iterator[Case]:
     """An operator's handoff whose approval is for something else."""
     checkpoint = stated(ledger).basis
     bindings: dict[str, dict[str, Any]] = {
-        "a resume": {"action": Action.RESUME, "checkpoint": checkpoint, "to": None},
+        "a resume": {
+            "action": Action.RESUME,
+            "checkpoint": checkpoint,
+            "release": "77" * 32,
+            "to": None,
+        },
         "another owner": {"to": "pods"},
         "another requester": {"requester": "marked"},
         "another store": {"store": "ff" * 16},

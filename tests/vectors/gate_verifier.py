@@ -15,6 +15,7 @@ from tests.vectors.reading import DIGEST, as_time, check_signature, require, sha
 __all__ = [
     "BODIES",
     "FREE",
+    "MOVES",
     "RESUME_FIELDS",
     "ROLES",
     "TYPES",
@@ -25,14 +26,16 @@ __all__ = [
 ]
 
 _TYPE = b"application/vnd.sealpoint.statement.v1+json"
+MOVES = {"resume", "checkpoint", "held", "writes", "prune", "hide", "handoff", "erase"}
+"""The kinds that move the basis."""
 _ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
 ROLES: dict[str, set[str]] = {
     **{key: {"writer", "operator"} for key in ("handoff", "request")},
     **{key: {"operator"} for key in ("pause", "unpause", "break-glass")},
     **dict.fromkeys(("approval", "denial", "expiry"), _ANYBODY),
 }
-_GATED = ["checkpoint", "world", "leaves", "policy", "rules", "request", "answer", "actor"]
-RESUME_FIELDS = ["reason", *_GATED]
+_RELEASED = ["checkpoint", "release", "world", "leaves"]
+RESUME_FIELDS = ["reason", *_RELEASED, "policy", "rules", "request", "answer", "actor"]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
     "handoff": (["salt", "owner", "reason"], ["statement", "attestations"]),
     "pause": (["salt", "reason"], []),
@@ -49,24 +52,25 @@ TYPES: dict[str, type] = {
 }
 FREE = {
     "request": {"answer", "world"},
-    **{key: {"question"} for key in ("checkpoint", "writes")},
+    **{key: {"question"} for key in ("checkpoint", "held", "writes")},
 }
 """Fields of which the kind alone says what they may be."""
 
 _STATEMENT = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("world_from", "world_to", "answer", "to", "requester", "policy", "nonce", "expires"),
-    "reason",
+    *("release", "world_from", "world_to", "answer", "to", "requester", "policy", "nonce"),
+    *("expires", "reason"),
 ]
 _DIGITS = {
     **dict.fromkeys(("store", "thread", "nonce"), 32),
-    **dict.fromkeys(("basis", "checkpoint", "world_from", "world_to", "answer", "policy"), 64),
+    **dict.fromkeys(("basis", "checkpoint", "release", "world_from", "world_to"), 64),
+    **dict.fromkeys(("answer", "policy"), 64),
 }
-_MAY_BE_NULL = {"checkpoint", "world_from", "world_to", "answer", "policy", "to"}
+_MAY_BE_NULL = {"checkpoint", "release", "world_from", "world_to", "answer", "policy", "to"}
 _BYTES = {"ns": 512, "requester": 512, "to": 512, "reason": 4096}
 _ATTESTATION = ["scheme", "credential", "statement", "verdict", "reason", "proof"]
 _DIGESTS = {
-    "resume": ("checkpoint", "world", "policy", "request", "answer"),
+    "resume": ("checkpoint", "release", "world", "policy", "request", "answer"),
     "expiry": ("request",),
     "break-glass": ("request",),
 }
@@ -76,6 +80,7 @@ def judge(kind: str, body: dict[str, Any]) -> None:
     """What a body of the gate may not say, whoever signed it."""
     named = [body[name] for name in _DIGESTS.get(kind, ()) if name in body]
     require(all(map(DIGEST.fullmatch, named)), "digests")
+    require(kind != "resume" or ("checkpoint" in body) == ("release" in body), "release")
     texts = [*body.get("rules", []), *body.get("reasons", [])]
     require(all(type(text) is str for text in texts), "texts")
     require(kind != "request" or type(body.get("world", {})) is dict, "world")
@@ -90,7 +95,7 @@ def judge(kind: str, body: dict[str, Any]) -> None:
 
 
 def _judge_statement(fields: dict[str, Any]) -> None:
-    require(list(fields) == _STATEMENT and fields["v"] == 1, "statement")
+    require(list(fields) == _STATEMENT and fields["v"] == 2, "statement")
     for name in ("epoch", "gen"):
         require(type(fields[name]) is int and 0 <= fields[name] < 2**53, name)
     for name in _DIGITS.keys() | _BYTES.keys():
@@ -103,10 +108,12 @@ def _judge_statement(fields: dict[str, Any]) -> None:
             require(1 <= len(text.encode()) <= _BYTES[name], name)
     as_time(fields["expires"])
     if fields["action"] == "resume":
-        require(fields["checkpoint"] is not None and fields["to"] is None, "resume")
+        require(None not in (fields["checkpoint"], fields["release"]), "resume")
+        require(fields["to"] is None, "resume")
         return
     require(fields["action"] == "handoff" and fields["to"] is not None, "handoff")
-    require([fields[each] for each in ("world_from", "world_to", "answer")] == [None] * 3, "worlds")
+    empty = ("release", "world_from", "world_to", "answer")
+    require([fields[each] for each in empty] == [None] * 4, "a handoff releases nothing")
 
 
 def _judge_attestation(fields: dict[str, Any]) -> None:
@@ -128,9 +135,10 @@ class Standing:
         """Go on to an entry; whether it may be there."""
         if self._paused and kind in {"genesis", "resume", "checkpoint"}:
             return False
+        if not self._paused and kind == "held":
+            return False
         self.before = self._basis
-        moves = {"resume", "checkpoint", "writes", "prune", "hide", "handoff", "erase"}
-        if not seq or kind in moves:
+        if not seq or kind in MOVES:
             self._basis = entry
         if kind in {"pause", "unpause", "erase"}:
             self._paused = kind == "pause"

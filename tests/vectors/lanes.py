@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of the frozen vectors of lanes, results and deletions, every byte of them fixed.
+"""The text of the frozen vectors of lanes, results, held-back checkpoints and deletions.
 
-One thread, and what a reader shows of it after so many entries: said here, never computed.
+One thread, every byte of it fixed, and what a reader shows of it after so many entries: said here,
+never computed.
 """
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
 import msgspec
 
 from sealpoint.ledger import (
+    KINDS,
     Body,
     CheckpointBody,
     Kind,
+    Origin,
     PauseBody,
     PruneBody,
     UnpauseBody,
     WritesBody,
+    parse_header,
 )
 from sealpoint.storage import Record
-from tests.ledgers import SALT, ThreadLedger
+from tests.ledgers import NOW, SALT, ThreadLedger
 from tests.vectors.building import encoded
 from tests.vectors.ledger import vector_entry
 from tests.vectors.retention_chains import digest, store_chain, trusted
@@ -30,14 +35,12 @@ from tests.vectors.retention_refused import row
 __all__ = ["lane_vectors"]
 
 _THREAD = bytes([0x55]) * 16
-_HELD = {"state": {"step": 11}, "parent": "2", "metadata": None}
-
 SHOWN: dict[int, dict[str, list[list[Any]]]] = {
     3: {},
     4: {"": [["1", 3, [2]]]},
     8: {"": [["2", 7, []], ["1", 3, [2, 4]]], "sub": [["1", 5, [6]]]},
     9: {"": [["2", 7, []], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
-    12: {"": [["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
+    12: {"": [["3", 11, []], ["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
     14: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 5, [6]]]},
     15: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]]},
     17: {"": [["3", 13, []], ["2", 7, [10]], ["1", 8, [2, 4]]], "sub": [["1", 15, [16]]]},
@@ -49,7 +52,7 @@ SHOWN: dict[int, dict[str, list[list[Any]]]] = {
 
 
 def _value(seq: int) -> bytes:
-    return encoded(_HELD if seq == 11 else {"step": seq})
+    return encoded({"step": seq})
 
 
 def _saved(seq: int, name: str, **fields: Any) -> tuple[Kind, Body]:
@@ -62,8 +65,10 @@ def _added(seq: int, name: str, task: str, **fields: Any) -> tuple[Kind, Body]:
     return Kind.WRITES, msgspec.structs.replace(body, **fields)
 
 
-def _gone(kind: Kind, before: int, *kept: int, hidden: Any) -> tuple[Kind, Body]:
-    return kind, PruneBody(salt=SALT, before=before, kept=kept, hidden=hidden)
+def _gone(
+    kind: Kind, before: int, *kept: int, hidden: Any, earlier: int | None = None
+) -> tuple[Kind, Body]:
+    return kind, PruneBody(salt=SALT, before=before, kept=kept, hidden=hidden, earlier=earlier)
 
 
 @cache
@@ -72,7 +77,7 @@ def _made() -> ThreadLedger:
     ledger = ThreadLedger(store_chain(1).chain, thread=_THREAD)
     ledger.add(Kind.GENESIS)
     ledger.add(Kind.RESUME)
-    origin = ("66" * 16, "77" * 32)
+    origin = Origin(thread="66" * 16, entry="77" * 32, at=NOW - timedelta(days=2))
     for kind, body in (
         _added(2, "1", "a"),
         _saved(3, "1", since=2, parent="0", metadata={"step": 1}),
@@ -83,15 +88,15 @@ def _made() -> ThreadLedger:
         _saved(8, "1", again=3, since=2),
         (Kind.PAUSE, PauseBody(salt=SALT, reason="a look")),
         _added(10, "2", "a"),
-        _added(11, "3", "held back", held=True, question="sure?"),
+        (Kind.HELD, _saved(11, "3", parent="2", question="sure?")[1]),
         (Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="fine")),
-        _saved(13, "3", since=11, question="sure?"),
+        _saved(13, "3", again=11, parent="2", question="sure?"),
         _gone(Kind.HIDE, 0, hidden=((5, 6),)),
         _saved(15, "1", lane="sub|1:2", prune=14),
         _added(16, "1", "a", lane="sub|1:2", answers=True),
-        _gone(Kind.PRUNE, 9, 7, hidden=((5, 6),)),
+        _gone(Kind.PRUNE, 9, 7, hidden=((5, 6),), earlier=14),
         _saved(18, "4", prune=17),
-        _gone(Kind.HIDE, 9, 7, hidden=((5, 7), (10, 10))),
+        _gone(Kind.HIDE, 9, 7, hidden=((5, 7), (10, 10)), earlier=17),
         _added(20, "4", "c"),
     ):
         ledger.add(kind, body, signer="ann" if kind in {Kind.PAUSE, Kind.UNPAUSE} else "")
@@ -101,7 +106,7 @@ def _made() -> ThreadLedger:
 def _record(seq: int) -> Record:
     """A genuine entry with its payload, although it may have been given up."""
     record = _made().records[seq]
-    holds = b'"kind":"checkpoint"' in record.header or b'"kind":"writes"' in record.header
+    holds = KINDS[parse_header(record.header).kind].holds_payload
     return msgspec.structs.replace(record, payload=_value(seq)) if holds else record
 
 
@@ -147,6 +152,46 @@ def _results() -> Iterator[dict[str, Any]]:
     yield _case(11, "a checkpoint while results pass", "not-trusted", paused)
 
 
+def _held() -> Iterator[dict[str, Any]]:
+    """Checkpoints that a pause held back, where none does, or by others than the session."""
+    for after, when in ((9, "before the pause"), (13, "after the pause"), (21, "without a pause")):
+        prune = 19 if after == 21 else None
+        body = _saved(after, "9", prune=prune)[1]
+        made = _with_value(_cut(after).record(Kind.HELD, body), after)
+        yield _case(after, f"a checkpoint held back {when}", "not-trusted", made)
+    ledger, body = _cut(11), _saved(11, "3")[1]
+    for who in ("second", "officer", "ann", "clerk"):
+        made = _with_value(ledger.record(Kind.HELD, body, signer=who), 11)
+        yield _case(11, f"a checkpoint held back by {who}", "not-trusted", made)
+    fence = _with_value(ledger.record(Kind.HELD, body, fence=11), 11)
+    yield _case(11, "a checkpoint held back that sets the fence", "not-trusted", fence)
+    later = _with_value(ledger.record(Kind.HELD, body, gen=1), 11)
+    yield _case(11, "a checkpoint held back in another generation", "misplaced", later)
+    made = ledger.record(Kind.HELD, body)
+    yield _case(11, "a checkpoint held back without its payload", "missing", made)
+    yield _case(11, "a checkpoint held back with another payload", "edited", _with_value(made, 10))
+    results = ledger.record(Kind.HELD, _added(11, "3", "a")[1])
+    yield _case(11, "results in the place of a checkpoint", "edited", _with_value(results, 11))
+    unnamed = ledger.record(Kind.HELD, _saved(11, "3", prune=7)[1])
+    text = "a checkpoint held back that names what is no prune"
+    yield _case(11, text, "misplaced", _with_value(unnamed, 11))
+
+
+_ORIGIN = b'{"thread":"%b","entry":"%b","at":"2026-01-02T03:04:05Z"}' % (b"66" * 16, b"77" * 32)
+_ORIGINS = {
+    "without a time": _ORIGIN.replace(b',"at":"2026-01-02T03:04:05Z"', b""),
+    "without an entry": _ORIGIN.replace(b'"entry":"%b",' % (b"77" * 32), b""),
+    "in another order": b'{"at":"2026-01-02T03:04:05Z",%b}' % _ORIGIN[1:-29],
+    "with one more field": _ORIGIN[:-1] + b',"x":1}',
+    "whose thread is none": _ORIGIN.replace(b"66" * 16, b"66" * 15),
+    "whose entry is no digest": _ORIGIN.replace(b"77" * 32, b"77" * 31),
+    "whose time has an offset": _ORIGIN.replace(b"05Z", b"05+00:00"),
+    "whose time is of another zone": _ORIGIN.replace(b"05Z", b"05+02:00"),
+    "whose time has no zone": _ORIGIN.replace(b"05Z", b"05"),
+    "whose time is null": _ORIGIN.replace(b'"2026-01-02T03:04:05Z"', b"null"),
+}
+
+
 def _spellings() -> Iterator[dict[str, Any]]:
     ledger, root = _cut(21), digest(_value(21))
     start = b'{"salt":"%b","checkpoint":"4","task":"z","root":"%b"' % (SALT.encode(), root.encode())
@@ -154,15 +199,15 @@ def _spellings() -> Iterator[dict[str, Any]]:
         "an empty lane": b',"lane":""}',
         "an empty path": b',"path":""}',
         "a default that is written": b',"answers":false}',
-        "a checkpoint that is not held back, said": b',"held":false}',
+        "a mark of what was held back": b',"held":true}',
         "an answer as a number": b',"answers":1}',
         "an answer as a text": b',"answers":"true"}',
         "an unknown field": b',"world":"%b"}' % root.encode(),
         "fields in another order": b',"answers":true,"question":1}',
         "no fresh blobs, written": b',"fresh":[]}',
         "a fresh blob that is no digest": b',"fresh":["ab"]}',
-        "an origin of one text": b',"origin":["%b"]}' % root.encode(),
-        "an origin that is no digest": b',"origin":["ab","cd"]}',
+        "an origin as a list": b',"origin":["%b","%b"]}' % (b"66" * 16, root.encode()),
+        **{f"an origin {name}": b',"origin":%b}' % text for name, text in _ORIGINS.items()},
     }.items():
         made = ledger.record(Kind.WRITES, start + rest)
         yield _case(21, f"results: {name}", "edited", _with_value(made, 21))
@@ -183,7 +228,8 @@ def _deletions() -> Iterator[dict[str, Any]]:
     def gone(
         name: str, error: str, kind: Kind, spans: Any, before: int = 9, *kept: int, **changes: Any
     ) -> dict[str, Any]:
-        body = PruneBody(salt=SALT, before=before, kept=kept, hidden=spans)
+        earlier = changes.pop("earlier", 19)
+        body = _gone(kind, before, *kept, hidden=spans, earlier=earlier)[1]
         return _case(21, name, error, ledger.record(kind, body, **changes))
 
     for who in ("second", "officer", "ann"):
@@ -198,6 +244,16 @@ def _deletions() -> Iterator[dict[str, Any]]:
     yield gone("a deletion of what is yet to come", "misplaced", Kind.HIDE, ((5, 7), (10, 21)))
     yield gone("a prune that deletes", "misplaced", Kind.PRUNE, ((5, 7), (10, 10), (13, 13)), 9)
     yield gone("a prune that shows again", "misplaced", Kind.PRUNE, ((5, 7),), 9)
+    for name, earlier in {
+        "none": None,
+        "an older one": 17,
+        "itself": 21,
+        "what is none": 18,
+    }.items():
+        for kind in (Kind.HIDE, Kind.PRUNE):
+            text = f"a {kind} that names {name} as the one before it"
+            yield gone(text, "misplaced", kind, hidden, 9, 7, earlier=earlier)
+    yield gone("a deletion whose one before is below 0", "edited", Kind.HIDE, hidden, earlier=-1)
     for name, spans in {
         "stretches that fall": ((10, 10), (5, 7)),
         "stretches that touch": ((5, 7), (8, 10)),
@@ -233,10 +289,11 @@ def lane_vectors() -> str:
     parts = {
         "pin": json.dumps(json.loads(trusted().encode())),
         "store_chain": _lines([vector_entry(record) for record in store_chain(1).records]),
+        "blobs": "{}",
         "place": json.dumps({"namespace": "default", "thread": _THREAD.hex()}),
         "entries": _lines([{**vector_entry(record), **row(record)} for record in records]),
         "shown": _lines(shown),
-        "refused": _lines([*_results(), *_spellings(), *_deletions()]),
+        "refused": _lines([*_results(), *_held(), *_spellings(), *_deletions()]),
     }
     body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
     return "{\n" + body + "\n}\n"

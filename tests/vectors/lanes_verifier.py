@@ -7,23 +7,39 @@ Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpo
 import itertools
 from typing import Any
 
-from tests.vectors.reading import DIGEST, require
+from tests.vectors.reading import DIGEST, ID, as_time, require
 
-__all__ = ["BODIES", "CHECKPOINT_FIELDS", "OWNED", "TYPES", "gives_up", "hides", "judge", "shown"]
-
-CHECKPOINT_FIELDS = ["lane", "again", "since", "origin"]
-_RESULTS = [
-    *("lane", "path", "fresh", "fresh_list", "question", "answers", "held", "origin"),
+__all__ = [
+    "BODIES",
+    "CHECKPOINT_FIELDS",
+    "OWNED",
+    "STATES",
+    "TYPES",
+    "Body",
+    "Living",
+    "gives_up",
+    "hides",
+    "judge",
+    "shown",
 ]
+
+CHECKPOINT_FIELDS = [
+    *("fresh", "fresh_list", "parent", "metadata", "world", "prune", "question", "lane"),
+    *("again", "since", "origin"),
+]
+_RESULTS = ["lane", "path", "fresh", "fresh_list", "question", "answers", "origin"]
+_GIVEN_UP = ["kept", "reason", "hidden", "earlier"]
+STATES = {"checkpoint", "held"}
 BODIES: dict[str, tuple[list[str], list[str]]] = {
     "writes": (["salt", "checkpoint", "task", "root"], _RESULTS),
-    **dict.fromkeys(("prune", "hide"), (["salt", "before"], ["kept", "reason", "hidden"])),
+    **dict.fromkeys(("prune", "hide"), (["salt", "before"], _GIVEN_UP)),
 }
-OWNED = {"writes", "hide"}
+OWNED = {"held", "writes", "hide"}
 TYPES: dict[str, type] = {
-    **dict.fromkeys(("again", "since"), int),
-    **dict.fromkeys(("answers", "held"), bool),
-    **dict.fromkeys(("origin", "hidden"), list),
+    **dict.fromkeys(("again", "since", "earlier"), int),
+    "answers": bool,
+    "origin": dict,
+    "hidden": list,
 }
 
 Body = dict[str, Any]
@@ -32,12 +48,14 @@ Living = list[tuple[int, str, Body]]
 
 def judge(kind: str, body: Body) -> None:
     """What a body of frameworks may not say, whoever signed it."""
-    if kind in {"checkpoint", "writes"}:
+    if kind in {*STATES, "writes"}:
         require(not any(body.get(name) in ("", False) for name in TYPES), "written default")
         require("" not in (body.get("lane"), body.get("path")), "written default")
         if "origin" in body:
-            thread, entry = body["origin"]
-            require(type(thread) is str and DIGEST.fullmatch(entry), "origin")
+            origin = body["origin"]
+            require(list(origin) == ["thread", "entry", "at"], "origin")
+            require(ID.fullmatch(origin["thread"]) and DIGEST.fullmatch(origin["entry"]), "origin")
+            as_time(origin["at"])
     if kind == "writes":
         named = [body["root"], *([body["fresh_list"]] if "fresh_list" in body else [])]
         require(all(map(DIGEST.fullmatch, named)), "digests")
@@ -47,6 +65,7 @@ def judge(kind: str, body: Body) -> None:
             require(type(first) is int and type(last) is int, "positions")
             ends += [first, last + 1]
         require(all(one < two for one, two in itertools.pairwise(ends)), "stretches")
+        require(body.get("earlier", 0) >= 0, "a position")
 
 
 def hides(body: Body | None, seq: int) -> bool:
@@ -66,7 +85,7 @@ def shown(living: Living) -> dict[str, list[list[Any]]]:
     newest = next((body for _, kind, body in reversed(living) if kind in {"prune", "hide"}), None)
     named: dict[tuple[str, str], tuple[int, Body]] = {}
     for seq, kind, body in living:
-        if kind == "checkpoint":
+        if kind in STATES:
             named[body.get("lane", ""), body["id"]] = (seq, body)
     ranked: list[tuple[int, str, str, int, Body]] = sorted(
         (
@@ -85,7 +104,6 @@ def shown(living: Living) -> dict[str, list[list[Any]]]:
             if kind == "writes"
             and (result.get("lane", ""), result["checkpoint"]) == (lane, name)
             and at >= body.get("since", rank)
-            and not result.get("held")
             and not gives_up(newest, at)
         ]
         found.setdefault(lane, []).append([name, seq, results])

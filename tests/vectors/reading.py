@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 __all__ = [
     "DIGEST",
     "FAULTS",
+    "ID",
     "TIME",
     "Fault",
     "as_time",
@@ -28,6 +29,7 @@ __all__ = [
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 DIGEST = re.compile("[0-9a-f]{64}")
+ID = re.compile("[0-9a-f]{32}")
 
 
 class Fault(Exception):

@@ -143,7 +143,7 @@ def pruned() -> Made:
     ledger.add(Kind.PRUNE, PruneBody(salt=SALT, before=5, kept=(2, 4), reason="monthly"))
     for seq in (6, 7):
         ledger.add(Kind.CHECKPOINT, checkpoint(seq, 5))
-    ledger.add(Kind.PRUNE, PruneBody(salt=SALT, before=7, kept=(4,)))
+    ledger.add(Kind.PRUNE, PruneBody(salt=SALT, before=7, kept=(4,), earlier=5))
     ledger.add(Kind.CHECKPOINT, bodies[9])
     listed = bytes.fromhex(digest(last))
     return Made(ledger, {4: kept, 7: _state(7)}, [first, third, world, last, listed])

@@ -80,7 +80,8 @@ def _pruned() -> Iterator[dict[str, Any]]:
     }
 
     def prune(name: str, error: str, before: int, *kept: int, **changes: Any) -> dict[str, Any]:
-        body = PruneBody(salt=SALT, before=before, kept=kept)
+        earlier = changes.pop("earlier", 8)
+        body = PruneBody(salt=SALT, before=before, kept=kept, earlier=earlier)
         record = ledger.record(Kind.PRUNE, body, **changes)
         return _case(where, name, error, record, **(unswept if error == _MISPLACED else {}))
 
@@ -99,7 +100,12 @@ def _pruned() -> Iterator[dict[str, Any]]:
     yield prune("a prune by the privacy role", _NOT_TRUSTED, 9, 4, signer="officer")
     yield prune("a prune that sets the fence", _NOT_TRUSTED, 9, 4, fence=10)
     yield prune("a prune of another generation", _MISPLACED, 9, 4, gen=1)
+    yield prune("a prune that names no prune before it", _MISPLACED, 9, 4, 7, earlier=None)
+    yield prune("a prune that names an older prune", _MISPLACED, 9, 4, 7, earlier=5)
+    yield prune("a prune that names itself", _MISPLACED, 9, 4, 7, earlier=10)
+    yield prune("a prune whose one before is below 0", _EDITED, 9, 4, 7, earlier=-1)
     for name, data in {
+        "a prune whose one before is null": b'{"salt":"%b","before":9,"earlier":null}',
         "an empty list of kept positions": b'{"salt":"%b","before":9,"kept":[]}',
         "a kept position as a text": b'{"salt":"%b","before":9,"kept":["4"]}',
         "a prune without a bound": b'{"salt":"%b","kept":[4]}',

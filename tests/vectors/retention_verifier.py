@@ -7,7 +7,7 @@ Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpo
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.vectors.lanes_verifier import gives_up, hides
+from tests.vectors.lanes_verifier import STATES, gives_up, hides
 from tests.vectors.verifier import Blobs, Row, blob, living, require
 
 __all__ = ["verify_retained"]
@@ -32,10 +32,11 @@ def verify_retained(
     for seq, kind, body in living(rows):
         if kind in {"prune", "hide"}:
             _require_more(kind, body, prune, seq)
+            require(body.get("earlier") == place, "the one before")
             last = newest < 0 or (gives_up(body, newest) and not hides(body, newest))
             require(not last or (kind == "hide" and newest < 0), "what is kept")
             place, prune = seq, body
-        elif kind == "checkpoint":
+        elif kind in STATES:
             require(body.get("prune") == place, "the newest prune")
             newest, holding[seq] = seq, body
         elif kind == "writes":

@@ -26,6 +26,7 @@ from sealpoint.signing import TrustPin
 from tests.vectors import verifier
 from tests.vectors.gate import gate_vectors
 from tests.vectors.ledger import as_bytes
+from tests.vectors.release_verifier import verify_releases
 
 _FILE = Path(__file__).parent / "gate.json"
 _FROZEN = json.loads(_FILE.read_text(encoding="ascii"))
@@ -120,6 +121,19 @@ def test_pause_basis_and_owner_are_as_they_were_made(
     assert [tip.entry.seq for tip in tips if tip.paused is not None] == paused
     assert [tip.basis[0] for tip in tips] == basis
     assert tips[-1].fence.owner == owner
+
+
+@pytest.mark.parametrize(
+    ("name", "released"), [("paused", 0), ("decided", 1), ("handed off", 0), ("erased", 0)]
+)
+def test_a_resume_records_the_release_that_was_approved(name: str, released: int) -> None:
+    """The second verifier makes it again from the entries; the statement binds the same."""
+    bodies = [json.loads(body or b"{}") for _, _, body in _of(name)]
+    recorded = [body["release"] for body in bodies if "release" in body]
+    stated = [body["statement"]["release"] for body in bodies if "statement" in body]
+
+    assert verify_releases(_of(name)) == len(recorded) == released
+    assert set(stated) - {None} == set(recorded)
 
 
 def test_an_erased_thread_without_its_erasure_is_refused() -> None:

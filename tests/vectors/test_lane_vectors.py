@@ -8,28 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from sealpoint.anchor import Position
-from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.audit import verify_thread
-from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Thread
 from sealpoint.ledger import (
-    STORE_CHAIN,
     Kind,
     encode_body,
     encode_header,
-    link_hash,
     parse_body,
     parse_header,
 )
-from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
-from sealpoint.storage.memory import MemoryStorage
-from sealpoint.store import Core, Parts
-from sealpoint.store._names import thread_slot
-from tests.ledgers import NOW
 from tests.vectors import decoder, verifier
+from tests.vectors.frozen_store import frozen_core, frozen_record, frozen_thread
 from tests.vectors.lanes import lane_vectors
 from tests.vectors.lanes_verifier import gives_up, shown
 from tests.vectors.ledger import as_bytes
@@ -37,30 +27,18 @@ from tests.vectors.retention_verifier import verify_retained
 
 _FILE = Path(__file__).parent / "lanes.json"
 _FROZEN = json.loads(_FILE.read_text(encoding="ascii"))
-_PIN = TrustPin.parse(msgspec.json.format(msgspec.json.encode(_FROZEN["pin"]), indent=2) + b"\n")
 _PLACE: dict[str, str] = _FROZEN["place"]
 _ENTRIES: list[dict[str, Any]] = _FROZEN["entries"]
 _SHOWN: list[dict[str, Any]] = _FROZEN["shown"]
 _REFUSED: list[dict[str, Any]] = _FROZEN["refused"]
 _THREAD = bytes.fromhex(_PLACE["thread"])
-_NAME = "invoice-7"
 
 _every_shown = pytest.mark.parametrize("case", _SHOWN, ids=[str(case["after"]) for case in _SHOWN])
 _every_refused = pytest.mark.parametrize("case", _REFUSED, ids=[case["name"] for case in _REFUSED])
 
 
-def _record(row: dict[str, Any]) -> Record:
-    body, payload = row["body"], row.get("payload")
-    return Record(
-        as_bytes(row["header"]),
-        as_bytes(row["seals"]),
-        None if body is None else as_bytes(body),
-        None if payload is None else bytes.fromhex(payload),
-    )
-
-
 def _records(length: int | None = None) -> list[Record]:
-    return [_record(row) for row in _ENTRIES[:length]]
+    return [frozen_record(row) for row in _ENTRIES[:length]]
 
 
 def _rows(records: list[Record]) -> list[verifier.Row]:
@@ -77,36 +55,9 @@ def _swept(records: list[Record]) -> list[Record]:
     ]
 
 
-def _core(records: list[Record]) -> Core:
-    """A store that holds these entries, all of which the anchor has seen."""
-    storage, anchor = MemoryStorage(), MemoryAnchor()
-    chain = [_record(row) for row in _FROZEN["store_chain"]]
-    storage.append(STORE_CHAIN, 0, chain, blobs={})
-    core = Core(
-        Parts(
-            storage=storage,
-            anchor=anchor,
-            pin=_PIN,
-            secret=bytes(32),
-            signer=None,
-            registry=Registry(),
-            namespace="default",
-            read_only=True,
-            now=lambda: NOW,
-            random_bytes=bytes,
-            on_event=None,
-        )
-    )
-    core.anchor_store_chain()
-    storage.append(_THREAD, 0, records, blobs={})
-    position = Position(_THREAD, 0, 0, len(records) - 1, link_hash(records[-1].header))
-    anchor.create(thread_slot(bytes(32), "default", _NAME), position)
-    return core
-
-
 def _read(records: list[Record]) -> dict[str, list[list[Any]]]:
     """As we show it: every lane, the newest first, with the results of each."""
-    thread, found = Thread(_core(records), _NAME), dict[str, list[list[Any]]]()
+    thread, found = frozen_thread(_FROZEN, records), dict[str, list[list[Any]]]()
     for ref in thread.snapshots():
         snapshot = thread.snapshot(ref.lane, ref.id)
         assert snapshot is not None
@@ -121,7 +72,7 @@ def _verify_again(records: list[Record]) -> list[str]:
     """As the second verifier does it, payloads included."""
     rows = _rows(records)
     trust = verifier.verify_store_chain(
-        _FROZEN["pin"], _rows([_record(row) for row in _FROZEN["store_chain"]])
+        _FROZEN["pin"], _rows([frozen_record(row) for row in _FROZEN["store_chain"]])
     )
     hashes = verifier.verify_thread(_FROZEN["pin"], trust, _PLACE, rows)
     payloads = {
@@ -141,7 +92,7 @@ def test_generator_yields_no_diff() -> None:
 def test_both_verifiers_believe_every_beginning(length: int, *, swept: bool) -> None:
     """With what was given up still there, and without it."""
     records = _swept(_records(length)) if swept else _records(length)
-    verify_thread(_core(records), _THREAD)
+    verify_thread(frozen_core(_FROZEN, records), _THREAD)
 
     assert _verify_again(records) == [entry["hash"] for entry in _ENTRIES[:length]]
 
@@ -153,27 +104,26 @@ def test_both_readers_show_the_same(case: dict[str, Any], *, swept: bool) -> Non
     records = _swept(_records(case["after"])) if swept else _records(case["after"])
 
     assert shown(verifier.living(_rows(records))) == case["lanes"]
-    if case["after"] != 12:
-        assert _read(records) == case["lanes"]
+    assert _read(records) == case["lanes"]
 
 
 def test_a_checkpoint_that_was_held_back_is_shown_as_the_newest() -> None:
-    """While the pause lasts: its state is in results, and it is nobody's result."""
-    thread = Thread(_core(_records(12)), _NAME)
-    held, other = thread.snapshot(), thread.snapshot("", "2")
+    """While the pause lasts, as what it is; saved once more it is so no longer."""
+    held, again = (frozen_thread(_FROZEN, _records(length)).snapshot() for length in (12, 14))
 
     assert held is not None
+    assert again is not None
     assert (held.ref.id, held.ref.parent, held.state) == ("3", "2", {"step": 11})
-    assert other is not None
-    assert [each.ref.seq for each in other.results] == [10]
+    assert held.ref.held
+    assert (again.ref.id, again.state, again.ref.held) == ("3", {"step": 13}, False)
 
 
 @_every_refused
 def test_our_verifier_refuses_with_the_code(case: dict[str, Any]) -> None:
     """The entries before it are believed; it is refused, with the error whose code it names."""
-    records = [*_records(case["after"]), _record(case)]
+    records = [*_records(case["after"]), frozen_record(case)]
     with pytest.raises(SealpointError) as caught:
-        verify_thread(_core(records), _THREAD)
+        verify_thread(frozen_core(_FROZEN, records), _THREAD)
 
     assert caught.value.code == case["error"], caught.value
 
@@ -183,7 +133,7 @@ def test_second_verifier_refuses_as_well(case: dict[str, Any]) -> None:
     """It believes what comes before, and none of them."""
     _verify_again(_records(case["after"]))
     with pytest.raises((*verifier.FAULTS, *decoder.FAULTS)):
-        _verify_again([*_records(case["after"]), _record(case)])
+        _verify_again([*_records(case["after"]), frozen_record(case)])
 
 
 def test_genuine_entries_are_written_to_the_same_bytes() -> None:
@@ -201,9 +151,9 @@ def test_the_vectors_have_every_field_and_error() -> None:
     bodies = [json.loads(as_bytes(entry["body"])) for entry in _ENTRIES]
     names = [case["name"] for case in _REFUSED]
 
-    assert kinds >= {Kind.WRITES, Kind.HIDE, Kind.PRUNE, Kind.PAUSE}
+    assert kinds >= {Kind.WRITES, Kind.HIDE, Kind.PRUNE, Kind.PAUSE, Kind.HELD}
     assert {
-        *("lane", "again", "since", "origin", "path", "question", "answers", "held", "hidden")
+        *("lane", "again", "since", "origin", "path", "question", "answers", "hidden", "earlier")
     } <= {name for body in bodies for name in body}
-    assert len(set(names)) == len(names) >= 55
+    assert len(set(names)) == len(names) >= 80
     assert {case["error"] for case in _REFUSED} == {"edited", "misplaced", "missing", "not-trusted"}

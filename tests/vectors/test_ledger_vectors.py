@@ -31,7 +31,14 @@ from sealpoint.signing import Root, TrustPin, encode_seals, parse_seals
 from sealpoint.signing._keys import PublicKey
 from sealpoint.storage import Record
 from tests.ledgers import STORE
-from tests.vectors import gate_verifier, lanes_verifier, reading, retention_verifier, verifier
+from tests.vectors import (
+    gate_verifier,
+    lanes_verifier,
+    reading,
+    release_verifier,
+    retention_verifier,
+    verifier,
+)
 from tests.vectors.ledger import as_bytes, ledger_vectors
 
 _FOLDER = Path(__file__).parent
@@ -193,7 +200,10 @@ def test_every_judged_kind_and_error_has_a_vector() -> None:
     assert len(set(names)) == len(names) >= 40
 
 
-_SECOND = (verifier, retention_verifier, gate_verifier, lanes_verifier, reading)
+_SECOND = (
+    *(verifier, retention_verifier, gate_verifier, lanes_verifier, release_verifier),
+    reading,
+)
 
 
 @pytest.mark.parametrize("module", _SECOND)

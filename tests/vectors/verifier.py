@@ -48,13 +48,7 @@ _FIELDS = [
 _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "genesis": (["salt", "name", "owner"], []),
     "resume": (["salt", "owner", "basis"], gate.RESUME_FIELDS),
-    "checkpoint": (
-        ["salt", "id", "root"],
-        [
-            *("fresh", "fresh_list", "parent", "metadata", "world", "prune", "question"),
-            *lanes.CHECKPOINT_FIELDS,
-        ],
-    ),
+    **dict.fromkeys(("checkpoint", "held"), (["salt", "id", "root"], lanes.CHECKPOINT_FIELDS)),
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason"]),
@@ -72,6 +66,7 @@ _TYPES = {
     **lanes.TYPES,
 }
 _OWNED = {"genesis", "resume", "checkpoint", "prune", *lanes.OWNED}
+_IN_SESSION = {"checkpoint", "held", "writes"}
 _ROLES = {
     **{key: {"writer"} for key in _OWNED},
     "erase": {"privacy"},
@@ -106,7 +101,7 @@ def _header(data: bytes) -> dict[str, Any]:
             require(type(value) is int and 0 <= value < 2**53, name)
         else:
             require(type(value) is str or (name in _LINKS and value is None), name)
-    require(header["v"] == 1 and header["enc"] == "none", "version")
+    require(header["v"] == 2 and header["enc"] == "none", "version")
     as_time(header["at"])
     return header
 
@@ -133,7 +128,8 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
         places = [-1, *body.get("kept", []), body["before"]]
         require(all(type(place) is int for place in places), "positions")
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
-    names = {"restore": ("kept", "lost"), "checkpoint": ("root", "fresh_list", "world")}
+    state = ("root", "fresh_list", "world")
+    names = {"restore": ("kept", "lost"), "checkpoint": state, "held": state}
     named = [body[name] for name in names.get(kind, ()) if name in body]
     require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
     gate.judge(kind, body)
@@ -319,7 +315,7 @@ def verify_thread(
         if kind in _OWNED and owner is not None:
             members = roster["pools"].get(owner, set())
             require(person["name"] == owner or person["name"] in members, "owner")
-        require(kind not in {"checkpoint", "writes"} or session == by, "session")
+        require(kind not in _IN_SESSION or session == by, "session")
         require(said in {None, owner}, "another owner")
         owner = None if erased else said
         if sets_fence:

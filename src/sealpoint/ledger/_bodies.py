@@ -46,6 +46,7 @@ __all__ = [
 
 
 _DIGEST_DIGITS = 64
+_ID_DIGITS = 32
 
 
 class GenesisBody(Body, frozen=True, kw_only=True):
@@ -272,18 +273,25 @@ def _require_result_digests(body: WritesBody) -> None:
 
 
 def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None:
-    origin = None if body.origin is None else body.origin.entry
-    if body.origin is not None and body.origin.at.tzinfo is not UTC:
-        raise ValueError("expected the one spelling of a time")
     named = [body.root, *body.fresh]
-    named += [name for name in (body.fresh_list, world, origin) if name is not None]
+    named += [name for name in (body.fresh_list, world) if name is not None]
     _require_hexadecimal(named)
+    if body.origin is not None:
+        _require_origin(body.origin)
 
 
-def _require_hexadecimal(named: list[str]) -> None:
+def _require_origin(origin: Origin) -> None:
+    _require_hexadecimal([origin.thread], _ID_DIGITS)
+    _require_hexadecimal([origin.entry])
+    # One instant has one spelling: an offset other than Z would be read back as it is.
+    if origin.at.tzinfo is not UTC:
+        raise ValueError("expected the one spelling of a time")
+
+
+def _require_hexadecimal(named: list[str], digits: int = _DIGEST_DIGITS) -> None:
     text = "".join(named)
-    if set(map(len, named)) - {_DIGEST_DIGITS} or bytes.fromhex(text).hex() != text:
-        raise ValueError("expected digests")
+    if set(map(len, named)) - {digits} or bytes.fromhex(text).hex() != text:
+        raise ValueError("expected hexadecimal digits")
 
 
 def _require_gate_digests(body: ResumeBody) -> None:

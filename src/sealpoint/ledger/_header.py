@@ -46,8 +46,15 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     body: str
 
 
+class _Earlier(msgspec.Struct):
+    """What can be told of a header of format version 1, whatever else is in it."""
+
+    v: Literal[1]
+
+
 encode_header = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Header).decode
+_decode_earlier = msgspec.json.Decoder(_Earlier).decode
 
 
 def parse_header(data: bytes) -> Header:
@@ -64,5 +71,22 @@ def parse_header(data: bytes) -> Header:
         if header.at.tzinfo is UTC and encode_header(header) == data:
             return header
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        if _says_earlier(data):
+            raise Edited(
+                "entry header: expected format version 2, found version 1, an earlier one that "
+                "this release does not read",
+                hint="If a version from before the first release wrote the whole store, make a "
+                "new store with sealpoint init, and read this one with the version that wrote it. "
+                "If not, somebody changed it: find out who, then restore a good copy.",
+            ) from exc
         raise Edited("entry header: expected the fields of version 2, found others") from exc
     raise Edited("entry header: expected the one spelling of its fields, found another")
+
+
+def _says_earlier(data: bytes) -> bool:
+    """Whether bytes that are no header say that they are one of version 1."""
+    try:
+        _decode_earlier(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True

@@ -82,3 +82,5 @@ def require_sense(body: PruneBody) -> None:
     ends = (-1, *(end for first, last in body.hidden for end in (first, last + 1)))
     if any(earlier >= later for earlier, later in pairwise(ends)):
         raise ValueError("expected rising spans")
+    if body.earlier is not None and body.earlier < 0:
+        raise ValueError("expected a position")

@@ -195,7 +195,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
             f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
         )
     if rule.only_paused and tip.paused is None:
-        raise NotTrusted(f"{where}: a {header.kind} is written only while the thread is paused")
+        raise NotTrusted(f"{where}: expected a pause in force for kind {header.kind}, found none")
     return Tip(
         entry,
         tip.spine.grown(header.seq, entry.hash),

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from sealpoint.errors import SealpointError
+from sealpoint.gate import Thread
 from sealpoint.ledger import (
     Body,
     Kind,
@@ -26,7 +27,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Role
 from sealpoint.storage import Record
-from sealpoint.store import CheckpointRef, Thread
+from sealpoint.store import CheckpointRef
 from tests.attacks.ledger.burglar import (
     Burglar,
     DatabaseBurglar,

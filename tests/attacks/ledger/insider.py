@@ -86,10 +86,17 @@ class Insider:
 
     def checkpoint(self, signer: Signer, seq: int | None = None, **changes: Any) -> Record:
         """A checkpoint with a state of the attacker's own, signed by a key."""
+        return self._state(Kind.CHECKPOINT, signer, seq, **changes)
+
+    def held(self, signer: Signer) -> Record:
+        """The same as one that a pause held back, at the next position."""
+        return self._state(Kind.HELD, signer, None)
+
+    def _state(self, kind: Kind, signer: Signer, seq: int | None, **changes: Any) -> Record:
         payload = b"\x81\xa4note\xa6bought"
         root = hashlib.sha256(payload).hexdigest()
         body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root))
-        record = self.entry(Kind.CHECKPOINT, body, signer, seq, **changes)
+        record = self.entry(kind, body, signer, seq, **changes)
         return Record(record.header, record.seals, record.body, payload)
 
     def entry(

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from sealpoint.errors import SealpointError
-from sealpoint.store import Key, ResultsDraft, SaveDraft, Thread
+from sealpoint.gate import Thread
+from sealpoint.store import Key, ResultsDraft, SaveDraft
 from tests.attacks.ledger.heist import Heist, Outcome
 from tests.unit.store.laned import put, results, saved
 

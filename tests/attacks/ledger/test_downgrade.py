@@ -32,10 +32,11 @@ def _after_appending(scene: Scene, record: Record) -> str:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v":1', b'"v":0'),
-        (b'"v":1', b'"v":2'),
-        (b'"v":1', b'"v":"1"'),
-        (b'"v":1,', b""),
+        (b'"v":2', b'"v":0'),
+        (b'"v":2', b'"v":1'),
+        (b'"v":2', b'"v":3'),
+        (b'"v":2', b'"v":"2"'),
+        (b'"v":2,', b""),
         (b'"enc":"none"', b'"enc":"aes-256"'),
         (b'"enc":"none"', b'"enc":null'),
         (b'"enc":"none"', b'"enc":"none","alg":"none"'),
@@ -53,6 +54,26 @@ def test_another_format_is_refused_even_when_the_owner_signs_it(
 
     made = Record(header, seals(header, worker), record.body, record.payload)
     assert _after_appending(scene, made) == "Edited"
+
+
+@pytest.mark.parametrize("where", ["thread", "store chain"])
+def test_an_earlier_format_is_refused_with_what_to_do(scene: Scene, where: str) -> None:
+    """Whether an old version wrote it or somebody made it look so, the hint says what to do."""
+    thread = scene.thread_id("alpha") if where == "thread" else STORE_CHAIN
+
+    def edit(database: sqlite3.Connection) -> None:
+        for seq, row in enumerate(entry_rows(database, thread)):
+            header = row[0].replace(b'"v":2', b'"v":1')
+            sql = "UPDATE entries SET header = ? WHERE thread = ? AND seq = ?"
+            database.execute(sql, (header, thread, seq))
+
+    found = scene.after(edit)
+    error = found["load alpha"]
+
+    assert isinstance(error, Edited)
+    assert "found version 1, an earlier one that this release does not read" in str(error)
+    assert "sealpoint init" in error.hint
+    assert "restore a good copy" in error.hint
 
 
 def test_a_seal_cannot_choose_its_algorithm(scene: Scene) -> None:

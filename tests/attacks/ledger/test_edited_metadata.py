@@ -49,7 +49,8 @@ def test_an_edited_body_is_refused(scene: Scene, changes: dict[str, Any]) -> Non
 
 
 _HEADER_CHANGES: list[dict[str, Any]] = [
-    {"v": 2},
+    {"v": 1},
+    {"v": 3},
     {"store": "00" * 16},
     {"epoch": 1},
     {"ns": "other"},

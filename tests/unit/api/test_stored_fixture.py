@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier versions wrote still opens: a store on disk outlives the code that wrote it.
+"""What was written still opens: a store on disk outlives the code that wrote it.
 
-`tests/fixtures/sqlite-schema-1.tar.gz` holds a store with its configuration and anchor, written by
-version 0.2.0 (the first with a sealed ledger) at `/srv/store`.
+`tests/fixtures/sqlite-schema-1-format-2.tar.gz` holds a store with its configuration and anchor,
+written by version 0.6.0 (the first with entries of format 2) at `/srv/store`: `invoice-7` with two
+sessions, `payload`, `small`, which was pruned twice, and `paused`, which goes on from a checkpoint
+that a pause held back. No released version wrote entries of format 1, and they are refused.
 """
 
+import json
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -20,8 +23,9 @@ import sealpoint
 from sealpoint.api import move_store
 from sealpoint.errors import SchemaUnknown
 
-_FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1.tar.gz"
+_FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1-format-2.tar.gz"
 _WRITTEN_AT = "sqlite:////srv/store/data/agents.db"
+_WORLD = {"tools": [{"name": "search"}]}
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def _open(unpacked: Path, url: str) -> sealpoint.Store:
     return sealpoint.open_store(url, config_dir=unpacked / "config", state_dir=unpacked / "state")
 
 
-def test_a_store_of_the_first_version_opens_and_verifies(unpacked: Path) -> None:
+def test_a_stored_store_opens_and_verifies(unpacked: Path) -> None:
     """Every state comes back as it was saved, and every entry verifies."""
     with _open(unpacked, _moved(unpacked)) as store:
         thread = store.thread("invoice-7")
@@ -56,13 +60,14 @@ def test_a_store_of_the_first_version_opens_and_verifies(unpacked: Path) -> None
         names = store.threads()
 
     assert report.ok
-    assert report.entries == 16
-    assert names.names == ("invoice-7", "payload", "small")
+    assert not report.findings
+    assert report.entries == 33
+    assert names.names == ("invoice-7", "paused", "payload", "small")
     assert names.complete
     assert third.state["due"] == datetime(2026, 11, 15, tzinfo=UTC)
     assert [len(text) > 200 for text in third.state["messages"]] == [True] * 120
     assert third.metadata == {"step": 2}
-    assert third.world == {"tools": ["search"]}
+    assert third.world == _WORLD
     assert payload == {
         "blob": bytes(range(256)) * 400,
         "amount": Decimal("12.50"),
@@ -71,17 +76,39 @@ def test_a_store_of_the_first_version_opens_and_verifies(unpacked: Path) -> None
     }
 
 
-def test_a_store_of_the_first_version_is_gone_on_with(unpacked: Path) -> None:
-    """It can be saved to, pruned and verified by this version."""
+def test_a_stored_store_has_its_releases(unpacked: Path) -> None:
+    """What the stored resumes recorded is made again from the stored entries."""
+    url = _moved(unpacked)
+    with _open(unpacked, url) as store:
+        release = store.thread("paused").release()
+        held = store.thread("paused").load("b")
+        pruned = [ref.pruned for ref in store.thread("small").history()]
+    with closing(sqlite3.connect(unpacked / "data" / "agents.db")) as database:
+        bodies = [json.loads(body) for (body,) in database.execute("SELECT body FROM entries")]
+
+    assert held.ref.held
+    assert held.state == {"step": 1}
+    assert (release.id, release.held, [each.task for each in release.results]) == (
+        "b",
+        True,
+        ["t1"],
+    )
+    assert pruned == [False, True, True, True, True]
+    assert sum("release" in body for body in bodies) == 3
+
+
+def test_a_stored_store_is_gone_on_with(unpacked: Path) -> None:
+    """It can be resumed, saved to, pruned and verified by this version."""
     with _open(unpacked, _moved(unpacked)) as store:
         thread = store.thread("invoice-7")
-        thread.load()
+        assert thread.resume(world=_WORLD).state == {"step": 5}
         thread.save({"step": 6})
         pruned = thread.prune(keep_last=2)
         history = [(ref.id, ref.pruned) for ref in thread.history()]
         report = store.verify()
 
     assert report.ok
+    assert not report.findings
     assert len(pruned.pruned) == 5
     assert [gone for _, gone in history] == [False, False, True, True, True, True, True]
 

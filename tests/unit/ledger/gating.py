@@ -115,6 +115,7 @@ def stated(ledger: ThreadLedger, **changes: Any) -> Statement:
         "basis": ledger.tip.basis[1].hex(),
         "action": Action.HANDOFF,
         "checkpoint": None,
+        "release": None,
         "world_from": None,
         "world_to": None,
         "answer": None,

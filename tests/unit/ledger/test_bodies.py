@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from sealpoint.ledger import (
     EraseBody,
     GenesisBody,
     Kind,
+    Origin,
     PruneBody,
     ResumeBody,
     RosterBody,
@@ -27,6 +29,8 @@ from sealpoint.limits import BODY_BYTES_MAX
 from tests.ledgers import SALT, identity, roster
 
 _DIGEST = "ab" * 32
+_WRITTEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+_ORIGIN = Origin(thread="11" * 16, entry=_DIGEST, at=_WRITTEN)
 _BODIES: dict[Kind, Body] = {
     Kind.GENESIS: GenesisBody(salt=SALT, name="Rechnung №7 \U0001f4c4", owner="worker"),
     Kind.RESUME: ResumeBody(salt=SALT, owner="worker", basis=4, reason="again"),
@@ -44,9 +48,12 @@ _BODIES: dict[Kind, Body] = {
         lane="sub|1",
         again=3,
         since=2,
-        origin=("11" * 16, _DIGEST),
+        origin=_ORIGIN,
     ),
-    Kind.PRUNE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="thirty days are over"),
+    Kind.HELD: CheckpointBody(salt=SALT, id="c2", root=_DIGEST, fresh=(_DIGEST,), parent="c1"),
+    Kind.PRUNE: PruneBody(
+        salt=SALT, before=9, kept=(2, 5), reason="thirty days are over", earlier=8
+    ),
     Kind.WRITES: WritesBody(
         salt=SALT,
         checkpoint="c1",
@@ -58,8 +65,7 @@ _BODIES: dict[Kind, Body] = {
         fresh_list=_DIGEST,
         question={"pay": 5},
         answers=True,
-        held=True,
-        origin=("11" * 16, _DIGEST),
+        origin=_ORIGIN,
     ),
     Kind.HIDE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="x", hidden=((2, 4), (7, 7))),
     Kind.ERASE: EraseBody(salt=SALT, reason="as was asked for"),
@@ -215,56 +221,6 @@ def test_blobs_are_named_by_digests_alone(field: str, name: str) -> None:
         _parse(Kind.CHECKPOINT, data)
 
 
-# ---------------------------------------------------------------------- what a prune says
-
-
-@pytest.mark.parametrize(
-    ("before", "kept", "covered"),
-    [
-        (0, (), ()),
-        (1, (), (0,)),
-        (4, (), (0, 1, 2, 3)),
-        (4, (0, 1, 2, 3), ()),
-        (6, (2, 4), (0, 1, 3, 5)),
-        (6, (0, 5), (1, 2, 3, 4)),
-    ],
-)
-def test_a_prune_covers_what_is_below_its_bound_and_not_kept(
-    before: int, kept: tuple[int, ...], covered: tuple[int, ...]
-) -> None:
-    """Positions at the bound and above it keep their payload, and so do those that are listed."""
-    body = PruneBody(salt=SALT, before=before, kept=kept)
-
-    assert [seq for seq in range(10) if body.covers(seq)] == list(covered)
-    assert _parse(Kind.PRUNE, encode_body(body)) == body
-
-
-@pytest.mark.parametrize(
-    ("before", "kept"),
-    [(-1, ()), (5, (5,)), (5, (6,)), (5, (2, 2)), (5, (3, 2)), (5, (-1,)), (0, (0,))],
-    ids=["negative", "the bound", "beyond", "twice", "falling", "below zero", "nothing below"],
-)
-def test_positions_that_no_writer_would_list_are_refused(
-    before: int, kept: tuple[int, ...]
-) -> None:
-    """Kept positions rise, are below the bound and begin at 0, even where the owner signed more."""
-    body = PruneBody(salt=SALT, before=before, kept=kept)
-
-    with pytest.raises(Edited, match="expected the fields of a prune"):
-        _parse(Kind.PRUNE, encode_body(body))
-
-
-@pytest.mark.parametrize(
-    "field", [b'"before":"9"', b'"before":9.5', b'"before":null', b'"before":1e3']
-)
-def test_a_bound_is_a_number(field: bytes) -> None:
-    """Another type, or another spelling of a number, is refused."""
-    data = encode_body(PruneBody(salt=SALT, before=9)).replace(b'"before":9', field)
-
-    with pytest.raises(Edited):
-        _parse(Kind.PRUNE, data)
-
-
 def test_defaults_of_results_are_not_written() -> None:
     """Those that a framework mostly writes are short."""
     plain = encode_body(WritesBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST))
@@ -278,11 +234,10 @@ def test_defaults_of_results_are_not_written() -> None:
         {"root": "ab"},
         {"fresh": ("AB" * 32,)},
         {"fresh_list": "zz" * 32},
-        {"origin": ("11" * 16, "short")},
     ],
     ids=lambda change: next(iter(change)),
 )
-@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT, Kind.HELD])
 def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> None:
     """As those of a checkpoint are, even where the owner signed others."""
     body = msgspec.structs.replace(_BODIES[kind], **change)
@@ -290,57 +245,70 @@ def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> N
         _parse(kind, encode_body(body))
 
 
-_HIDDEN_NONSENSE: list[tuple[tuple[int, int], ...]] = [
-    ((4, 3),),
-    ((-1, 2),),
-    ((2, 4), (4, 5)),
-    ((2, 4), (5, 6)),
-    ((5, 6), (2, 3)),
-    ((2, 2), (2, 2)),
-]
-
-
-@pytest.mark.parametrize("hidden", _HIDDEN_NONSENSE, ids=str)
-@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.HIDE])
-def test_stretches_that_no_writer_lists_are_refused(
-    kind: Kind, hidden: tuple[tuple[int, int], ...]
-) -> None:
-    """They rise, are apart, and none ends before it begins."""
-    with pytest.raises(Edited):
-        _parse(kind, encode_body(PruneBody(salt=SALT, before=0, hidden=hidden)))
-
-
-def test_what_is_hidden_is_covered() -> None:
-    """Below the bound or above it, kept or not; nothing beside the stretches is."""
-    body = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
-
-    assert [seq for seq in range(12) if body.hides(seq)] == [4, 8, 9]
-    assert [seq for seq in range(12) if body.covers(seq)] == [0, 1, 3, 4, 8, 9]
-    assert body.end == 10
-    assert PruneBody(salt=SALT, before=6).end == 6
+# ---------------------------------------------------------------------- what a copy is of
 
 
 @pytest.mark.parametrize(
-    ("later", "includes"),
+    "change",
     [
-        ({"hidden": ((4, 4), (8, 9))}, True),
-        ({"hidden": ((2, 9),)}, True),
-        ({"hidden": ((4, 4), (8, 8))}, False),
-        ({"hidden": ((8, 9),)}, False),
-        ({"hidden": ((4, 4), (9, 12))}, False),
-        ({"hidden": ()}, False),
-        ({"hidden": ((4, 4), (8, 9)), "before": 5}, False),
-        ({"hidden": ((4, 4), (8, 9)), "kept": (2, 3, 5)}, False),
-        ({"hidden": ((3, 4), (8, 9)), "kept": (2, 3, 4)}, True),
-        ({"hidden": ((4, 4), (8, 9)), "before": 10, "kept": (2, 9)}, True),
+        *({"entry": text} for text in ("", "short", "AB" * 32, "zz" * 32, "ab" * 33)),
+        *({"thread": text} for text in ("", "11" * 15, "11" * 17, "AB" * 16, "zz" * 16)),
+        *({"at": _WRITTEN.astimezone(timezone(timedelta(hours=hours)))} for hours in (2, -7)),
     ],
     ids=str,
 )
-def test_what_is_gone_stays_so(later: dict[str, Any], *, includes: bool) -> None:
-    """A later body includes an earlier one if nothing that was given up is there again."""
-    earlier = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+def test_an_origin_names_a_thread_an_entry_and_a_time(kind: Kind, change: dict[str, Any]) -> None:
+    """Each in its one spelling, even where the owner signed another."""
+    body = msgspec.structs.replace(_BODIES[kind], origin=msgspec.structs.replace(_ORIGIN, **change))
+    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+        _parse(kind, encode_body(body))
 
-    assert msgspec.structs.replace(earlier, **later).includes(earlier) is includes
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "2026-01-02T03:04:05.678901+00:00",
+        "2026-01-02T03:04:05.678901",
+        "2026-01-02T03:04:05.6789010Z",
+        "2026-01-02T03:04:05.500Z",
+        "2026-01-02 03:04:05.678901Z",
+        "2026-01-02T03:04:05.678901z",
+    ],
+)
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+def test_the_time_of_an_origin_has_one_spelling(kind: Kind, at: str) -> None:
+    """The same instant with another offset, precision or letter is another body."""
+    data = encode_body(_BODIES[kind])
+    changed = data.replace(b"2026-01-02T03:04:05.678901Z", at.encode())
+
+    assert b'"at":"2026-01-02T03:04:05.678901Z"' in data
+    assert changed != data
+    with pytest.raises(Edited):
+        _parse(kind, changed)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        f'["{"11" * 16}","{_DIGEST}"]',
+        f'{{"thread":"{"11" * 16}","entry":"{_DIGEST}"}}',
+        f'{{"entry":"{_DIGEST}","thread":"{"11" * 16}","at":"2026-01-02T03:04:05Z"}}',
+        f'{{"thread":"{"11" * 16}","entry":"{_DIGEST}","at":null}}',
+        f'{{"thread":"{"11" * 16}","entry":"{_DIGEST}","at":"2026-01-02T03:04:05Z","x":1}}',
+        "null",
+        '"11"',
+    ],
+    ids=["a pair", "no time", "another order", "a null time", "more", "null", "text"],
+)
+@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+def test_an_origin_has_its_three_fields(kind: Kind, origin: str) -> None:
+    """Nothing is left out, added, or in another order; none is not written."""
+    body = msgspec.structs.replace(_BODIES[kind], origin=None)
+    data = encode_body(body)[:-1] + f',"origin":{origin}}}'.encode()
+
+    with pytest.raises(Edited):
+        _parse(kind, data)
 
 
 def test_what_is_not_said_is_not_stored() -> None:

@@ -42,6 +42,7 @@ _BODIES: dict[Kind, Body] = {
         basis=4,
         reason="the new release",
         checkpoint=_DIGEST,
+        release="cd" * 32,
         world=_DIGEST,
         leaves={"tools": [{"name": "read_file"}]},
         policy=_DIGEST,
@@ -68,8 +69,8 @@ _BODIES: dict[Kind, Body] = {
 }
 _FIELDS = {
     Kind.RESUME: [
-        *("salt", "owner", "basis", "reason", "checkpoint", "world", "leaves", "policy", "rules"),
-        *("request", "answer", "actor"),
+        *("salt", "owner", "basis", "reason", "checkpoint", "release", "world", "leaves"),
+        *("policy", "rules", "request", "answer", "actor"),
     ],
     Kind.CHECKPOINT: ["salt", "id", "root", "question"],
     Kind.HANDOFF: ["salt", "owner", "reason", "statement", "attestations"],
@@ -87,6 +88,8 @@ _OPTIONAL: dict[Kind, list[str]] = {
     Kind.HANDOFF: ["statement", "attestations"],
     Kind.REQUEST: ["reasons", "answer", "world"],
 }
+_TOGETHER = ("checkpoint", "release")
+"""Of a resume: both or neither."""
 _every_body = pytest.mark.parametrize(("kind", "body"), _BODIES.items(), ids=list(_BODIES))
 
 
@@ -124,7 +127,9 @@ def test_a_field_too_many_or_too_few_is_refused(kind: Kind, body: Body) -> None:
     _refused(kind, _spelled({**fields, "x": 1}))
     for name in fields:
         less = _spelled({key: value for key, value in fields.items() if key != name})
-        if name in _OPTIONAL.get(kind, []):
+        if name in _TOGETHER:
+            _refused(kind, less)
+        elif name in _OPTIONAL.get(kind, []):
             assert name not in json.loads(encode_body(_parse(kind, less)))
         else:
             _refused(kind, less)
@@ -144,7 +149,7 @@ def test_a_default_that_is_written_is_refused(kind: Kind, name: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *((Kind.RESUME, name) for name in ("checkpoint", "world", "policy", "request", "answer")),
+        *((Kind.RESUME, name) for name in (*_TOGETHER, "world", "policy", "request", "answer")),
         *((kind, "request") for kind in (Kind.EXPIRY, Kind.BREAK_GLASS)),
     ],
 )
@@ -153,8 +158,19 @@ def test_what_names_a_digest_is_one(kind: Kind, name: str, text: str) -> None:
     _refused(kind, encode_body(replace(_BODIES[kind], **{name: text})))
 
 
-def test_a_resume_names_as_little_as_it_did() -> None:
-    """What earlier versions wrote is still read, and means an ordinary continuation."""
+def test_a_resume_has_a_checkpoint_with_its_release_or_neither() -> None:
+    """What ran is told whole; a session that begins a thread releases nothing."""
+    both = _BODIES[Kind.RESUME]
+    neither = replace(both, checkpoint=None, release=None)
+
+    for body in (both, neither):
+        assert _parse(Kind.RESUME, encode_body(body)) == body
+    for name in _TOGETHER:
+        _refused(Kind.RESUME, encode_body(replace(both, **{name: None})))
+
+
+def test_a_resume_names_as_little_as_it_can() -> None:
+    """One without what the gate decided begins a thread, which holds nothing yet."""
     plain = ResumeBody(salt=SALT, owner="worker", basis=4)
 
     assert _parse(Kind.RESUME, encode_body(plain)) == plain
@@ -187,6 +203,7 @@ def test_an_unknown_verdict_is_refused(verdict: Any) -> None:
         {"requester": "x" * 513},
         {"reason": ""},
         {"to": None},
+        {"release": _DIGEST},
         {"answer": _DIGEST},
         {"action": Action.RESUME},
         {"nonce": "AB" * 16},
@@ -203,12 +220,14 @@ def test_a_statement_inside_a_body_makes_sense(kind: Kind, changes: dict[str, An
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v":1', b'"v":2'),
-        (b'"v":1,', b""),
+        (b'"v":2', b'"v":1'),
+        (b'"v":2', b'"v":3'),
+        (b'"v":2,', b""),
         (b'Z","reason"', b'+00:00","reason"'),
         (b'"gen":0', b'"gen":0.0'),
         (b'"epoch":0', b'"epoch":-1'),
         (b'"checkpoint":null,', b""),
+        (b'"release":null,', b""),
         (b'"checkpoint":null', b'"checkpoint":null,"x":1'),
     ],
 )

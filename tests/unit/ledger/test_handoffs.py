@@ -148,10 +148,13 @@ def test_a_member_of_the_owning_pool_who_is_no_writer_needs_approval() -> None:
 _CHECKPOINT = "22" * 32
 
 
+_RESUME = {"action": Action.RESUME, "checkpoint": _CHECKPOINT, "release": "77" * 32, "to": None}
+
+
 @pytest.mark.parametrize(
     ("what", "changes"),
     [
-        ("action", {"action": Action.RESUME, "checkpoint": _CHECKPOINT, "to": None}),
+        ("action", _RESUME),
         ("new owner", {"to": "pods"}),
         ("requester", {"requester": "marked"}),
         ("store", {"store": "ff" * 16}),

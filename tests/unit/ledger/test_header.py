@@ -134,10 +134,11 @@ _SPELLINGS: dict[str, bytes] = {
     "an unknown kind": _with("kind", '"snapshot"'),
     "a kind in capitals": _with("kind", '"CHECKPOINT"'),
     "no kind": _with("kind", "null"),
-    "version 2": _with("v", "2"),
     "version 0": _with("v", "0"),
-    "version 1 as a float": _with("v", "1.0"),
-    "version 1 as text": _with("v", '"1"'),
+    "version 1": _with("v", "1"),
+    "version 3": _with("v", "3"),
+    "version 2 as a float": _with("v", "2.0"),
+    "version 2 as text": _with("v", '"2"'),
     "version true": _with("v", "true"),
     "an encryption": _with("enc", '"aes"'),
     "no encryption said": _with("enc", "null"),
@@ -188,6 +189,39 @@ def test_the_bound_is_checked_before_parsing() -> None:
         parse_header(b"{" * (HEADER_BYTES_MAX + 1))
 
 
+def test_an_entry_of_an_earlier_format_is_refused_in_words() -> None:
+    """Who opens a store from before learns that, and what to do, by the error of an edit."""
+    with pytest.raises(Edited, match="expected format version 2, found version 1") as caught:
+        parse_header(_with("v", "1"))
+
+    assert "earlier one that this release does not read" in str(caught.value)
+    assert "sealpoint init" in caught.value.hint
+    assert "restore a good copy" in caught.value.hint
+    assert caught.value.exit_status == Edited.exit_status
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(_with("v", text) for text in ("0", "3", '"1"', "null", "true", "[1]")),
+        b"null",
+        b"[1]",
+        b'{"v":1',
+        b'{"v":1,"x":' + b"[" * 3000,
+        b'{"x":{"v":1}}',
+        _without("v"),
+    ],
+    ids=lambda data: repr(data[:24]),
+)
+def test_other_bytes_are_not_taken_for_an_earlier_format(data: bytes) -> None:
+    """The words about a version are for bytes that say it themselves."""
+    with pytest.raises(Edited) as caught:
+        parse_header(data)
+
+    assert "version 1" not in str(caught.value)
+    assert caught.value.hint == Edited.hint
+
+
 @pytest.mark.parametrize("end", [0, 1, 2**53 - 1])
 def test_numbers_of_53_bits_are_read(end: int) -> None:
     """Every number that any JSON reader keeps exactly may be a position."""
@@ -204,7 +238,7 @@ def test_no_message_carries_what_was_found() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"at": datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))}, {"seq": -1}, {"v": 2}],
+    [{"at": datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))}, {"seq": -1}, {"v": 3}],
     ids=str,
 )
 def test_a_header_that_must_not_be_written_is_not_read(change: dict[str, Any]) -> None:

@@ -15,12 +15,14 @@ _EITHER = (Role.WRITER, Role.OPERATOR)
 _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITER)
 
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
-# f(ence), moves the b(asis), h(alted by a pause), marked for break-g(lass), its (c)lock counts.
+# f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
+# holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts.
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_WRITER, "tofhc"),
     "resume": (_WRITER, "tofbhc"),
-    "checkpoint": (_WRITER, "toibhc"),
-    "writes": (_WRITER, "toibc"),
+    "checkpoint": (_WRITER, "toibhkpc"),
+    "held": (_WRITER, "toibwkpc"),
+    "writes": (_WRITER, "toibpc"),
     "handoff": (_EITHER, "tfbc"),
     "pause": (_OPERATOR, "tc"),
     "unpause": (_OPERATOR, "tc"),
@@ -29,9 +31,9 @@ _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "denial": (_ANYBODY, "t"),
     "expiry": (_ANYBODY, "t"),
     "break-glass": (_OPERATOR, "tgc"),
-    "prune": (_WRITER, "tobc"),
-    "hide": (_WRITER, "tobc"),
-    "erase": ((Role.PRIVACY,), "tfbc"),
+    "prune": (_WRITER, "tobuc"),
+    "hide": (_WRITER, "tobuc"),
+    "erase": ((Role.PRIVACY,), "tfbuc"),
     "adopt": (_OPERATOR, "tsc"),
     "roster": ((), "sc"),
     "root": ((), "sc"),
@@ -49,7 +51,7 @@ def test_the_table_is_closed() -> None:
 
 @pytest.mark.parametrize("name", _TABLE)
 def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
-    """Roles, chain, owner, session, fence, basis, pause and clock are as it says."""
+    """Roles, chain, owner, session, fence, basis, pause, payload and clock are as it says."""
     rule = KINDS[Kind(name)]
     cells = {
         "t": rule.on_threads,
@@ -59,6 +61,10 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "f": rule.sets_fence,
         "b": rule.moves_basis,
         "h": rule.halts,
+        "w": rule.only_paused,
+        "k": rule.is_checkpoint,
+        "p": rule.holds_payload,
+        "u": rule.gives_up,
         "g": rule.break_glass,
         "c": rule.tells_time,
     }
@@ -66,6 +72,15 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
 
     assert rule.roles == roles
     assert "".join(letter for letter, holds in cells.items() if holds) == letters
+
+
+def test_the_cells_of_the_table_go_together() -> None:
+    """No kind is both halted by a pause and for one alone, and every checkpoint has a payload."""
+    for rule in KINDS.values():
+        assert not (rule.halts and rule.only_paused)
+        assert rule.holds_payload or not rule.is_checkpoint
+        assert not (rule.holds_payload and rule.gives_up)
+        assert rule.moves_basis or not (rule.holds_payload or rule.gives_up)
 
 
 def test_what_anybody_may_write_tells_no_time() -> None:

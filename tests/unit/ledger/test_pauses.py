@@ -9,12 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpoint.errors import Misplaced, Missing, NotTrusted
-from sealpoint.ledger import Header, Kind, Tip, link_hash, next_pause, parse_header, read_standing
-from tests.ledgers import NOW, ThreadLedger
+from sealpoint.ledger import (
+    Header,
+    Kind,
+    Tip,
+    WritesBody,
+    link_hash,
+    next_pause,
+    parse_header,
+    read_standing,
+)
+from tests.ledgers import NOW, SALT, ThreadLedger
 from tests.unit.ledger.gating import GATE_KINDS, add, begun, record, refusal, team
 
 _HALTED = {Kind.CHECKPOINT, Kind.RESUME, Kind.GENESIS}
 _MOVES = {Kind.RESUME, Kind.CHECKPOINT, Kind.PRUNE, Kind.HANDOFF, Kind.ERASE}
+_AT_WORK = {Kind.HELD, Kind.WRITES}
 
 
 def _tip(ledger: ThreadLedger) -> Tip:
@@ -60,8 +70,67 @@ def test_the_rest_goes_on_while_paused(kind: Kind) -> None:
     assert _tip(ledger).paused == expected
 
 
+@pytest.mark.parametrize("kind", sorted(_AT_WORK))
+def test_work_that_had_begun_is_kept_while_paused(kind: Kind) -> None:
+    """The state that it came to and its results are entries of their session, and the basis."""
+    ledger = _paused()
+    made = ledger.add(kind, _results() if kind is Kind.WRITES else None)
+    tip = _tip(ledger)
+
+    assert tip.paused == 3
+    assert tip.basis == (4, link_hash(made.header))
+    assert tip.fence.seq == 1
+
+
+@pytest.mark.parametrize(
+    "before",
+    [(), (Kind.PAUSE, Kind.UNPAUSE), (Kind.PAUSE, Kind.HELD, Kind.UNPAUSE)],
+    ids=["never paused", "paused before", "held back before"],
+)
+def test_nothing_is_held_back_by_no_pause(before: tuple[Kind, ...]) -> None:
+    """The owner's own key, in its own session, makes no valid entry of it."""
+    ledger = add(begun(), *before)
+    error = refusal(ledger, record(ledger, Kind.HELD))
+
+    assert type(error) is NotTrusted
+    assert "expected a pause in force for kind held, found none" in str(error)
+    assert _tip(add(ledger, Kind.CHECKPOINT)).paused is None
+
+
+@pytest.mark.parametrize(
+    ("signer", "message"),
+    [
+        ("second", "expected owner 'worker', found 'second'"),
+        ("operator", "expected writer of namespace 'default' for a held"),
+        ("ann", "expected writer"),
+    ],
+)
+def test_only_the_session_holds_back(signer: str, message: str) -> None:
+    """Neither another writer nor the operator who paused it."""
+    ledger = _paused()
+    error = refusal(ledger, record(ledger, Kind.HELD, signer=signer))
+
+    assert type(error) is NotTrusted
+    assert message in str(error)
+
+
+def test_nothing_is_held_back_after_the_session_has_ended() -> None:
+    """A handoff ends it, and the late worker adds nothing to what belongs to another."""
+    ledger = add(_paused(), Kind.HANDOFF)
+
+    assert type(refusal(ledger, record(ledger, Kind.HELD))) is NotTrusted
+
+
+def test_what_is_held_back_is_gone_on_from_after_the_pause() -> None:
+    """The same session saves on top of it, and so does the next one."""
+    ledger = add(_paused(), Kind.HELD, Kind.HELD, Kind.UNPAUSE, Kind.CHECKPOINT, Kind.RESUME)
+
+    assert _tip(ledger).paused is None
+    assert type(refusal(ledger, record(ledger, Kind.HELD))) is NotTrusted
+
+
 @pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.RESUME])
-@pytest.mark.parametrize("between", [(), (Kind.PAUSE,), (Kind.REQUEST, Kind.PRUNE, Kind.APPROVAL)])
+@pytest.mark.parametrize("between", [(), (Kind.PAUSE,), (Kind.REQUEST, Kind.PRUNE, Kind.HELD)])
 def test_an_unpause_lets_the_thread_go_on(kind: Kind, between: tuple[Kind, ...]) -> None:
     """The same session saves again; however often it was paused, one unpause is enough."""
     ledger = add(_paused(), *between, Kind.UNPAUSE)
@@ -147,7 +216,11 @@ def _downwards(ledger: ThreadLedger) -> Iterator[tuple[Header, bytes]]:
         yield parse_header(made.header), made.header
 
 
-_EVERY_KIND = sorted({*GATE_KINDS, *_HALTED, Kind.PRUNE, Kind.ERASE, Kind.ADOPT})
+_EVERY_KIND = sorted({*GATE_KINDS, *_HALTED, Kind.HELD, Kind.PRUNE, Kind.ERASE, Kind.ADOPT})
+
+
+def _results() -> WritesBody:
+    return WritesBody(salt=SALT, checkpoint="c2", task="t", root="ab" * 32)
 
 
 class _Model:
@@ -161,7 +234,9 @@ class _Model:
             return self.erased and kind is Kind.GENESIS
         if self.paused and kind in _HALTED:
             return False
-        return kind is not Kind.CHECKPOINT or self.session
+        if kind is Kind.HELD and not self.paused:
+            return False
+        return kind not in {Kind.CHECKPOINT, Kind.HELD} or self.session
 
     def follow(self, kind: Kind) -> None:
         self.paused = kind is Kind.PAUSE or (self.paused and kind not in {Kind.UNPAUSE, Kind.ERASE})
@@ -204,6 +279,8 @@ _HOUR = timedelta(hours=1)
         ((Kind.PAUSE, Kind.EXPIRY), (2, 1), 2),
         ((Kind.PAUSE, Kind.EXPIRY), (2, 9), 2),
         ((Kind.PAUSE, Kind.UNPAUSE), (2, 1), 2),
+        ((Kind.PAUSE, Kind.HELD), (2, 1), 2),
+        ((Kind.PAUSE, Kind.HELD), (2, 3), 3),
         ((Kind.EXPIRY, Kind.BREAK_GLASS), (9, 3), 3),
         ((Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT), (2, 1, 1), 1),
     ],
@@ -235,6 +312,7 @@ def _handoff_to_the_owner() -> bytes:
         ((Kind.PAUSE,), 2),
         ((Kind.REQUEST, Kind.APPROVAL, Kind.PAUSE), 4),
         ((Kind.PAUSE, Kind.PRUNE), 3),
+        ((Kind.PAUSE, Kind.HELD, Kind.HELD), 4),
         ((Kind.PAUSE, Kind.UNPAUSE, Kind.CHECKPOINT), 1),
         ((Kind.PRUNE,), 2),
         ((Kind.ERASE,), 2),

@@ -33,6 +33,7 @@ _FIELDS: dict[str, Any] = {
     "basis": "11" * 32,
     "action": Action.RESUME,
     "checkpoint": "22" * 32,
+    "release": "77" * 32,
     "world_from": "33" * 32,
     "world_to": "44" * 32,
     "answer": None,
@@ -45,6 +46,7 @@ _FIELDS: dict[str, Any] = {
 }
 _HANDOFF: dict[str, Any] = {
     "action": Action.HANDOFF,
+    "release": None,
     "world_from": None,
     "world_to": None,
     "to": "pods",

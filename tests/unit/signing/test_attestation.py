@@ -49,8 +49,8 @@ def test_the_proof_is_that_of_the_specification() -> None:
     made = attest(key, statement().digest, Verdict.APPROVE, "I have read the diff")
 
     assert made.proof == (
-        "69742e11bbc8a5082cf0e49e741b7aad75661f1d94051b1a3f42218ef364d7b1"
-        "16df550f7b686889c2054888fe56f161d9045f6888d7bb895ee1e627840c7406"
+        "7323434e15f5ef0af5842585a4a7d566276700163f01a77fb8d494754f59d50d"
+        "b93ad963e90b878ff0da889ab784ab36cba69fbfa59345c35ad3655e86dd5b00"
     )
     assert f"credential {made.credential}\n" in page
     assert f"proof      {made.proof[:64]}\n           {made.proof[64:]}\n" in page
