@@ -82,7 +82,7 @@ PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""
 
 JSON_DEPTH_MAX = 32
-"""Lists and objects nested in one another in metadata or a world."""
+"""Lists and objects nested in one another in metadata, a world, a question or an answer."""
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""

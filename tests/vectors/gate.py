@@ -259,6 +259,11 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         "a an attestation with one more field": approval[:-2] + b',"x":1}}',
         "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
         "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
+        "a a credential in capitals": _word(yes, credential=yes.attestation.credential.upper()),
+        "a a credential that is no key": _word(yes, credential="Ann"),
+        "a a word on no statement": _word(yes, statement=""),
+        "a a word without a reason": _word(yes, reason=""),
+        "a a proof of half a byte": _word(yes, proof="abc"),
         "r a statement of version 2": request.replace(b'"v":1', b'"v":2'),
         "r a statement with another order": request.replace(
             b'"epoch":0,"gen":0', b'"gen":0,"epoch":0'
@@ -273,13 +278,22 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         ),
         "r a statement without a zone": request.replace(b'Z","reason"', b'","reason"'),
         "r a request whose answer is null": request[:-1] + b',"answer":null}',
+        "r an answer of 33 levels": request[:-1] + b',"answer":%b}' % (b"[" * 33 + b"]" * 33),
         "e an expiry of no digest": b'{"salt":"%b","request":"ab"}' % SALT.encode(),
         "e an expiry without a request": b'{"salt":"%b"}' % SALT.encode(),
         "c a question that is null": encode_body(
             CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
         )[:-1]
         + b',"question":null}',
+        "c a question of 33 levels": encode_body(
+            CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
+        )[:-1]
+        + b',"question":%b}' % (b"[" * 33 + b"]" * 33),
     }
+
+
+def _word(verdict: VerdictBody, **changes: str) -> bytes:
+    return encode_body(replace(verdict, attestation=replace(verdict.attestation, **changes)))
 
 
 def _lines(vectors: list[dict[str, Any]]) -> str:

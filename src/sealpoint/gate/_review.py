@@ -313,7 +313,8 @@ def _grant_faults(
 ) -> Iterator[str]:
     """Why a request is no grant at a time, by a roster and a policy."""
     grant = grant_of(asked, roster, at)
-    if asked.expired or at >= asked.body.statement.expires + _SLACK:
+    # The requester chose the time: nothing can be added to the last one there is.
+    if asked.expired or at - asked.body.statement.expires >= _SLACK:
         yield f"{what}: expected a request in force, found one that had expired"
     if grant.denied_by:
         yield f"{what}: expected no denial, found that of {_listed(grant.denied_by)}"
