@@ -38,6 +38,7 @@ __all__ = [
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
     "STATEMENT_BYTES_MAX",
+    "VERIFY_ROUNDS_MAX",
     "WORLD_BYTES_MAX",
     "Limits",
 ]
@@ -107,6 +108,9 @@ REASON_BYTES_MAX = 4 * _KIB
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
+
+VERIFY_ROUNDS_MAX = 8
+"""How often a verification begins one thread anew because more of it was given up meanwhile."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""
