@@ -84,7 +84,9 @@ def verify_store(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for number, thread in enumerate(threads):
             anchored = slots.pop(thread, None)
-            for left in reversed(range(VERIFY_ROUNDS_MAX)):
+            rounds = 0
+            while True:
+                rounds += 1
                 check = _ThreadCheck(
                     core, chain, pool, thread, None if judge is None else judge(thread)
                 )
@@ -100,7 +102,7 @@ def verify_store(
                             )
                 except SealpointError as error:
                     outdated = check.outdated()
-                    if outdated and left:
+                    if outdated and rounds < VERIFY_ROUNDS_MAX:
                         continue  # a prune or an erasure took away what was being read
                     found = _restless(check.name) if outdated else error
                     findings.append(_finding(found, thread, check.name))

@@ -66,7 +66,7 @@ def requests(request: str | None, *, everything: bool, where: Where, as_json: bo
     """List what is waiting for approval, or show all of one REQUEST.
 
     REQUEST is an id or its first 8 digits or more. The exit status is 30 if a thread cannot be
-    read: what is asked there is not known.
+    read, or the anchor does not know it: what is asked there is not known.
     """
     if request is not None:
         _show(request, where, as_json=as_json)

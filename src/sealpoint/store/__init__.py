@@ -25,7 +25,6 @@ from sealpoint.store._refs import (
     Results,
     ResultsRef,
     Snapshot,
-    ThreadNames,
 )
 from sealpoint.store._restore import (
     RestorePlan,
@@ -38,6 +37,7 @@ from sealpoint.store._roster_copy import export_roster, import_roster
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread import Thread
+from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
 from sealpoint.store._view import decode_world, make_ref
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "Event",
     "Item",
     "Key",
+    "LeftOut",
     "Loaded",
     "Outcome",
     "Parts",
@@ -86,6 +87,7 @@ __all__ = [
     "export_roster",
     "fresh_digests",
     "import_roster",
+    "list_threads",
     "make_ref",
     "plain_value",
     "plan_restore",
@@ -93,4 +95,5 @@ __all__ = [
     "store_slot",
     "take_survey",
     "unanchored_threads",
+    "unknown_threads",
 ]
