@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sealpoint.api import Store
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
@@ -126,7 +127,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     told = request.statement
     return (
         request.short,
-        visible(request.thread),
+        shown_name(request.thread),
         str(told.action) if told.to is None else f"{told.action} to {visible(told.to)}",
         visible(told.requester),
         when(told.expires),

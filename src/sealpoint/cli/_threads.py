@@ -5,6 +5,7 @@ import dataclasses
 
 import click
 
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
@@ -48,7 +49,7 @@ def threads(*, partial: bool, where: Where, as_json: bool) -> None:
         return
     if names:
         print_line(Styled("thread", "heading"))
-        print_lines(names)
+        print_lines([shown_name(name) for name in names])
         print_line("")
     count = f"{len(names):,} thread{'' if len(names) == 1 else 's'} in namespace "
     count += f"{found.namespace!r}; "
@@ -67,7 +68,8 @@ def _print_left_out(count: str, found: ThreadNames) -> None:
 
 
 def _row(each: LeftOut) -> tuple[str | Styled, Styled]:
-    name = each.name or Styled(f"(id {each.thread[:_ID_DIGITS]}...)", "quiet")
+    unnamed = Styled(f"(id {each.thread[:_ID_DIGITS]}...)", "quiet")
+    name = unnamed if each.name is None else shown_name(each.name)
     if each.anchored:
         return name, Styled("the store lacks what the anchor has seen, or damaged it", "bad")
     return name, Styled("the anchor does not know it: sealpoint anchor adopt", "warning")
