@@ -14,7 +14,7 @@ from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import shown
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import Where, operator_option, print_seen_by, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_json,
@@ -57,10 +57,11 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
     with where.writing(signer) as store, working("pausing"):
         entry = store.thread(thread).pause(reason)
     if as_json:
-        print_json({"thread": thread, "paused": True, "entry": entry})
+        print_json({"thread": thread, "paused": True, "entry": entry, "anchor": where.anchor})
         return
     print_line((Styled("Paused", "good"), f": thread '{visible(thread)}', entry {entry}."))
     print_line("A worker that runs learns it at its next save.")
+    print_seen_by(where)
 
 
 @click.command()

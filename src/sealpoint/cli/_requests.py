@@ -22,7 +22,7 @@ from sealpoint.cli._statement import (
     request_document,
     standing,
 )
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import Where, operator_option, print_seen_by, store_options
 from sealpoint.cli._terminal import (
     Styled,
     ask,
@@ -218,9 +218,10 @@ def deny(request: str, *, reason: str, signer: str, where: Where, as_json: bool)
             store.deny(found.request.id, reason=reason)
             after = _after(store, found.request)
     if as_json:
-        print_json(_answered(found, after, "deny", reason))
-    else:
-        print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+        print_json({**_answered(found, after, "deny", reason), "anchor": where.anchor})
+        return
+    print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+    print_seen_by(where)
 
 
 @click.command("break-glass")
