@@ -40,6 +40,7 @@ __all__ = [
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
     "STATEMENT_BYTES_MAX",
+    "VERIFY_ROUNDS_MAX",
     "WORLD_BYTES_MAX",
     "Limits",
 ]
@@ -84,7 +85,7 @@ PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""
 
 JSON_DEPTH_MAX = 32
-"""Lists and objects nested in one another in metadata or a world."""
+"""Lists and objects nested in one another in metadata, a world, a question or an answer."""
 
 NAME_BYTES_MAX = 512
 """The name of a thread, namespace or identity, or a checkpoint's id, in UTF-8."""
@@ -117,6 +118,8 @@ from further back it judges only that it was older."""
 AUDIT_RESULTS_MAX = 64 * _KIB
 """So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them
 is not judged, which is a finding."""
+VERIFY_ROUNDS_MAX = 8
+"""How often a verification begins one thread anew because more of it was given up meanwhile."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""

@@ -47,6 +47,7 @@ def test_a_pause_stops_a_worker_until_the_unpause(team: Machine) -> None:
         ref = store.thread("t").save({"step": 3}, world=READ)
 
     assert paused.splitlines()[0] == f"Paused: thread 't', entry {ref.seq - 2}."
+    assert "Only the anchor of this account has seen it" in " ".join(paused.split())
     assert unpaused == f"Unpaused: thread 't', entry {ref.seq - 1}.\n"
 
 
@@ -56,7 +57,7 @@ def test_pausing_as_json(team: Machine) -> None:
     second = team.json("pause", "t", "--reason", "x")
     ended = team.json("unpause", "t", "--reason", "x")
 
-    assert first == second == {"thread": "t", "paused": True, "entry": 4}
+    assert first == second == {"thread": "t", "paused": True, "entry": 4, "anchor": "local"}
     assert ended == {"thread": "t", "paused": False, "entry": 5}
 
 

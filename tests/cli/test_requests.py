@@ -341,7 +341,7 @@ def test_worlds_that_are_missing_or_the_same_are_told(team: Machine) -> None:
 
 def test_hostile_text_never_reaches_a_terminal(team: Machine) -> None:
     """Reasons, tool names, prompts, answers, thread names, in every verb that shows them."""
-    thread = "t\u3164\u2800x"
+    thread = "\u0456nvoice  7"
     world = {
         "tools": [{"name": HOSTILE, "description": HOSTILE}],
         "prompts": {HOSTILE: HOSTILE},
@@ -364,6 +364,8 @@ def test_hostile_text_never_reaches_a_terminal(team: Machine) -> None:
     for text in printed:
         assert not _HIDDEN.search(text), text
     assert "\\u{202e}" in printed[1]
+    for text in printed[:2]:
+        assert "\\u{456}nvoice  7" in text
     assert not re.search(r"^\s*status  approved", printed[1], re.MULTILINE)
 
 
@@ -541,7 +543,10 @@ def test_a_denial_shows_all_and_ends_it(asked: tuple[Machine, str]) -> None:
     document = team.json("deny", other, *_BOB)
 
     assert "What is signed by an approval:" in printed
-    assert printed.endswith(f"\nDenied request {request[:12]}, for good.\n")
+    assert f"\nDenied request {request[:12]}, for good.\n" in printed
+    assert printed.endswith("can take it back unnoticed.\n")
+    assert "Only the anchor of this account has seen it" in " ".join(printed.split())
+    assert document["anchor"] == "local"
     assert (document["verdict"], document["status"]) == ("deny", "denied")
     assert document["denied_by"] == ["bob"]
     assert (document["diff"], document["release"]["newest"]) == (["+ tool shell"], True)

@@ -248,7 +248,8 @@ def test_an_erased_thread_is_gone_and_known_to_be(saved: Machine) -> None:
     assert saved.refused("load", "t", "seq:2") == (45, "unknown-checkpoint")
     assert "all that the thread held was erased" in saved.done("log", "t")
     assert saved.json("log", "t")["checkpoints"] == []
-    assert saved.json("threads") == {"namespace": "default", "threads": [], "complete": True}
+    assert saved.json("threads")["threads"] == []
+    assert saved.json("threads")["complete"] is True
     assert saved.json("verify")["ok"] is True
     for part in (_SECRET, "step-0", '"step":'):
         assert part.encode() not in _raw(saved)

@@ -29,6 +29,7 @@ def test_names_are_listed_in_order(machine: Machine) -> None:
         "namespace": "default",
         "threads": ["a", "b", "ü-7"],
         "complete": True,
+        "left_out": [],
     }
 
 
@@ -41,18 +42,25 @@ def test_a_namespace_has_its_own_threads(machine: Machine) -> None:
     assert machine.refused("load", "a") == (44, "unknown-thread")
 
 
-def test_a_deleted_thread_makes_the_list_not_provable(machine: Machine) -> None:
-    """The list says so, and still ends with 0."""
+def test_a_list_that_leaves_a_thread_out_is_no_list(machine: Machine) -> None:
+    """It says what is missing and ends with 49; the rest is there for whoever asks for it."""
     machine.done("save", "a", stdin="1")
     machine.done("save", "b", stdin="1")
     machine.sql("DELETE FROM entries WHERE thread = (SELECT max(thread) FROM entries)")
-    printed = machine.done("threads")
-    document = machine.json("threads")
+    printed = machine.run("threads")
+    partial = machine.done("threads", "--partial")
+    document = machine.json("threads", "--partial")
 
-    assert "not provable" in printed
-    assert "sealpoint anchor show" in printed
+    assert machine.refused("threads") == (49, "list-incomplete")
+    assert printed.stdout == ""
+    assert "1 would be left out: id " in printed.stderr
+    assert "sealpoint threads --partial" in printed.stderr
+    assert "1 thread in namespace 'default'; NOT COMPLETE, 1 left out:" in partial
+    assert "the store lacks what the anchor has seen" in partial
+    assert "sealpoint anchor show" in partial
     assert document["complete"] is False
     assert len(document["threads"]) == 1
+    assert [(each["name"], each["anchored"]) for each in document["left_out"]] == [(None, True)]
     assert machine.sql("SELECT count(*) FROM entries WHERE thread = ?", [STORE_CHAIN]) == [(1,)]
 
 

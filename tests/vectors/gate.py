@@ -275,6 +275,11 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         "r a handoff with a release": request.replace(
             b'"release":null', b'"release":"%b"' % (b"77" * 32)
         ),
+        "a a credential in capitals": _word(yes, credential=yes.attestation.credential.upper()),
+        "a a credential that is no key": _word(yes, credential="Ann"),
+        "a a word on no statement": _word(yes, statement=""),
+        "a a word without a reason": _word(yes, reason=""),
+        "a a proof of half a byte": _word(yes, proof="abc"),
         "r a statement with another order": request.replace(
             b'"epoch":0,"gen":0', b'"gen":0,"epoch":0'
         ),
@@ -288,13 +293,22 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         ),
         "r a statement without a zone": request.replace(b'Z","reason"', b'","reason"'),
         "r a request whose answer is null": request[:-1] + b',"answer":null}',
+        "r an answer of 33 levels": request[:-1] + b',"answer":%b}' % (b"[" * 33 + b"]" * 33),
         "e an expiry of no digest": b'{"salt":"%b","request":"ab"}' % SALT.encode(),
         "e an expiry without a request": b'{"salt":"%b"}' % SALT.encode(),
         "c a question that is null": encode_body(
             CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
         )[:-1]
         + b',"question":null}',
+        "c a question of 33 levels": encode_body(
+            CheckpointBody(salt=SALT, id="c4", root="ab" * 32)
+        )[:-1]
+        + b',"question":%b}' % (b"[" * 33 + b"]" * 33),
     }
+
+
+def _word(verdict: VerdictBody, **changes: str) -> bytes:
+    return encode_body(replace(verdict, attestation=replace(verdict.attestation, **changes)))
 
 
 def _lines(vectors: list[dict[str, Any]]) -> str:

@@ -69,6 +69,7 @@ _DIGITS = {
 _MAY_BE_NULL = {"checkpoint", "release", "world_from", "world_to", "answer", "policy", "to"}
 _BYTES = {"ns": 512, "requester": 512, "to": 512, "reason": 4096}
 _ATTESTATION = ["scheme", "credential", "statement", "verdict", "reason", "proof"]
+_DEPTH_MAX = 32
 _DIGESTS = {
     "resume": ("checkpoint", "release", "world", "policy", "request", "answer"),
     "expiry": ("request",),
@@ -92,6 +93,9 @@ def judge(kind: str, body: dict[str, Any]) -> None:
         _judge_attestation(body["attestation"])
         says = {"approval": "approve", "denial": "deny"}[kind]
         require(body["attestation"]["verdict"] == says, "another verdict")
+        _judge_form(body["attestation"])
+    for name in ("metadata", "question", "answer"):
+        require(_depth(body.get(name)) <= _DEPTH_MAX, "depth")
 
 
 def _judge_statement(fields: dict[str, Any]) -> None:
@@ -120,6 +124,21 @@ def _judge_attestation(fields: dict[str, Any]) -> None:
     require(list(fields) == _ATTESTATION, "attestation")
     require(all(type(text) is str for text in fields.values()), "texts")
     require(fields["verdict"] in {"approve", "deny"}, "verdict")
+
+
+def _judge_form(fields: dict[str, str]) -> None:
+    """What a relayed word must look like, before anybody asks whether it is true."""
+    require(all(DIGEST.fullmatch(fields[name]) for name in ("credential", "statement")), "digits")
+    require(1 <= len(fields["reason"].encode()) <= 4096, "reason")
+    require(re.fullmatch("([0-9a-f]{2}){0,2048}", fields["proof"]), "proof")
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects lie in one another."""
+    if not isinstance(value, dict | list):
+        return 0
+    items = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, items), default=0)
 
 
 class Standing:

@@ -64,9 +64,9 @@ class AsyncStore:
                 twin = self._twins[name] = AsyncThread(self._store.thread(name), self._pool)
             return twin
 
-    async def threads(self) -> ThreadNames:
+    async def threads(self, *, partial: bool = False) -> ThreadNames:
         """As `Store.threads`."""
-        return await call(self._pool, self._store.threads)
+        return await call(self._pool, self._store.threads, partial=partial)
 
     async def policy(self) -> Policy | None:
         """As `Store.policy`; here it is a method, because it may have to read the store."""

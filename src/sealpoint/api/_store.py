@@ -60,9 +60,14 @@ class Store:
         """The thread of a name; it need not exist yet. The same name gives the same handle."""
         return self._checkpoints.thread(name)
 
-    def threads(self) -> ThreadNames:
-        """The names of all threads of the namespace, and whether the list is provably complete."""
-        return self._checkpoints.threads()
+    def threads(self, *, partial: bool = False) -> ThreadNames:
+        """The names of all threads of the namespace; `complete` and `left_out` say what is not.
+
+        Args:
+            partial: Give the names that are there even if some are left out. Otherwise whoever
+                goes through such a list gets `ListIncomplete`.
+        """
+        return self._checkpoints.threads(partial=partial)
 
     # ------------------------------------------------------------------ the gate
 

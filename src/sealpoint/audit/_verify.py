@@ -22,6 +22,7 @@ from sealpoint.audit._payloads import Retention
 from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report, nonsense
 from sealpoint.errors import (
     Forked,
+    HeadMoved,
     Misplaced,
     Missing,
     NotTrusted,
@@ -41,6 +42,7 @@ from sealpoint.ledger import (
     extend,
     verify_entry,
 )
+from sealpoint.limits import VERIFY_ROUNDS_MAX
 from sealpoint.storage import Record
 from sealpoint.store import Core, check_expiry, claimed_name
 
@@ -82,7 +84,9 @@ def verify_store(
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for number, thread in enumerate(threads):
             anchored = slots.pop(thread, None)
+            rounds = 0
             while True:
+                rounds += 1
                 check = _ThreadCheck(
                     core, chain, pool, thread, None if judge is None else judge(thread)
                 )
@@ -97,9 +101,11 @@ def verify_store(
                                 )
                             )
                 except SealpointError as error:
-                    if check.outdated():
+                    outdated = check.outdated()
+                    if outdated and rounds < VERIFY_ROUNDS_MAX:
                         continue  # a prune or an erasure took away what was being read
-                    findings.append(_finding(error, thread, check.name))
+                    found = _restless(check.name) if outdated else error
+                    findings.append(_finding(found, thread, check.name))
                 break
             findings.extend(check.remarks)
             entries += check.entries
@@ -137,6 +143,16 @@ def _restored(core: Core, position: Position) -> Position:
         return core.restored(position)
     except SealpointError:
         return position
+
+
+def _restless(name: str) -> HeadMoved:
+    """What is found of a thread that never holds still: nobody may keep the rest from its turn."""
+    return HeadMoved(
+        f"thread {name!r}: expected to verify it, found that more of it was given up in each of "
+        f"{VERIFY_ROUNDS_MAX} rounds",
+        hint="Verify again while nobody prunes or erases it. If it goes on, somebody edits the "
+        "store meanwhile: stop whoever can write to it, and verify then.",
+    )
 
 
 def _finding(error: SealpointError, thread: bytes, name: str = "") -> Finding:

@@ -6,6 +6,7 @@ import dataclasses
 import click
 
 from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase
 from sealpoint.cli._store import Where, store_options
@@ -75,7 +76,9 @@ def show(thread: str | None, *, where: Where, as_json: bool) -> None:
 def _shown(position: AnchorPosition) -> str | Styled:
     if position.is_store_chain:
         return Styled("(store chain)", "heading")
-    return position.name or Styled(f"(id {position.thread[:_ID_DIGITS]}...)", "quiet")
+    if position.name is None:
+        return Styled(f"(id {position.thread[:_ID_DIGITS]}...)", "quiet")
+    return shown_name(position.name)
 
 
 def _number(seq: int | None) -> str:
@@ -152,7 +155,7 @@ def _print_plan(planned: Adopted) -> None:
         return
     print_line("To be believed from now on as the newest copy:")
     lines = ["  the store chain"] if planned.store_chain else []
-    print_lines([*lines, *(f"  thread {name}" for name in planned.threads)])
+    print_lines([*lines, *(f"  thread {shown_name(name)}" for name in planned.threads)])
     print_line("")
 
 

@@ -16,6 +16,7 @@ import click
 
 from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
 from sealpoint.cli._measure import measure_text
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, operator_option, store_options
@@ -57,7 +58,7 @@ def _time(_: click.Context, param: click.Parameter, value: str | None) -> dateti
 def _thread(record: AuditRecord) -> str:
     if record.thread_id == STORE_CHAIN.hex():
         return _STORE_CHAIN
-    return visible(record.thread) if record.thread else record.thread_id[:_ID_DIGITS]
+    return shown_name(record.thread) if record.thread else record.thread_id[:_ID_DIGITS]
 
 
 def _who(record: AuditRecord) -> str:
@@ -299,7 +300,7 @@ def _print_report(report: BundleReport) -> None:
         ("thread", "proven up to entry", "written", "hash"),
         [
             (
-                visible(thread.name) or thread.thread[:_ID_DIGITS],
+                shown_name(thread.name) if thread.name else thread.thread[:_ID_DIGITS],
                 str(thread.seq),
                 when(thread.time),
                 thread.entry,
@@ -309,7 +310,7 @@ def _print_report(report: BundleReport) -> None:
     )
     print_line("")
     for finding in report.findings:
-        name = visible(finding.name) or finding.thread[:_ID_DIGITS]
+        name = shown_name(finding.name) if finding.name else finding.thread[:_ID_DIGITS]
         print_line((Styled("NOT justified", "bad"), f": {name}: {visible(finding.message)}"))
     if report.ok:
         print_line((Styled("All good", "good"), f": every entry verified. {report.claim}"))

@@ -19,6 +19,7 @@ from sealpoint.cli._store import (
     Where,
     chosen_registry,
     operator_option,
+    print_seen_by,
     registry_option,
     store_options,
 )
@@ -64,10 +65,11 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
     with where.writing(signer) as store, working("pausing"):
         entry = store.thread(thread).pause(reason)
     if as_json:
-        print_json({"thread": thread, "paused": True, "entry": entry})
+        print_json({"thread": thread, "paused": True, "entry": entry, "anchor": where.anchor})
         return
     print_line((Styled("Paused", "good"), f": thread '{visible(thread)}', entry {entry}."))
     print_line("A worker that runs learns it at its next save.")
+    print_seen_by(where)
 
 
 @click.command()

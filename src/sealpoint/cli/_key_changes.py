@@ -21,6 +21,7 @@ from sealpoint.api import (
     rotate_key,
     take_next_key,
 )
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
 from sealpoint.cli._store import Where, store_options
@@ -277,7 +278,7 @@ def _print_doubts(doubts: tuple[Doubt, ...]) -> None:
         ("thread", "code", "stays good up to"),
         [
             (
-                doubt.name or doubt.thread[:_ID_DIGITS],
+                shown_name(doubt.name) if doubt.name else doubt.thread[:_ID_DIGITS],
                 doubt.code,
                 "nothing of these keys" if doubt.kept is None else f"entry {doubt.kept}",
             )

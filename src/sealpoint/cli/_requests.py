@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from sealpoint.api import Store
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._release import release_document
@@ -26,6 +27,7 @@ from sealpoint.cli._store import (
     Where,
     chosen_registry,
     operator_option,
+    print_seen_by,
     registry_option,
     store_options,
 )
@@ -81,7 +83,7 @@ def requests(
     """List what is waiting for approval, or show all of one REQUEST.
 
     REQUEST is an id or its first 8 digits or more. The exit status is 30 if a thread cannot be
-    read: what is asked there is not known.
+    read, or the anchor does not know it: what is asked there is not known.
     """
     if request is not None:
         _show(request, where, registry_reference, as_json=as_json)
@@ -141,7 +143,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     told = request.statement
     return (
         request.short,
-        visible(request.thread),
+        shown_name(request.thread),
         str(told.action) if told.to is None else f"{told.action} to {visible(told.to)}",
         visible(told.requester),
         when(told.expires),
@@ -236,9 +238,10 @@ def deny(
             store.deny(found.request.id, reason=reason)
             after = _after(store, found.request)
     if as_json:
-        print_json(_answered(found, after, "deny", reason))
-    else:
-        print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+        print_json({**_answered(found, after, "deny", reason), "anchor": where.anchor})
+        return
+    print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+    print_seen_by(where)
 
 
 @click.command("break-glass")

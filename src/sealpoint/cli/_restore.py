@@ -27,6 +27,7 @@ from sealpoint.api import (
     set_restore_quorum,
 )
 from sealpoint.cli._json import read_document
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase
 from sealpoint.cli._store import Where, store_options
@@ -181,12 +182,14 @@ def _print_threads(threads: Sequence[ThreadRestore]) -> None:
         print_line(Styled(f"... and {rest}; --json lists them all.", "quiet"))
     for each in shown:
         if each.stopped and each.outcome is not ThreadOutcome.ERASED:
-            name = each.name or each.thread[:_ID_DIGITS]
+            name = shown_name(each.name) if each.name else each.thread[:_ID_DIGITS]
             print_line(Styled(f"{name}: {each.stopped.splitlines()[0]}", "quiet"))
 
 
 def _name(thread: ThreadRestore) -> str | Styled:
-    return thread.name or Styled(f"(id {thread.thread[:_ID_DIGITS]}...)", "quiet")
+    if not thread.name:
+        return Styled(f"(id {thread.thread[:_ID_DIGITS]}...)", "quiet")
+    return shown_name(thread.name)
 
 
 def _lost(thread: ThreadRestore) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from sealpoint.api import Store
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._references import when
 from sealpoint.cli._release import ShownRelease, read_release, release_lines
 from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
@@ -129,7 +130,8 @@ def shown(text: str) -> str:
 
 
 def _name(request: Request) -> str:
-    return f"'{visible(request.thread)}'"
+    shown = shown_name(request.thread)
+    return shown if shown != request.thread else f"'{shown}'"
 
 
 def _section(title: str) -> None:

@@ -16,11 +16,19 @@ import click
 from sealpoint.api import Store, open_store
 from sealpoint.cli._import import import_registry
 from sealpoint.cli._passphrase import asked_passphrase
+from sealpoint.cli._terminal import Styled, print_line
 from sealpoint.codec import Registry
 from sealpoint.config import Settings, StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import UrlInvalid, UsageError
 
-__all__ = ["Where", "chosen_registry", "operator_option", "registry_option", "store_options"]
+__all__ = [
+    "Where",
+    "chosen_registry",
+    "operator_option",
+    "print_seen_by",
+    "registry_option",
+    "store_options",
+]
 
 _Function = Callable[..., Any]
 
@@ -92,6 +100,11 @@ class Where:
     def files(self) -> StoreFiles:
         """The files of the store on this machine."""
         return StoreFiles(self.settings, StoreUrl.parse(self.url))
+
+    @property
+    def anchor(self) -> str:
+        """What kind of anchor has seen what is written: `local`, as there is no other kind yet."""
+        return "local"
 
     def reading(self, registry: Registry | None = None) -> Store:
         """The store, open for reading alone."""
@@ -180,3 +193,15 @@ def _find(
 def chosen_registry(reference: str | None) -> Registry:
     """The registry that `--registry` names, or one that allows plain types only."""
     return Registry() if reference is None else import_registry(reference)
+
+
+def print_seen_by(where: Where) -> None:
+    """Say whom a pause or a denial reaches: an anchor of another account has not seen it."""
+    if where.anchor == "local":
+        print_line(
+            Styled(
+                "Only the anchor of this account has seen it: until a worker under another account "
+                "looks at the thread, whoever can write to the store can take it back unnoticed.",
+                "quiet",
+            )
+        )

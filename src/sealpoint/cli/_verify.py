@@ -4,6 +4,7 @@
 import click
 
 from sealpoint.audit import UNJUSTIFIED, Progress, Report
+from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import Styled, print_json, print_line, print_table, working
@@ -52,7 +53,7 @@ def _print(report: Report) -> None:
             ("thread", "reading is", "code", "message"),
             [
                 (
-                    finding.name or _shown(finding.thread),
+                    shown_name(finding.name) if finding.name else _shown(finding.thread),
                     Styled("REFUSED", "bad") if finding.refuses else "allowed",
                     finding.code,
                     finding.message,

@@ -42,6 +42,7 @@ SealpointError                  error                  1
 ├── Erased                      erased                46
 ├── ReadOnly                    read-only             47
 ├── Pruned                      pruned                48
+├── ListIncomplete              list-incomplete       49
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
 ├── ConfigError                 config                60   the set-up is wrong
@@ -147,6 +148,7 @@ from sealpoint.errors._store import (
     Erased,
     HeadMoved,
     IdReused,
+    ListIncomplete,
     NotOwner,
     Pruned,
     ReadOnly,
@@ -192,6 +194,7 @@ __all__ = [
     "KeyLocked",
     "KeyMissing",
     "LimitInvalid",
+    "ListIncomplete",
     "Misplaced",
     "Missing",
     "ModelError",

@@ -7,6 +7,7 @@ __all__ = [
     "Erased",
     "HeadMoved",
     "IdReused",
+    "ListIncomplete",
     "NotOwner",
     "Pruned",
     "ReadOnly",
@@ -86,3 +87,21 @@ class ReadOnly(SealpointError):
     code = "read-only"
     exit_status = 47
     hint = "Open the store without read_only=True to write."
+
+
+class ListIncomplete(SealpointError):
+    """A list would leave something out, and was not asked to.
+
+    Attributes:
+        left_out: What it leaves out.
+    """
+
+    code = "list-incomplete"
+    exit_status = 49
+    hint = "sealpoint anchor show tells what is missing; partial=True gives what is there."
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, left_out: tuple[object, ...] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.left_out = left_out

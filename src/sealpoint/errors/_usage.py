@@ -54,7 +54,7 @@ class NameInvalid(UsageError):
     """A thread, namespace, identity or checkpoint cannot be called this."""
 
     code = "name-invalid"
-    hint = "Names are printable text without control characters, at most 512 bytes long."
+    hint = "Names are printable text of at most 512 bytes, without a space at either end."
 
 
 class UrlInvalid(UsageError):

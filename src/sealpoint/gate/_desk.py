@@ -16,7 +16,7 @@ from sealpoint.gate._policies import Policies
 from sealpoint.gate._requests import Request, make_request
 from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
-from sealpoint.store import Chain, Core
+from sealpoint.store import Chain, Core, unknown_threads
 
 __all__ = ["Desk", "Requests"]
 
@@ -27,7 +27,8 @@ class Requests:
 
     requests: tuple[Request, ...]
     failures: tuple[tuple[str, str], ...]
-    """The threads that could not be read: id, and the message. What they hold is not known."""
+    """The threads that could not be read, or that the anchor does not know: id, and the message.
+    What they hold is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,10 @@ class Desk:
                 for asked in seen.pending.asked.values()
             ]
         self._known = known
+        failures += [
+            (each.thread, f"thread {each.name!r}: expected the anchor to know it")
+            for each in unknown_threads(core)
+        ]
         found.sort(key=lambda request: (request.asked_at, request.id))
         return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
 

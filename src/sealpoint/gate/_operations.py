@@ -25,7 +25,6 @@ from sealpoint.gate._context import GateContext
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Measure, Rule
 from sealpoint.gate._requests import Request, Status
-from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     BreakGlassBody,
     ExpiryBody,
@@ -170,11 +169,9 @@ class Operations:
         roster = self._core.trust().roster
         counted: dict[str, Attestation] = {}
         for word in asked.attestations:
-            holder = roster.holder(KeyId(bytes.fromhex(word.credential)))
-            name = "" if holder is None else holder[0].name
-            if word.verdict is Verdict.APPROVE and name in request.approved_by:
-                with suppress(Forged, NotTrusted):
-                    verify_attestation(word, roster)
+            with suppress(Forged, NotTrusted):
+                name = verify_attestation(word, roster).name
+                if word.verdict is Verdict.APPROVE and name in request.approved_by:
                     counted.setdefault(name, word)
         return tuple(counted.values())
 

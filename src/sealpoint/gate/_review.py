@@ -11,7 +11,7 @@ held against anybody.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
@@ -43,6 +43,8 @@ _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
 Whoever writes the entry also writes its time, so less would prove no more."""
 
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 _GATE_FIELDS = ("world", "leaves", "rules", "request", "answer", "actor")
 """What a resume has not that no gate has written, which is none where no policy is in force."""
@@ -176,7 +178,7 @@ class Reviewer:
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
-                grant = grant_of(asked, roster, self._now(entry) - _SLACK)
+                grant = grant_of(asked, roster, _forgiving(self._now(entry)))
         # (5) The gate would have said the same, and every rule that applied is told.
         facts = self._facts_far_back(resume, grant)
         if release is not None:
@@ -214,7 +216,7 @@ class Reviewer:
             owner=True,  # the walk has seen to it
             diff=diff,
             world_now=body.world is not None,
-            now=self._now(entry) - _SLACK,
+            now=_forgiving(self._now(entry)),
             restored=is_restored(
                 resume.chain, bytes.fromhex(header.thread), self._executed_epoch, header.epoch
             ),
@@ -338,6 +340,11 @@ class Reviewer:
         yield from _grant_faults(replace(asked, attestations=words), now, policy, roster, what)
 
 
+def _forgiving(at: datetime) -> datetime:
+    """A little earlier, unless that is before the beginning of time: a writer chose the time."""
+    return at - min(_SLACK, at - _BEGINNING)
+
+
 def _told(body: ResumeBody) -> tuple[Rule, ...]:
     """The rules that a resume says applied."""
     return tuple(rule for rule in Rule if rule in body.rules)
@@ -348,7 +355,8 @@ def _grant_faults(
 ) -> Iterator[str]:
     """Why a request is no grant at a time, by a roster and a policy."""
     grant = grant_of(asked, roster, at)
-    if asked.expired or at >= asked.body.statement.expires + _SLACK:
+    # The requester chose the time: nothing can be added to the last one there is.
+    if asked.expired or at - asked.body.statement.expires >= _SLACK:
         yield f"{what}: the request had expired"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"

@@ -13,12 +13,19 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sealpoint.errors import Edited
+from sealpoint.errors import Edited, SealpointError
 from sealpoint.ledger._body import Body
 from sealpoint.ledger._kinds import Kind
 from sealpoint.ledger._pruning import PruneBody, require_sense
-from sealpoint.limits import BODY_BYTES_MAX
-from sealpoint.signing import Attestation, RootDocument, RosterDocument, Statement, Verdict
+from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
+from sealpoint.signing import (
+    Attestation,
+    RootDocument,
+    RosterDocument,
+    Statement,
+    Verdict,
+    check_attestation,
+)
 
 __all__ = [
     "AdoptBody",
@@ -263,13 +270,31 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
 }
 
 
-def _require_digests(body: CheckpointBody) -> None:
+def _require_checkpoint(body: CheckpointBody) -> None:
     """Refuse names of blobs that are no digests: even its owner may have signed nonsense."""
     _require_names(body, body.world)
+    _require_shallow(body.metadata, body.question)
 
 
-def _require_result_digests(body: WritesBody) -> None:
+def _require_results(body: WritesBody) -> None:
     _require_names(body, None)
+    _require_shallow(body.question)
+
+
+def _require_shallow(*values: Any) -> None:
+    """Refuse JSON that is nested deeper than a writer may write: whoever prints it would fail."""
+    level = [value for value in values if isinstance(value, dict | list)]
+    for _ in range(JSON_DEPTH_MAX):
+        if not level:
+            return
+        level = [
+            item
+            for each in level
+            for item in (each.values() if isinstance(each, dict) else each)
+            if isinstance(item, dict | list)
+        ]
+    if level:
+        raise ValueError(f"expected at most {JSON_DEPTH_MAX} levels")
 
 
 def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None:
@@ -305,6 +330,7 @@ def _require_verdict(expected: Verdict) -> Callable[[VerdictBody], None]:
     def check(body: VerdictBody) -> None:
         if body.attestation.verdict is not expected:
             raise ValueError("expected the verdict that the kind says")
+        check_attestation(body.attestation)
 
     return check
 
@@ -312,11 +338,13 @@ def _require_verdict(expected: Verdict) -> Callable[[VerdictBody], None]:
 def _require_statement(body: RequestBody | HandoffBody) -> None:
     if body.statement is not None:
         Statement.parse(body.statement.encode())
+    if isinstance(body, RequestBody):
+        _require_shallow(body.answer)
 
 
 _CHECKS: dict[Kind, Callable[[Any], None]] = {
-    Kind.CHECKPOINT: _require_digests,
-    Kind.HELD: _require_digests,
+    Kind.CHECKPOINT: _require_checkpoint,
+    Kind.HELD: _require_checkpoint,
     Kind.RESUME: _require_gate_digests,
     Kind.REQUEST: _require_statement,
     Kind.HANDOFF: _require_statement,
@@ -324,7 +352,7 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.DENIAL: _require_verdict(Verdict.DENY),
     Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
     Kind.BREAK_GLASS: lambda body: _require_hexadecimal([body.request]),
-    Kind.WRITES: _require_result_digests,
+    Kind.WRITES: _require_results,
     Kind.PRUNE: require_sense,
     Kind.HIDE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost]),
@@ -364,6 +392,6 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
             if (check := _CHECKS.get(kind)) is not None:
                 check(body)
             return body
-    except (msgspec.MsgspecError, ValueError, RecursionError, Edited) as exc:
+    except (msgspec.MsgspecError, ValueError, RecursionError, SealpointError) as exc:
         raise Unreadable(f"entry body: expected the fields of a {kind}, found others") from exc
     raise Unreadable("entry body: expected the one spelling of its fields, found another")

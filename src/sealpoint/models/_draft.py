@@ -26,12 +26,13 @@ try:
 except ImportError:  # not a POSIX system: drafts of ended processes stay
     fcntl = None  # type: ignore[assignment]
 
+from sealpoint.errors import ModelUnreadable
 from sealpoint.models._digests import FileDigests, header_digest
 from sealpoint.models._file import unreadable
 from sealpoint.models._pieces import Piece, batches_of, digests_of, in_parallel, move_piece
 from sealpoint.models._safetensors import Header
 
-__all__ = ["Draft", "Source", "put_in_place", "real_path", "waiting_path"]
+__all__ = ["Draft", "Source", "put_in_place", "real_path", "target_path", "waiting_path"]
 
 Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""
@@ -67,14 +68,48 @@ def _reported(path: Path) -> Iterator[None]:
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """Where a file of this path is or will be: a link to a file leads to that file.
+    """Where the file of this path is, to be read: a link leads to the file that it names.
 
     Raises:
         ModelUnreadable: The path is none.
     """
     place = Path(path)
     with _reported(place):
-        return place.resolve() if place.is_symlink() else place
+        return _resolved(place) if place.is_symlink() else place
+
+
+def _resolved(path: Path) -> Path:
+    """A path without links; unlike that of `Path`, it takes links that lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
+def target_path(path: str | os.PathLike[str]) -> Path:
+    """Where a file of this path is to be written.
+
+    A link of this user is followed to a file beside it or below its directory. Any other could
+    have been planted by whoever may write to the directory, so that a save replaces a file that
+    they may not, such as the anchor.
+
+    Raises:
+        ModelUnreadable: The path is none, or such a link.
+    """
+    place = Path(path)
+    with _reported(place):
+        if not place.is_symlink():
+            return place
+        directory = _resolved(place.parent)
+        named = Path(os.path.normpath(directory / place.readlink()))
+        # One step and no more: a second link on the way may be somebody else's.
+        within = named.is_relative_to(directory) and _resolved(named) == named
+        own = not hasattr(os, "geteuid") or place.lstat().st_uid in (0, os.geteuid())
+        if within and own:
+            return named
+    raise ModelUnreadable(
+        f"{place}: expected a file, or a link of this user to a file in the same directory or "
+        "below it, found another link",
+        hint="Save to the path of the file itself. If nobody you know made the link, find out who "
+        "can write to its directory.",
+    )
 
 
 def _mode_at(path: Path) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sealpoint.api import Store
 from sealpoint.errors import UsageError
-from sealpoint.models._draft import Draft, real_path
+from sealpoint.models._draft import Draft, target_path
 from sealpoint.models._extras import plainly, the_torch
 from sealpoint.models._manifest import METADATA_KEY
 from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
@@ -36,7 +36,8 @@ def save_checkpoint(
         state: Nested dicts, lists and tuples of tensors, numpy arrays and plain data: what
             `state_dict()` of modules, optimizers and schedulers gives, and states of random
             number generators.
-        path: The file; what is there is replaced once the new one is on disk.
+        path: The file; what is there is replaced once the new one is on disk. A link is followed
+            if it is this user's and leads to a file beside it or below its directory.
         store: An open store that vouches for the file.
         thread: The thread of this training run in it.
         metadata: A JSON object beside the checkpoint of the store, such as the epoch.
@@ -47,7 +48,7 @@ def save_checkpoint(
     Raises:
         TypeNotAllowed, ValueNotAllowed, EncodeLimitExceeded: Something in the state cannot be
             saved; the message has the path to it, and nothing was written.
-        ModelUnreadable: The file cannot be written.
+        ModelUnreadable: The file cannot be written, or the path is another link.
         SealpointError: With a store, whatever `Thread.save` raises; the old file stands.
     """
     run = Run.of(store, thread)
@@ -55,7 +56,7 @@ def save_checkpoint(
         raise UsageError(
             f"metadata: expected a store that keeps it, and no key {METADATA_KEY!r}, which is ours"
         )
-    target = real_path(path)
+    target = target_path(path)
     torch = the_torch()
     with plainly(torch):
         structure, entries = take_apart(torch, sys.modules.get("numpy"), state)

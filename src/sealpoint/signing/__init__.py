@@ -9,6 +9,7 @@ from sealpoint.signing._attestation import (
     Tally,
     Verdict,
     attest,
+    check_attestation,
     count,
     verify_attestation,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "Verdict",
     "attest",
     "begins_digest",
+    "check_attestation",
     "check_reason",
     "check_reason_size",
     "count",

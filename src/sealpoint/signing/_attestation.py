@@ -23,9 +23,17 @@ from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import PublicKey, Signer
 from sealpoint.signing._pae import STATEMENT_TYPE, pae
 from sealpoint.signing._roster import Identity, Role, Roster
-from sealpoint.signing._statement import Statement, check_reason, fits, is_digest
+from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
 
-__all__ = ["Attestation", "Tally", "Verdict", "attest", "count", "verify_attestation"]
+__all__ = [
+    "Attestation",
+    "Tally",
+    "Verdict",
+    "attest",
+    "check_attestation",
+    "count",
+    "verify_attestation",
+]
 
 _ED25519 = "ed25519"
 _PROOF_DIGITS_MAX = 4096
@@ -100,15 +108,34 @@ def attest(signer: Signer, statement: str, verdict: Verdict, reason: str) -> Att
     )
 
 
+def check_attestation(attestation: Attestation) -> None:
+    """Refuse what nobody can have said, whoever relays it: a field is not even of its form.
+
+    What is left may be handled as what it says it is; that it is true, it does not say.
+
+    Raises:
+        Forged: Statement, verdict, reason or proof is another text than such a one.
+        NotTrusted: It names no key.
+    """
+    by = _by(attestation)
+    if not is_digest(attestation.statement) or attestation.verdict not in tuple(Verdict):
+        raise Forged(f"{by}: expected a verdict on the digest of a statement, found another text")
+    if not fits(attestation.reason, REASON_BYTES_MAX):
+        raise Forged(f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found another")
+    if len(attestation.proof) > _PROOF_DIGITS_MAX:
+        raise Forged(
+            f"{by}: expected a proof of at most {_PROOF_DIGITS_MAX} digits, "
+            f"found {len(attestation.proof)}"
+        )
+    if len(attestation.proof) % 2 or not is_hexadecimal(attestation.proof):
+        raise Forged(f"{by}: expected a proof in lower-case hexadecimal digits")
+    if not is_digest(attestation.credential):
+        raise NotTrusted(f"{by}: expected the id of a key, found another text", hint=_HINT)
+
+
 def _verify_ed25519(attestation: Attestation, public: PublicKey) -> None:
-    try:
-        proof = bytes.fromhex(attestation.proof)
-    except ValueError:
-        proof = b""
-    if proof.hex() != attestation.proof:
-        raise Forged(f"{_by(attestation)}: expected a proof in lower-case hexadecimal digits")
     message = _message(attestation.statement, attestation.verdict, attestation.reason)
-    public.verify(proof, message)
+    public.verify(bytes.fromhex(attestation.proof), message)
 
 
 # By the scheme that the roster has for a key; passkeys will be another line.
@@ -127,20 +154,10 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
         NotTrusted: Nobody holds the key by this roster, or with another scheme.
         Forged: The key did not sign this, or nobody would sign such a thing.
     """
-    # (1) Bounds, before anything is copied or computed.
+    # (1) Form and bounds, before anything is copied or computed.
+    check_attestation(attestation)
     by = _by(attestation)
-    if not is_digest(attestation.statement) or attestation.verdict not in tuple(Verdict):
-        raise Forged(f"{by}: expected a verdict on the digest of a statement, found another text")
-    if not fits(attestation.reason, REASON_BYTES_MAX):
-        raise Forged(f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found another")
-    if len(attestation.proof) > _PROOF_DIGITS_MAX:
-        raise Forged(
-            f"{by}: expected a proof of at most {_PROOF_DIGITS_MAX} digits, "
-            f"found {len(attestation.proof)}"
-        )
     # (2) The holder, by this roster; a key that has a cut is held by nobody.
-    if not is_digest(attestation.credential):
-        raise NotTrusted(f"{by}: expected the id of a key, found another text", hint=_HINT)
     held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
         found = "one that was ended" if attestation.credential in roster.cuts else "another"

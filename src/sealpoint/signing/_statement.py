@@ -28,6 +28,7 @@ __all__ = [
     "check_reason_size",
     "fits",
     "is_digest",
+    "is_hexadecimal",
 ]
 
 DIGITS_LEAST = 8
@@ -136,7 +137,7 @@ def _fault(statement: Statement) -> str | None:
     lengths |= dict.fromkeys(("store", "thread", "nonce"), _ID_DIGITS)
     for name, digits in lengths.items():
         text = getattr(statement, name)
-        if text is not None and not _is_hexadecimal(text, digits):
+        if text is not None and not (len(text) == digits and is_hexadecimal(text)):
             return f"{name}: expected {digits} lower-case hexadecimal digits, found others"
     for name in ("ns", "requester", "to"):
         text = getattr(statement, name)
@@ -159,18 +160,19 @@ def _fault(statement: Statement) -> str | None:
     return None
 
 
-def _is_hexadecimal(text: str, digits: int) -> bool:
-    return len(text) == digits and _HEXADECIMAL.fullmatch(text) is not None
+def is_hexadecimal(text: str) -> bool:
+    """Whether a text is lower-case hexadecimal digits alone; an empty one is."""
+    return _HEXADECIMAL.fullmatch(text) is not None
 
 
 def is_digest(text: str) -> bool:
     """Whether a text is 64 lower-case hexadecimal digits."""
-    return _is_hexadecimal(text, DIGITS_MAX)
+    return len(text) == DIGITS_MAX and is_hexadecimal(text)
 
 
 def begins_digest(text: str) -> bool:
     """Whether a text is enough of the first digits of a digest to name it, or all of them."""
-    return DIGITS_LEAST <= len(text) <= DIGITS_MAX and _HEXADECIMAL.fullmatch(text) is not None
+    return DIGITS_LEAST <= len(text) <= DIGITS_MAX and is_hexadecimal(text)
 
 
 def fits(text: str, bytes_max: int) -> bool:

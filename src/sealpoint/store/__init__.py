@@ -25,7 +25,6 @@ from sealpoint.store._refs import (
     Results,
     ResultsRef,
     Snapshot,
-    ThreadNames,
 )
 from sealpoint.store._release import (
     Deleted,
@@ -47,6 +46,7 @@ from sealpoint.store._roster_copy import export_roster, import_roster
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._state import Standing, ThreadState
 from sealpoint.store._survey import Doubt, Survey, take_survey
+from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
 from sealpoint.store._writer import EntryDraft, Outcome, SessionStart, ThreadWriter
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "Erasure",
     "Event",
     "Key",
+    "LeftOut",
     "Loaded",
     "Outcome",
     "Parts",
@@ -106,6 +107,7 @@ __all__ = [
     "export_roster",
     "fresh_digests",
     "import_roster",
+    "list_threads",
     "make_ref",
     "make_release",
     "place_of",
@@ -115,4 +117,5 @@ __all__ = [
     "store_slot",
     "take_survey",
     "unanchored_threads",
+    "unknown_threads",
 ]

@@ -27,7 +27,7 @@ from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
 from sealpoint.store._whole import WholeChain
 
-__all__ = ["adopt_store_chain", "adopt_thread", "unanchored_threads"]
+__all__ = ["adopt_store_chain", "adopt_thread", "genuine_name", "unanchored_threads"]
 
 
 def _reason(reason: str) -> str:
@@ -62,7 +62,7 @@ def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
     trust = core.verified_store_chain()
     found = []
     for thread in core.storage.threads():
-        name = None if thread == STORE_CHAIN else _genuine_name(core, trust, thread)
+        name = None if thread == STORE_CHAIN else genuine_name(core, trust, thread)
         if name is not None:
             slot = thread_slot(core.parts.secret, core.namespace, name)
             if core.anchor.get(slot) is None:
@@ -70,7 +70,7 @@ def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
     return sorted(found)
 
 
-def _genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
+def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     """The name in a thread's genesis if that is genuine and of this namespace, else None."""
     place = Place(core.store_hex, core.namespace, thread.hex())
     try:

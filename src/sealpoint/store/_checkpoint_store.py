@@ -7,15 +7,13 @@ from threading import Lock
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from sealpoint.anchor import Position
-from sealpoint.errors import SealpointError, UsageError
-from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.errors import UsageError
 from sealpoint.store._collect import collect
 from sealpoint.store._core import Core, Parts
 from sealpoint.store._expiry import warn_of_expiry
-from sealpoint.store._genesis import claimed_name
-from sealpoint.store._names import check_name, store_slot, thread_slot
-from sealpoint.store._refs import Collected, ThreadNames
+from sealpoint.store._names import check_name
+from sealpoint.store._refs import Collected
+from sealpoint.store._thread_names import ThreadNames, list_threads
 
 __all__ = ["CheckpointStore"]
 
@@ -70,38 +68,9 @@ class CheckpointStore(Generic[_T]):
                 self._recent.popitem(last=False)
             return handle
 
-    def threads(self) -> ThreadNames:
-        """The names of the namespace's threads, sorted, and whether the list is complete.
-
-        A name counts when the anchor knows it for this very thread. The list is complete when
-        every thread that the anchor knows was found so, with the entry that the anchor has seen.
-        """
-        core = self.core
-        core.trust()
-        own = store_slot(core.parts.secret)
-        expected = {
-            slot: self._restored(position)
-            for slot, position in core.anchor.slots()
-            if slot != own and not position.erased
-        }
-        names = []
-        for thread in core.storage.threads():
-            if thread == STORE_CHAIN:
-                continue
-            found = self._named(thread)
-            if found is None:
-                continue
-            namespace, name = found
-            slot = thread_slot(core.parts.secret, namespace, name)
-            position = expected.get(slot)
-            if position is not None and position.thread == thread and not self._is_lost(position):
-                if namespace == core.namespace:
-                    names.append(name)
-                if self._stands(position):
-                    del expected[slot]
-        # A name that was only reserved need not have become a thread.
-        complete = all(position.reserved for position in expected.values())
-        return ThreadNames(names=tuple(sorted(names)), complete=complete)
+    def threads(self, *, partial: bool = False) -> ThreadNames:
+        """The names of the namespace's threads, sorted; see `list_threads`."""
+        return list_threads(self.core, partial=partial)
 
     def gc(
         self,
@@ -124,34 +93,6 @@ class CheckpointStore(Generic[_T]):
             ReadOnly: The store was opened for reading only.
         """
         return collect(self.core, dry_run=dry_run, compact=compact, progress=progress)
-
-    def _named(self, thread: bytes) -> tuple[str, str] | None:
-        """What a genesis says it is called; the anchor's slot proves it."""
-        try:
-            return claimed_name(self.core, thread)
-        except SealpointError:
-            return None
-
-    def _restored(self, position: Position) -> Position:
-        try:
-            return self.core.restored(position)
-        except SealpointError:
-            return position
-
-    def _is_lost(self, position: Position) -> bool:
-        """Whether what the store has of a thread was lost in a restore, and has come back."""
-        record = self.core.storage.read(position.thread, 0) if position.reserved else None
-        return record is not None and parse_header(record.header).epoch < position.epoch
-
-    def _stands(self, position: Position) -> bool:
-        """Whether the entry that the anchor has seen is where it was seen."""
-        if position.reserved:
-            return True
-        try:
-            record = self.core.storage.read(position.thread, position.seq)
-        except SealpointError:
-            return False
-        return record is not None and link_hash(record.header) == position.entry
 
     def close(self) -> None:
         """Release storage and anchor. Closing twice is allowed."""

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that people give, and the keys under which anchor and storage know them.
 
+Two names that a person cannot tell apart would be two threads, and one of them is paused by
+mistake: so a name has no space at its ends, nothing in it that does not show, and one spelling of
+each letter. What a framework makes of names, such as a lane, is taken as it comes.
+
 The anchor's slot is an HMAC under a secret that lies with the keys, so that neither store nor
 anchor can be searched for a name. The storage's label is a plain digest: it is only a hint, lies
 beside the name itself, and goes when the name is erased.
@@ -8,19 +12,51 @@ beside the name itself, and goes when the name is erased.
 
 import hashlib
 import hmac
+import unicodedata
 
 from sealpoint.errors import NameInvalid
-from sealpoint.limits import NAME_BYTES_MAX
+from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
+from sealpoint.world import visible
 
-__all__ = ["check_name", "label_of", "store_slot", "thread_slot"]
+__all__ = ["check_name", "check_path", "label_of", "store_slot", "thread_slot"]
 
 
-def check_name(text: object, what: str, bytes_max: int = NAME_BYTES_MAX) -> str:
+def check_name(text: object, what: str) -> str:
     """Refuse what could not be shown, stored or told apart.
+
+    Raises:
+        NameInvalid: It is no text, empty, too long, holds characters that do not print or show,
+            has a space at one end, or spells letters in another way than NFC does.
+    """
+    name = _check_text(text, what, NAME_BYTES_MAX)
+    if name != name.strip():
+        raise NameInvalid(
+            f"{what}: expected no space at its beginning or end, found one",
+            hint="Take it away: names that differ by such a space cannot be told apart.",
+        )
+    if not unicodedata.is_normalized("NFC", name):
+        raise NameInvalid(
+            f"{what}: expected its letters composed, as Unicode's NFC has them, found another form",
+            hint='Give unicodedata.normalize("NFC", name): two spellings of a letter look alike.',
+        )
+    if visible(name) != name:
+        raise NameInvalid(
+            f"{what}: expected text that shows, found characters in it that do not",
+            hint="Take them away: names that differ by what does not show cannot be told apart.",
+        )
+    return name
+
+
+def check_path(text: object, what: str) -> str:
+    """Refuse what could not be stored; for names that frameworks make, of lanes and of tasks.
 
     Raises:
         NameInvalid: It is no text, empty, too long, or holds characters that do not print.
     """
+    return _check_text(text, what, LANE_BYTES_MAX)
+
+
+def _check_text(text: object, what: str, bytes_max: int) -> str:
     if not isinstance(text, str):
         raise NameInvalid(f"{what}: expected a str, found {type(text).__name__}")
     if not text or not text.isprintable() or len(text.encode()) > bytes_max:

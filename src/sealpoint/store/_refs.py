@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store hands out: references to checkpoints, loaded states, lists of names."""
+"""What the store hands out: references to checkpoints, loaded states, what was given up."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +15,6 @@ __all__ = [
     "Results",
     "ResultsRef",
     "Snapshot",
-    "ThreadNames",
 ]
 
 
@@ -128,22 +126,6 @@ class Collected:
     size_bytes: int
     failures: tuple[tuple[str, str], ...]
     """The threads that could not be read, which are left as they are: id and message."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadNames:
-    """The names of the threads of a namespace."""
-
-    names: tuple[str, ...]
-    complete: bool
-    """Whether every thread that the anchor knows was found: False means that some are missing
-    from the store or cannot be read."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,9 @@ import msgspec
 
 from sealpoint.errors import HeadMoved, UsageError
 from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
-from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store._index import Key
 from sealpoint.store._json import plain_object, plain_value
-from sealpoint.store._names import check_name
+from sealpoint.store._names import check_name, check_path
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.world import World
 
@@ -41,7 +40,7 @@ class _EntryDraft:
         origin: Origin | None,
     ) -> None:
         self.value = value
-        self.lane = "" if lane == "" else check_name(lane, "lane", LANE_BYTES_MAX)
+        self.lane = "" if lane == "" else check_path(lane, "lane")
         self.question = None if question is None else plain_value(question, "question")
         self.origin = origin
         self.halts = False
@@ -169,7 +168,7 @@ class ResultsDraft(_EntryDraft):
         super().__init__(results, lane=lane, world=world, question=question, origin=origin)
         self.checkpoint = check_name(checkpoint, "checkpoint id")
         self.task = check_name(task, "task id")
-        self.path = "" if path == "" else check_name(path, "task path", LANE_BYTES_MAX)
+        self.path = "" if path == "" else check_path(path, "task path")
         self.halts = answers
 
     @property

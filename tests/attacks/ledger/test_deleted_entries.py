@@ -7,11 +7,12 @@ import pytest
 
 from sealpoint.errors import (
     Edited,
+    ListIncomplete,
     Missing,
     RolledBack,
     SchemaUnknown,
 )
-from tests.attacks.ledger.crime import WORLD, Incomplete, Scene, refused
+from tests.attacks.ledger.crime import WORLD, Scene, refused
 
 _DELETE = "DELETE FROM entries WHERE thread = ? AND seq "
 
@@ -38,7 +39,7 @@ def test_a_shortened_thread_is_refused(scene: Scene, kept: int) -> None:
     reads = [read for read in found if "alpha" in read]
     assert {found[read] for read in reads} == {RolledBack}
     assert len(reads) == 7
-    assert found["threads"] is Incomplete
+    assert found["threads"] is ListIncomplete
 
 
 def test_a_thread_that_is_gone_is_refused(scene: Scene) -> None:
@@ -52,7 +53,7 @@ def test_a_thread_that_is_gone_is_refused(scene: Scene) -> None:
     found = refused(scene.after(edit))
 
     assert {error for read, error in found.items() if "alpha" in read} == {RolledBack}
-    assert found["threads"] is Incomplete
+    assert found["threads"] is ListIncomplete
     with scene.open() as store, pytest.raises(RolledBack):
         store.thread("alpha").save({"anew": True}, world=WORLD)
 

@@ -12,8 +12,14 @@ import msgspec
 import pytest
 
 from sealpoint.anchor import Position
-from sealpoint.errors import AnchorUnavailable, Edited, SealpointError, UnknownThread
-from tests.attacks.ledger.crime import Incomplete, Scene, contents, entry_rows, refused
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Edited,
+    ListIncomplete,
+    SealpointError,
+    UnknownThread,
+)
+from tests.attacks.ledger.crime import Scene, contents, entry_rows, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.ledgers import sealed
 
@@ -119,7 +125,7 @@ def test_the_list_is_not_complete_without_first_or_newest_entry(scene: Scene, se
         copy = scene.copy_of_the_store()
         scene.require_sound()
         scene.commit(partial(_execute, sql, (thread, seq)))
-        assert refused(scene.read())["threads"] is Incomplete
+        assert refused(scene.read())["threads"] is ListIncomplete
         scene.put_back(copy)
 
 
@@ -138,9 +144,9 @@ def test_a_renamed_genesis_gives_no_name(scene: Scene) -> None:
 
     found = refused(scene.after(edit))
 
-    assert found["threads"] is Incomplete
+    assert found["threads"] is ListIncomplete
     with scene.open() as store:
-        assert store.threads().names == ("beta",)
+        assert store.threads(partial=True).names == ("beta",)
         assert not store.threads().complete
         with pytest.raises(UnknownThread):
             store.thread("gamma").load()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sealpoint.api import add_identity, new_key
-from sealpoint.errors import Forked, Missing, RolledBack, SealpointError
-from tests.attacks.ledger.crime import WORLD, Incomplete, Saved, Scene, refused
+from sealpoint.errors import Forked, ListIncomplete, Missing, RolledBack, SealpointError
+from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, replace
 
 
@@ -27,7 +27,7 @@ def test_an_older_copy_of_the_whole_store_is_refused(scene: Scene) -> None:
     found = refused(scene.read())
 
     assert {found[read] for read in found if "alpha" in read} == {RolledBack}
-    assert found["threads"] is Incomplete
+    assert found["threads"] is ListIncomplete
     assert not [read for read in found if "beta" in read], "beta did not move meanwhile"
 
 

@@ -22,10 +22,12 @@ from sealpoint.ledger import (
     UnpauseBody,
     Unreadable,
     VerdictBody,
+    WritesBody,
     encode_body,
     parse_body,
     read_body,
 )
+from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import Action
 from tests.ledgers import SALT
 from tests.unit.ledger.gating import approve, begun, deny, stated
@@ -191,6 +193,52 @@ def test_an_unknown_verdict_is_refused(verdict: Any) -> None:
     fields = json.loads(encode_body(_BODIES[Kind.APPROVAL]))
     fields["attestation"]["verdict"] = verdict
     _refused(Kind.APPROVAL, _spelled(fields))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"credential": text} for text in _NO_DIGESTS),
+        *({"statement": text} for text in _NO_DIGESTS),
+        {"credential": "\u0660" * 64},
+        {"proof": "zz" * 64},
+        {"proof": "abc"},
+        {"proof": "00" * 2049},
+        {"reason": ""},
+        {"reason": "x" * 4097},
+    ],
+    ids=range(18),
+)
+def test_what_is_relayed_has_the_form_of_an_attestation(changes: dict[str, Any]) -> None:
+    """Junk is nonsense of whoever relayed it; a word that proves nothing is still a word."""
+    for kind, word in ((Kind.APPROVAL, _YES), (Kind.DENIAL, _NO)):
+        _refused(kind, encode_body(VerdictBody(salt=SALT, attestation=replace(word, **changes))))
+        unproven = VerdictBody(salt=SALT, attestation=replace(word, proof="00", credential=_DIGEST))
+        assert _parse(kind, encode_body(unproven)) == unproven
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (Kind.REQUEST, "answer"),
+        (Kind.CHECKPOINT, "question"),
+        (Kind.CHECKPOINT, "metadata"),
+        (Kind.WRITES, "question"),
+    ],
+)
+@pytest.mark.parametrize("levels", [1, 900, 200_000])
+def test_json_is_read_as_deep_as_it_is_written_and_no_deeper(
+    kind: Kind, name: str, levels: int
+) -> None:
+    """On every version of Python, whatever its parser could do."""
+    bodies = {**_BODIES, Kind.WRITES: WritesBody(salt=SALT, checkpoint="c", task="t", root=_DIGEST)}
+    flat = encode_body(replace(bodies[kind], **{name: {"x": 0}}))
+
+    def nested(depth: int) -> bytes:
+        return flat.replace(b'{"x":0}', b'{"x":' * depth + b"[]" + b"}" * depth)
+
+    assert encode_body(_parse(kind, nested(JSON_DEPTH_MAX - 1))) == nested(JSON_DEPTH_MAX - 1)
+    _refused(kind, nested(JSON_DEPTH_MAX - 1 + levels)[:BODY_BYTES_MAX])
 
 
 @pytest.mark.parametrize("kind", [Kind.REQUEST, Kind.HANDOFF])

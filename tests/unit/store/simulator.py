@@ -455,7 +455,11 @@ class World:
 
     def forget(self, name: str) -> None:
         """Lose the anchor's slot of a name, in memory."""
-        del self.anchored._positions[self.slot(name)]
+        self.forget_slot(self.slot(name))
+
+    def forget_slot(self, slot: bytes) -> None:
+        """Lose a slot of the anchor, in memory."""
+        del self.anchored._positions[slot]
 
     def blobs(self, name: str) -> dict[bytes, bytes]:
         """The blobs of a thread, in memory."""

@@ -3,12 +3,13 @@
 
 import hashlib
 import hmac
+import unicodedata
 from typing import Any
 
 import pytest
 
 from sealpoint.errors import NameInvalid
-from sealpoint.store._names import check_name, label_of, store_slot, thread_slot
+from sealpoint.store._names import check_name, check_path, label_of, store_slot, thread_slot
 from tests.unit.store.simulator import World
 
 
@@ -23,6 +24,17 @@ def test_printable_names_are_kept_as_they_are(name: str) -> None:
     [
         *("", "a\nb", "a\0", "\x7f", "\u200b", "\u202e", "\ud800", "\t", "\u00a0x", "x" * 513),
         *("é" * 257, None, 7, b"t", ["t"]),
+        *(
+            " t",
+            "t ",
+            " ",
+            "cafe\u0301",
+            "\u0301t",
+            "a\u3164",
+            "a\u2800b",
+            "t\ufe0f",
+            "\u1100\u1161",
+        ),
     ],
     ids=ascii,
 )
@@ -36,7 +48,30 @@ def test_other_names_are_refused(name: Any, memory: World) -> None:
         memory.open().thread(name)
 
 
-@pytest.mark.parametrize("namespace", ["", "a\nb"])
+def test_a_hint_says_what_to_do_about_a_name() -> None:
+    """Followed literally, it gives a name that is taken."""
+    hints = {}
+    for name in ("t ", "cafe\u0301", "a\u3164"):
+        with pytest.raises(NameInvalid) as caught:
+            check_name(name, "thread name")
+        hints[name] = caught.value.hint
+
+    assert len(set(hints.values())) == 3
+    assert 'unicodedata.normalize("NFC", name)' in hints["cafe\u0301"]
+    assert check_name(unicodedata.normalize("NFC", "cafe\u0301"), "thread name") == "caf\u00e9"
+    assert check_name("t ".strip(), "thread name") == "t"
+
+
+def test_what_frameworks_make_of_names_is_taken_as_it_comes() -> None:
+    """A node may be called as it likes: its lane is no name that somebody types."""
+    for path in ("cafe\u0301:1", " node:1", "x" * 4096):
+        assert check_path(path, "lane") == path
+    for path in ("", "a\nb", "x" * 4097):
+        with pytest.raises(NameInvalid, match="lane: expected 1 to 4096 bytes"):
+            check_path(path, "lane")
+
+
+@pytest.mark.parametrize("namespace", ["", "a\nb", "a ", "cafe\u0301"])
 def test_a_namespace_is_a_name(namespace: str, memory: World) -> None:
     """The store is not opened for a namespace that cannot be shown."""
     with pytest.raises(NameInvalid, match="namespace"):

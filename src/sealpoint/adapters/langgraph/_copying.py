@@ -16,8 +16,7 @@ def copies_of(source: Thread) -> list[EntryDraft]:
     They declare the world that its newest checkpoint was saved in: a copy must not be a way to go
     on in a wider one.
 
-    A copy says what it is a copy of and how old that is: it is judged as an older checkpoint of that
-    age.
+    A copy says what it is a copy of and how old that is: it is judged as an older checkpoint.
 
     Raises:
         Paused: An operator paused the thread.

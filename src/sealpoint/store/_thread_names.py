@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names of a namespace's threads, and what a list of them would leave out.
+
+A name is listed when the anchor knows it for this very thread, and the store has the entry that
+the anchor has seen. Two kinds of threads are left out: those that the anchor knows and of which
+the store has not that entry, whatever their namespace, and those of the namespace that only the
+store knows, which somebody with another anchor saved. A list that leaves something out says so to
+whoever asks, and gives no name to whoever does not.
+
+What has no genuine genesis is no thread of anybody's: planted rows make no list incomplete.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sealpoint.anchor import Position
+from sealpoint.errors import ListIncomplete, SealpointError
+from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.store._adopt import genuine_name
+from sealpoint.store._core import Core
+from sealpoint.store._genesis import claimed_name
+from sealpoint.store._names import store_slot, thread_slot
+
+__all__ = ["LeftOut", "ThreadNames", "list_threads", "unknown_threads"]
+
+_TOLD_MAX = 3
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A thread that a list of names leaves out."""
+
+    thread: str
+    """Its id in hexadecimal."""
+    name: str | None
+    """Its name; None if that cannot be known."""
+    anchored: bool
+    """Whether the anchor knows it, and the store lacks what the anchor has seen; otherwise the
+    store has it, and the anchor does not know it."""
+
+    def __str__(self) -> str:
+        shown = f"id {self.thread[:_ID_DIGITS]}" if self.name is None else repr(self.name)
+        why = "the store has not as it was seen" if self.anchored else "the anchor does not know"
+        return f"{shown}, which {why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadNames:
+    """The names of the threads of a namespace; one that is not complete gives none unasked."""
+
+    namespace: str
+    left_out: tuple[LeftOut, ...]
+    """What it lacks; nothing if it is complete."""
+    partial: bool
+    """Whether the names were asked for although it may lack some."""
+    _found: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every thread that the anchor knows was found, and no others are there."""
+        return not self.left_out
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, sorted.
+
+        Raises:
+            ListIncomplete: Some are left out, and it was not asked for with `partial=True`.
+        """
+        if self.left_out and not self.partial:
+            raise self._incomplete()
+        return self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def _incomplete(self) -> ListIncomplete:
+        told = "; ".join(map(str, self.left_out[:_TOLD_MAX]))
+        more = len(self.left_out) - _TOLD_MAX
+        hints = ["sealpoint anchor show tells what has become of each."]
+        if not all(each.anchored for each in self.left_out):
+            hints.append(
+                "If this is the newest copy of the store, an operator lets the anchor know the "
+                "others: sealpoint anchor adopt --reason WHY."
+            )
+        hints.append("threads(partial=True), or sealpoint threads --partial, gives the rest.")
+        return ListIncomplete(
+            f"threads of namespace {self.namespace!r}: expected to list all of them, found that "
+            f"{len(self.left_out)} would be left out: {told}"
+            + (f"; and {more} more" if more > 0 else ""),
+            hint=" ".join(hints),
+            left_out=self.left_out,
+        )
+
+
+def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
+    """List the names of the namespace's threads, and say what the list leaves out.
+
+    Args:
+        core: The store.
+        partial: Give names even if some are left out.
+    """
+    core.trust()
+    # Threads before slots: a name is reserved before it has an entry, so one that comes into being
+    # meanwhile has its slot. Entries after slots: the store then has what the anchor has seen.
+    stored = set(core.storage.threads())
+    own = store_slot(core.parts.secret)
+    slots = {slot: position for slot, position in core.anchor.slots() if slot != own}
+    names: list[str] = []
+    left_out: list[LeftOut] = []
+    for slot, position in slots.items():
+        listing = _Listing(core, slot, position)
+        if listing.missing:
+            name = listing.name if listing.namespace == core.namespace else None
+            left_out.append(LeftOut(thread=position.thread.hex(), name=name, anchored=True))
+        elif listing.name is not None and listing.namespace == core.namespace:
+            names.append(listing.name)
+    known = {position.thread for position in slots.values()}
+    left_out.sort(key=lambda each: each.thread)
+    left_out += _unknown(core, stored - known)
+    return ThreadNames(
+        namespace=core.namespace,
+        left_out=tuple(left_out),
+        partial=partial,
+        _found=tuple(sorted(names)),
+    )
+
+
+def unknown_threads(core: Core) -> tuple[LeftOut, ...]:
+    """The threads of the namespace that the store has and the anchor does not know."""
+    stored = set(core.storage.threads())
+    return tuple(_unknown(core, stored - {position.thread for _, position in core.anchor.slots()}))
+
+
+def _unknown(core: Core, threads: Collection[bytes]) -> Iterator[LeftOut]:
+    """Of threads that no slot has, those with a genuine genesis under a name that has no slot."""
+    threads = set(threads) - {STORE_CHAIN}
+    # A worker elsewhere may have been entered into the roster a moment ago.
+    trust = core.renewed_trust() if threads else core.trust()
+    for thread in sorted(threads):
+        name = genuine_name(core, trust, thread)
+        if name is not None and core.anchor.get(_slot(core, core.namespace, name)) is None:
+            yield LeftOut(thread=thread.hex(), name=name, anchored=False)
+
+
+def _slot(core: Core, namespace: str, name: str) -> bytes:
+    return thread_slot(core.parts.secret, namespace, name)
+
+
+class _Listing:
+    """What a slot of the anchor says, held against the store."""
+
+    def __init__(self, core: Core, slot: bytes, position: Position) -> None:
+        self._core = core
+        position = self._restored(position)
+        self.namespace = ""
+        self.name: str | None = None
+        """The name, proven by the slot; None if there is none to be listed."""
+        self.missing = False
+        """Whether the store lacks what the anchor has seen."""
+        if position.erased:
+            return
+        self._find_name(slot, position.thread)
+        if position.reserved:
+            # A name that was only reserved need not have become a thread.
+            if self.name is not None and self._is_lost(position):
+                self.name = None
+        elif self.name is None or not self._stands(position):
+            # Unless it was erased this very moment.
+            found = core.anchor.get(slot)
+            self.missing = found is None or not found.erased
+
+    def _find_name(self, slot: bytes, thread: bytes) -> None:
+        try:
+            namespace, name = claimed_name(self._core, thread)
+        except SealpointError:
+            return
+        if _slot(self._core, namespace, name) == slot:
+            self.namespace, self.name = namespace, name
+
+    def _restored(self, position: Position) -> Position:
+        try:
+            return self._core.restored(position)
+        except SealpointError:
+            return position
+
+    def _is_lost(self, position: Position) -> bool:
+        """Whether what the store has of a thread was lost in a restore, and has come back."""
+        record = self._core.storage.read(position.thread, 0)
+        return record is not None and parse_header(record.header).epoch < position.epoch
+
+    def _stands(self, position: Position) -> bool:
+        """Whether the entry that the anchor has seen is where it was seen."""
+        try:
+            record = self._core.storage.read(position.thread, position.seq)
+        except SealpointError:
+            return False
+        return record is not None and link_hash(record.header) == position.entry
