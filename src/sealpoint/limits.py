@@ -37,6 +37,8 @@ __all__ = [
     "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
+    "SQL_OPEN_STEPS_MAX",
+    "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
     "WORLD_BYTES_MAX",
     "Limits",
@@ -107,6 +109,12 @@ REASON_BYTES_MAX = 4 * _KIB
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
+
+SQL_OPEN_STEPS_MAX = 5_000
+"""Steps of SQLite while the file of a store is opened and its tables are checked; it takes 150."""
+
+SQL_STEPS_MAX = 1_000_000
+"""Steps of SQLite for one statement; the longest, a label of 4096 threads, takes 55,000."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""
