@@ -147,8 +147,9 @@ class Storage(Protocol):
 
         The numbers MUST rise strictly, or fall, within what was asked for; a store that has them
         otherwise is `Edited`, and no scan goes round. Holes are not reported; the caller sees
-        them in the numbers. Every call MUST see what was committed before it. Memory MUST NOT follow the length of the thread. Appending while a
-        scan is under way MUST be possible; whether the scan sees it is left open.
+        them in the numbers. Every call MUST see what was committed before it. Memory MUST NOT
+        follow the length of the thread. Appending while a scan is under way MUST be possible;
+        whether the scan sees it is left open.
         """
         ...
 
