@@ -94,7 +94,8 @@ def experiments() -> Iterator[Result]:
     """Measure one after the other."""
     folder = Path(tempfile.mkdtemp(prefix="sealpoint-models-"))
     places: dict[str, Any] = {"config_dir": folder / "config", "state_dir": folder / "state"}
-    url = f"sqlite:///{folder / 'runs.db'}"
+    url = f"sqlite:///{folder / 'data' / 'runs.db'}"
+    (folder / "data").mkdir()
     try:
         sealpoint.init(url, **places)
         with sealpoint.open_store(url, **places) as store:

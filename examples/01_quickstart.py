@@ -46,9 +46,9 @@ def run(statement: str) -> None:
             sys.exit(f"CHANGED NOTHING: {statement}")
 
 
-with TemporaryDirectory() as name:
-    database, older, newest = (Path(name, file) for file in ("agents.db", "older.db", "new.db"))
-    place = {"config_dir": Path(name, "config"), "state_dir": Path(name, "state")}
+with TemporaryDirectory() as disk, TemporaryDirectory() as home:  # an attacker has the disk alone
+    database, older, newest = (Path(disk, file) for file in ("agents.db", "older.db", "new.db"))
+    place = {"config_dir": Path(home, "config"), "state_dir": Path(home, "state")}
     url = f"sqlite:///{database}"
     sealpoint.init(url, **place)
     state = {"messages": [], "pay": Decimal("250.00"), "seen": {("acme", 17)}}

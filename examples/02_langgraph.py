@@ -61,9 +61,9 @@ def run(url: str, **place: Path) -> None:
             print(f"  ended  paid: {graph.invoke(Command(resume='yes'), CONFIG)['paid']}")
 
 
-with TemporaryDirectory() as folder:
-    there = f"sqlite:///{folder}/agents.db"
-    places = {"config_dir": Path(folder, "config"), "state_dir": Path(folder, "state")}
+with TemporaryDirectory() as disk, TemporaryDirectory() as home:  # keys and anchor lie apart
+    there = f"sqlite:///{disk}/agents.db"
+    places = {"config_dir": Path(home, "config"), "state_dir": Path(home, "state")}
     sealpoint.init(there, **places)  # once: keys, trust pin, store and anchor
     for number in (1, 2):
         print(f"Run {number}:")

@@ -45,10 +45,10 @@ class Trainer:
         self.step = state["step"]
 
 
-with TemporaryDirectory() as name:
+with TemporaryDirectory() as name, TemporaryDirectory() as home:  # keys and anchor lie apart
     file, older, newest = (Path(name, f"{part}.safetensors") for part in ("run", "old", "new"))
-    place = {"config_dir": Path(name, "config"), "state_dir": Path(name, "state")}
-    url = f"sqlite:///{Path(name, 'runs.db')}"
+    place = {"config_dir": Path(home, "config"), "state_dir": Path(home, "state")}
+    url = f"sqlite:///{name}/runs.db"
     sealpoint.init(url, **place)
     trainer = Trainer()
     with sealpoint.open_store(url, **place) as store:

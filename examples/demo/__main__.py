@@ -28,7 +28,8 @@ from sealpoint.cli import main as command_line
 from sealpoint.errors import NeedsApproval
 
 FOLDER = Path(mkdtemp(prefix="sealpoint-demo-"))
-SEALED, STOCK = FOLDER / "sealed.db", FOLDER / "stock.db"
+DISK = FOLDER / "disk"  # what an attacker has: keys and anchor lie apart from it
+SEALED, STOCK = DISK / "sealed.db", DISK / "stock.db"
 URL = f"sqlite:///{SEALED}"
 PLACE = {"config_dir": FOLDER / "config", "state_dir": FOLDER / "state"}
 YES = {"approved": True}
@@ -78,6 +79,7 @@ def _config(name: str) -> Any:
 def set_up() -> None:
     tell("Sealpoint demo: one agent, two checkpointers, the same attacks.")
     tell("All of it happens now, with a scripted model: no network, no key.")
+    DISK.mkdir()
     sealpoint.init(URL, policy="team", **PLACE)
     for name in APPROVERS:
         api.new_key(URL, name, **PLACE)

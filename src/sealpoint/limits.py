@@ -39,6 +39,8 @@ __all__ = [
     "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
+    "SQL_OPEN_STEPS_MAX",
+    "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
     "VERIFY_ROUNDS_MAX",
     "WORLD_BYTES_MAX",
@@ -120,6 +122,11 @@ AUDIT_RESULTS_MAX = 64 * _KIB
 is not judged, which is a finding."""
 VERIFY_ROUNDS_MAX = 8
 """How often a verification begins one thread anew because more of it was given up meanwhile."""
+SQL_OPEN_STEPS_MAX = 5_000
+"""Steps of SQLite while the file of a store is opened and its tables are checked; it takes 150."""
+
+SQL_STEPS_MAX = 1_000_000
+"""Steps of SQLite for one statement; the longest, a label of 4096 threads, takes 55,000."""
 
 MODEL_HEADER_BYTES_MAX = 32 * _MIB
 """The header of a safetensors file, with the structure that is in it."""

@@ -22,7 +22,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """A machine with a new store."""
-    made = Machine(tmp_path / "store.db", tmp_path / "one")
+    made = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
     made.done("init")
     return made
 
@@ -30,4 +30,4 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.fixture
 def other(tmp_path: Path) -> Machine:
     """Another machine, which sees the same store and knows nothing about it."""
-    return Machine(tmp_path / "store.db", tmp_path / "two")
+    return Machine(tmp_path / "disk" / "store.db", tmp_path / "two")

@@ -30,6 +30,9 @@ class Machine:
     path: Path
     home: Path
 
+    def __post_init__(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+
     @property
     def url(self) -> str:
         """The store."""

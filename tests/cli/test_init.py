@@ -13,7 +13,7 @@ from tests.cli.machine import Machine
 @pytest.fixture
 def fresh(tmp_path: Path) -> Machine:
     """A machine without a store."""
-    return Machine(tmp_path / "store.db", tmp_path / "one")
+    return Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
 
 
 def test_init_says_what_was_made_and_where(fresh: Machine) -> None:

@@ -45,7 +45,7 @@ def _encrypted(machine: Machine) -> dict[str, bool | None]:
 @pytest.mark.usefixtures("_somebody_there")
 def test_init_asks_twice_and_locks_all_keys(tmp_path: Path) -> None:
     """One passphrase for the three, typed again until both are the same, and never shown."""
-    machine = Machine(tmp_path / "store.db", tmp_path / "one")
+    machine = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
     made = machine.run("init", "--passphrase", stdin=_typed("mistyped", _WORDS, _WORDS, _WORDS))
 
     assert made.exit_code == 0, made.output

@@ -18,7 +18,7 @@ from tests.cli.team import ask, make_team
 @pytest.mark.parametrize("name", SHIPPED_POLICIES)
 def test_a_shipped_policy_is_shown_byte_by_byte(tmp_path: Path, name: str) -> None:
     """As the file that it is, also where there is no store yet."""
-    nowhere = Machine(tmp_path / "none.db", tmp_path / "one")
+    nowhere = Machine(tmp_path / "disk" / "none.db", tmp_path / "one")
     result = nowhere.run("policy", "show", "--name", name)
     document = nowhere.json("policy", "show", "--name", name)
 
@@ -40,7 +40,7 @@ def test_the_policy_in_force_is_shown(machine: Machine) -> None:
 
 def test_a_policy_without_a_store_is_refused(tmp_path: Path) -> None:
     """What is in force can only be told by a store."""
-    nowhere = Machine(tmp_path / "none.db", tmp_path / "one")
+    nowhere = Machine(tmp_path / "disk" / "none.db", tmp_path / "one")
 
     assert nowhere.run("policy", "show").exit_code != 0
 
@@ -135,10 +135,10 @@ def test_a_store_is_made_with_a_policy(tmp_path: Path) -> None:
     bad.write_bytes(b"")
     names: dict[str, str] = {}
     for choice in ("solo", "team", str(file)):
-        machine = Machine(tmp_path / f"{len(names)}.db", tmp_path / str(len(names)))
+        machine = Machine(tmp_path / "disk" / f"{len(names)}.db", tmp_path / str(len(names)))
         names[choice] = machine.json("init", "--policy", choice)["policy"]["name"]
         assert machine.json("policy", "show")["name"] == names[choice]
-    other = Machine(tmp_path / "other.db", tmp_path / "other")
+    other = Machine(tmp_path / "disk" / "other.db", tmp_path / "other")
 
     assert list(names.values()) == ["solo", "team", "own"]
     assert other.refused("init", "--policy", str(bad)) == (76, "policy-invalid")

@@ -113,7 +113,7 @@ def test_a_url_of_no_store_on_disk_is_refused(
 @pytest.mark.parametrize("verb", [verb for verb in _VERBS if verb[0] != "init"], ids=" ".join)
 def test_a_store_without_a_pin_is_not_trusted(verb: tuple[str, ...], tmp_path: Path) -> None:
     """Nothing about a store is believed before a pin vouches for it."""
-    stranger = Machine(tmp_path / "store.db", tmp_path / "one")
+    stranger = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
 
     assert stranger.refused(*verb, stdin="1") == (39, "not-trusted")
 
@@ -143,7 +143,8 @@ def test_an_option_comes_before_the_environment_before_the_file(tmp_path: Path) 
     """Three stores, three ways to name one: the nearest wins, for store and namespace."""
     config = tmp_path / "config"
     directories = ["--config-dir", str(config), "--state-dir", str(tmp_path / "state")]
-    urls = {name: f"sqlite:///{tmp_path / name}.db" for name in ("option", "variable", "file")}
+    urls = {name: f"sqlite:///{tmp_path}/disk/{name}.db" for name in ("option", "variable", "file")}
+    (tmp_path / "disk").mkdir()
     for name, url in urls.items():
         assert _run("init", "--store", url, *directories).exit_code == 0
         assert _run("save", name, "--store", url, *directories).exit_code == 0

@@ -43,7 +43,7 @@ def test_a_pin_is_read_from_standard_input(machine: Machine, other: Machine) -> 
 
 def test_another_pin_needs_replace(machine: Machine, tmp_path: Path) -> None:
     """A pin that is there gives way only when told to."""
-    stranger = Machine(tmp_path / "strange.db", tmp_path / "three")
+    stranger = Machine(tmp_path / "disk" / "strange.db", tmp_path / "three")
     stranger.done("init")
     pin = stranger.run("trust", "export").stdout_bytes
 
@@ -70,7 +70,7 @@ def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
     """Before `trust move` nothing is believed at the new place, after it nothing at the old one."""
     machine.done("save", "t", stdin="1")
     fingerprint = machine.json("trust", "export")["fingerprint"]
-    moved = Machine(tmp_path / "moved.db", machine.home)
+    moved = Machine(tmp_path / "disk" / "moved.db", machine.home)
     machine.path.rename(moved.path)
     result = moved.run("load", "t")
 
@@ -84,7 +84,10 @@ def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
     assert moved.json("verify")["ok"] is True
     assert machine.refused("load", "t") == (39, "not-trusted")
     assert machine.refused("trust", "move", machine.url) == (39, "not-trusted")
-    assert moved.refused("trust", "move", moved.url) == (65, "store-exists")
+    other = Machine(tmp_path / "disk" / "other.db", machine.home)
+    other.done("init")
+    assert other.refused("trust", "move", moved.url) == (65, "store-exists")
+    assert moved.done("trust", "move", moved.url).startswith(f"trusted  {moved.url}\n")
     moved.path.rename(machine.path)
     assert machine.done("trust", "move", moved.url).splitlines() == [
         f"trusted  {machine.url}",
@@ -98,7 +101,7 @@ def test_a_pin_of_a_store_that_is_known_here_is_not_imported(
 ) -> None:
     """Under another URL it would get a secret that does not open the anchor which is here."""
     pin = machine.run("trust", "export").stdout_bytes
-    moved = Machine(tmp_path / "moved.db", machine.home)
+    moved = Machine(tmp_path / "disk" / "moved.db", machine.home)
     machine.path.rename(moved.path)
 
     assert moved.refused("trust", "import", "-", stdin=pin) == (65, "store-exists")

@@ -30,7 +30,7 @@ def _state(epoch: int) -> dict[str, Any]:
 
 class _Place:
     def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:///{folder / 'runs.db'}"
+        self.url = f"sqlite:///{folder / 'disk' / 'runs.db'}"
         self.places: dict[str, Any] = {
             "config_dir": folder / "config",
             "state_dir": folder / "state",
@@ -87,6 +87,7 @@ def main(folder: Path, samples: int) -> None:
     """
     place = _Place(folder)
     place.files.mkdir(parents=True)
+    (folder / "disk").mkdir()
     sealpoint.init(place.url, **place.places)
     with place.open() as store:
         save_checkpoint(_state(0), place.path, store=store, thread=_THREAD)

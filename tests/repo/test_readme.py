@@ -15,11 +15,11 @@ The rules for a page that is tested, which `_PAGES` lists:
   `# exits 3` at the end of a command is the expected exit status;
 - a `console` block goes on where the one before it on the page ended, in the same directories,
   unless its first command is `sealpoint init`: that one begins a session of its own;
-- `sealpoint`, `python`, `cp` and `mv` commands run, `sqlite3 FILE STATEMENT` is done by Python, and
-  `export NAME=VALUE` holds for the rest of the session; `> FILE` at the end of a command writes a
-  file; of `make` and `pip install` the targets and extras must exist; `git clone`, `cd`, and the
-  making and activating of a virtual environment are taken as they are; any other command is
-  refused.
+- `sealpoint`, `python`, `cp`, `ln`, `mkdir` and `mv` commands run, `sqlite3 FILE STATEMENT` is
+  done by Python, and `export NAME=VALUE` holds for the rest of the session; `> FILE` at the end of
+  a command writes a file; of `make` and `pip install` the targets and extras must exist; `git
+  clone`, `cd`, and the making and activating of a virtual environment are taken as they are; any
+  other command is refused.
 
 The programs of `_FIRST_PAGES`, which a newcomer runs more than once, run twice.
 """
@@ -79,7 +79,7 @@ _README_LINES_MAX = 149
 _SECONDS_MAX = 60
 _EXITS = re.compile(r"\s+# exits (?P<status>\d+)$")
 _FILE_NAME = re.compile(r"^# (?P<name>\w+\.py)$")
-_RUN = frozenset({"cp", "mv", "python", "sealpoint", "sqlite3"})
+_RUN = frozenset({"cp", "ln", "mkdir", "mv", "python", "sealpoint", "sqlite3"})
 _SQLITE3 = """
 import contextlib, sqlite3, sys
 with contextlib.closing(sqlite3.connect(sys.argv[1])) as database, database:

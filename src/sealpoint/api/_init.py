@@ -97,16 +97,17 @@ def init(
 
 def _require_new(place: StorePlace) -> None:
     """Refuse to make a store where there is one, before anything is written."""
+    path = place.path()
     try:
-        housed, vacant = place.path.parent.is_dir(), place.is_vacant()
+        housed, vacant = path.parent.is_dir(), place.is_vacant(path)
     except OSError as exc:
         raise StorageUnavailable(
-            f"store {place.url}: expected to look at {place.path}, found: {exc.strerror}"
+            f"store {place.url}: expected to look at {path}, found: {exc.strerror}"
         ) from exc
     if not housed:
         raise StorageUnavailable(
-            f"store {place.url}: expected a directory {place.path.parent}, found none",
-            hint=f"Make it: mkdir -p '{place.path.parent}'. Nothing was written.",
+            f"store {place.url}: expected a directory {path.parent}, found none",
+            hint=f"Make it: mkdir -p '{path.parent}'. Nothing was written.",
         )
     if not vacant and not place.files.has_pin():
         raise StoreExists(

@@ -41,7 +41,6 @@ class StorePlace:
     """A store on this machine: where it lies, and the files that belong to it."""
 
     url: StoreUrl
-    path: Path
     files: StoreFiles
     settings: Settings
     unlock: Unlock = field(repr=False)
@@ -74,16 +73,24 @@ class StorePlace:
             )
         files = StoreFiles(settings, parsed)
         files.check_placement()
-        return cls(parsed, parsed.path, files, settings, unlocking(passphrase))
+        return cls(parsed, files, settings, unlocking(passphrase))
 
-    def is_vacant(self) -> bool:
+    def path(self) -> Path:
+        """Where the store lies, with no link on the way.
+
+        Raises:
+            NotTrusted: The URL leads elsewhere than it did.
+        """
+        return self.files.target()
+
+    def is_vacant(self, path: Path) -> bool:
         """Whether nothing lies where the store belongs; for a directory, nothing in it either."""
         # A disk that fails or a directory that may not be read says nothing about what is there:
         # it must not look like a store that somebody took away.
         try:
-            found = self.path.lstat()
+            found = path.lstat()
             if self.url.kind == "file" and stat.S_ISDIR(found.st_mode):
-                with os.scandir(self.path) as entries:
+                with os.scandir(path) as entries:
                     return next(entries, None) is None
         except (FileNotFoundError, NotADirectoryError):
             return True
@@ -112,8 +119,10 @@ class StorePlace:
 
         Raises:
             KeyMissing: The secret that keys the anchor's slots is gone.
+            NotTrusted: The URL leads elsewhere than it did.
             RolledBack: There is no file to open where the anchor has seen a store.
         """
+        path = self.path()
         secret = self.files.secret()
         anchor = LocalAnchor(
             self.files.anchor_directory(pin.store),
@@ -122,7 +131,7 @@ class StorePlace:
             read_only=read_only,
         )
         try:
-            if self.is_vacant() and (
+            if self.is_vacant(path) and (
                 self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
             ):
                 raise RolledBack(
@@ -131,7 +140,7 @@ class StorePlace:
                     f"move. To give the store up for good, move {self.files.directory} away.",
                 )
             backend = FileStorage if self.url.kind == "file" else SqliteStorage
-            storage = backend(self.path, create=create, read_only=read_only)
+            storage = backend(path, create=create, read_only=read_only)
         except BaseException:
             anchor.close()
             raise

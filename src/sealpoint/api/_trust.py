@@ -4,6 +4,7 @@
 import os
 
 from sealpoint.api._place import StorePlace
+from sealpoint.config import StoreFiles, StoreUrl
 from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
@@ -77,22 +78,25 @@ def move_store(
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
 ) -> TrustPin:
-    """Go on with a store whose file was moved: pin, keys and secret now belong to the new URL.
+    """Go on with a store that was moved: pin, keys and secret now belong to the new URL.
 
-    The store itself is moved by whoever runs this; nothing in it is read or written.
+    Where both URLs are the same one, its directory has become a link, or leads elsewhere than it
+    did: from now on it belongs where it leads now. The store itself is moved by whoever runs this;
+    nothing in it is read or written.
 
     Raises:
         NotTrusted: Nothing is known here about the old URL.
         StoreExists: There is a pin for the new one already.
         StorageUnavailable: There is no file at the new URL.
     """
-    old = StorePlace.find(old_url, config_dir=config_dir, state_dir=state_dir)
     new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    old.files.pin()
-    if new.is_vacant():
+    # Where the old one lay does not matter any more: a misplaced store may be moved away.
+    old = StoreFiles(new.settings, StoreUrl.parse(old_url))
+    old.pin()
+    if new.is_vacant(new.url.target()):
         raise StorageUnavailable(
             f"store {new.url}: expected the moved file, found none",
             hint="Move the file first, then say where it lies now.",
         )
-    new.files.move_from(old.files)
+    new.files.move_from(old)
     return new.files.pin()

@@ -94,6 +94,7 @@ def move(old_url: str, *, where: Where, as_json: bool) -> None:
     """Go on with a store whose file was moved from OLD-URL to --store.
 
     Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.
+    With the same URL twice, a link on the way to it may lead elsewhere than it did.
     """
     pin = move_store(old_url, where.url, **where.directories)
     url = str(where.files.url)

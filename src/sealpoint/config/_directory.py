@@ -2,7 +2,8 @@
 """The directory of one store below the configuration directory.
 
 Every directory from CONFIG_DIR down is checked from the top before a file in it is opened, and
-made for the user alone before one is written.
+made for the user alone before one is written. The first file that is written says what the
+address of the store is, and where that led then.
 """
 
 import hashlib
@@ -14,9 +15,19 @@ from sealpoint.config._disk import check_directory, make_directory, read_file, w
 from sealpoint.config._settings import Settings
 from sealpoint.config._url import StoreUrl
 
-__all__ = ["StoreDirectory"]
+__all__ = ["Note", "StoreDirectory", "read_note"]
 
 _NAME_BYTES = 16
+_NOTE_BYTES_MAX = 64 * 1024
+
+
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `store.json` says."""
+
+    url: str
+    """The address of the store."""
+    target: str
+    """Where it led when it was first used, or when somebody said that it moved."""
 
 
 class StoreDirectory:
@@ -48,11 +59,30 @@ class StoreDirectory:
         return read_file(path, bytes_max=bytes_max, secret=secret)
 
     def _prepare(self, directory: Path) -> None:
-        """Make the directories down to one, and note the URL for people who look."""
+        """Make the directories down to one, and note where the store lies, unless that is known."""
         make_directory(self._settings.config_dir, follow=True, parents=True)
         for path in self._below(directory):
             make_directory(path)
-        write_new_file(self.directory / "store.json", self._note())
+        write_new_file(self.note_path, self._note())
+
+    @property
+    def note_path(self) -> Path:
+        """The file that says what the address of the store is, and where it leads."""
+        return self.directory / "store.json"
 
     def _note(self) -> bytes:
-        return msgspec.json.format(msgspec.json.encode({"url": str(self.url)}), indent=2) + b"\n"
+        note = Note(url=str(self.url), target=str(self.url.target()))
+        return msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n"
+
+
+def read_note(path: Path) -> Note | None:
+    """What a note says, or None where there is none that says anything.
+
+    Raises:
+        KeyFileUnsafe: Others can change it.
+    """
+    data = read_file(path, bytes_max=_NOTE_BYTES_MAX, secret=False)
+    try:
+        return None if data is None else msgspec.json.decode(data, type=Note)
+    except msgspec.MsgspecError:
+        return None

@@ -3,7 +3,7 @@
 
 ```
 CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
-    store.json          the URL, for people
+    store.json          the URL, and where it leads
     pin.json            which root and roster to believe
     slots.key           the secret under which anchor slots are keyed
     initialised         `init` came to its end here
@@ -13,18 +13,21 @@ STATE_DIR/anchors/<store id>/
 ```
 
 Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A
-file that others could have read or changed is refused, never repaired.
+file that others could have read or changed is refused, never repaired. The files belong to the URL
+as it was given; a URL that leads elsewhere than it did is refused, until somebody says that the
+store was moved.
 """
 
 import contextlib
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
-
+from sealpoint.config._directory import Note, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
 from sealpoint.config._next_keys import NextKeyFiles
+from sealpoint.config._placement import check_placement
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
@@ -32,7 +35,6 @@ from sealpoint.errors import (
     KeyMissing,
     NotTrusted,
     StoreExists,
-    StoreMisplaced,
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import TrustPin
@@ -42,7 +44,6 @@ __all__ = ["StoreFiles", "read_pin_file"]
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128
 _PIN_BYTES_MAX = 64 * 1024
-_NOTE_BYTES_MAX = 64 * 1024
 _KNOWN_SHOWN = 4
 _MARK = "initialised"
 
@@ -70,19 +71,50 @@ class StoreFiles(NextKeyFiles):
             )
         return TrustPin.parse(data)
 
+    def target(self) -> Path:
+        """Where the store lies: its URL leads there, and did when it was first used here.
+
+        Raises:
+            NotTrusted: The URL leads elsewhere than it did, or nothing says where it led.
+            KeyFileUnsafe: Others can change what says so.
+        """
+        found = self.url.target()
+        url = shlex.quote(str(self.url))
+        move = f"sealpoint trust move {url} --store {url}"
+        note = read_note(self.note_path) if self._is_safe(self.directory) else None
+        if note is None:
+            if self.has_pin():
+                raise NotTrusted(
+                    f"store {self.url}: expected {self.note_path} to say where it lies, found none",
+                    hint=f"If {found} is the store: {move}",
+                )
+            return found
+        if note.target != str(found):
+            raise NotTrusted(
+                f"store {self.url}: expected its directory to be {Path(note.target).parent}, found "
+                f"that it leads to {found.parent}",
+                hint=f"Somebody may have put a link there. If you moved the store yourself: {move}",
+            )
+        return found
+
     def known_urls(self) -> list[str]:
         """The URLs of the stores that this machine has files for, as their notes say."""
+        return [note.url for note in self._known()]
+
+    def _known(self) -> Iterator[Note]:
         stores = self._settings.config_dir / "stores"
-        found = []
         for path in sorted(stores.glob("*/store.json")):
-            # A note that cannot be read says nothing; it is only for people.
-            with contextlib.suppress(OSError, ConfigError, msgspec.MsgspecError):
-                note = read_file(path, bytes_max=_NOTE_BYTES_MAX, secret=False)
+            # In a hint, a note that cannot be read says nothing.
+            with contextlib.suppress(OSError, ConfigError):
+                note = read_note(path)
                 if note is not None:
-                    found.append(msgspec.json.decode(note, type=dict[str, str]).get("url", ""))
-        return [url for url in found if url]
+                    yield note
 
     def _ways_on(self) -> str:
+        here = str(self.url.target())
+        for note in self._known():
+            if note.target == here:
+                return f"This store is known here as {note.url}: use that URL."
         known = self.known_urls()
         shown = ", ".join(known[:_KNOWN_SHOWN]) or "none"
         more = " and more" if len(known) > _KNOWN_SHOWN else ""
@@ -92,13 +124,16 @@ class StoreFiles(NextKeyFiles):
         )
 
     def move_from(self, old: "StoreFiles") -> None:
-        """Take over the files of a store that has another URL now.
+        """Take over the files of a store that has another URL now, or whose URL leads elsewhere.
 
         Raises:
             NotTrusted: There are none under the old URL.
             StoreExists: There are some under the new one.
         """
         pin = old.pin()
+        if self.directory == old.directory:
+            replace_file(self.note_path, self._note())
+            return
         if self.has_pin():
             raise StoreExists(f"store {self.url}: expected no pin yet, found {self._pin_path}")
         try:
@@ -107,7 +142,7 @@ class StoreFiles(NextKeyFiles):
             raise DirectoryUnusable(
                 f"{old.directory}: expected to become {self.directory}, found {exc.strerror}"
             ) from exc
-        replace_file(self.directory / "store.json", self._note())
+        replace_file(self.note_path, self._note())
         self.write_pin(pin)
 
     def has_pin(self) -> bool:
@@ -199,25 +234,9 @@ class StoreFiles(NextKeyFiles):
 
         Raises:
             StoreMisplaced: It lies in the configuration or the state directory, or one of these
-                in it.
+                in it or beside it.
         """
-        if self.url.path is None:
-            return
-        for kind, directory in (
-            ("configuration", self._settings.config_dir),
-            ("state", self._settings.state_dir),
-        ):
-            # Where the name lies, and where the file does if the name is a link.
-            if _contains(directory, self.url.path) or _contains(directory, _real(self.url.path)):
-                raise StoreMisplaced(
-                    f"store {self.url}: expected a place outside the {kind} directory, "
-                    f"found it in {directory}"
-                )
-            if _contains(self.url.path, directory) or _contains(self.url.path, _real(directory)):
-                raise StoreMisplaced(
-                    f"store {self.url}: expected the {kind} directory outside of it, "
-                    f"found it at {directory}"
-                )
+        check_placement(self.url, self._settings)
 
     @property
     def _pin_path(self) -> Path:
@@ -251,24 +270,3 @@ def _parse_secret(data: bytes) -> bytes | None:
     except ValueError:
         return None
     return secret if len(secret) == _SECRET_BYTES and _format_secret(secret) == data else None
-
-
-def _real(path: Path) -> Path:
-    """The path with every link followed as far as it exists; unlike `resolve`, never an error."""
-    return Path(os.path.realpath(path))
-
-
-def _contains(directory: Path, path: Path) -> bool:
-    """Whether a path lies in a directory, whatever either is called."""
-    real = _real(directory)
-    if path.is_relative_to(real):
-        return True
-    # Names that differ may be one directory: where case does not count, or when mounted twice.
-    return any(_is_same(real, parent) for parent in path.parents)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False

@@ -3,10 +3,11 @@
 
 `memory:`, `sqlite:///relative.db` (from the current directory), `sqlite:////absolute.db` and
 `file:///absolute/directory`, which has no relative form. Parsing is strict: what would be ignored
-is refused. The path is made absolute and its directory resolved when the URL is parsed, so that
-every spelling of a path is one store and a later change of the current directory changes nothing.
-The last name is kept as it is and never followed: whoever may write beside the store could
-otherwise make it a link to another store that is trusted here, and have that one opened instead.
+is refused. The path is made absolute when the URL is parsed, so that a later change of the current
+directory changes nothing. It is the address of a store, to which pin and keys belong, and no link
+in it is followed: whoever may write above the store could otherwise put a link to another store
+that is trusted here in the place of a directory, and have that one opened instead. Where an
+address leads is a question of its own (`target`), and `StoreFiles` remembers the answer.
 """
 
 import os
@@ -35,11 +36,11 @@ _ESCAPED_SLASH = re.compile(r"%2f", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreUrl:
-    """The backend of a store and its place; equal when they name one place."""
+    """The backend of a store and its address; equal when they are one address."""
 
     kind: _Kind
     path: Path | None
-    """Absolute, its directory resolved; None in memory."""
+    """Absolute, without dots, and as it was given otherwise; None in memory."""
 
     def __post_init__(self) -> None:
         if (self.kind == "memory") != (self.path is None):
@@ -71,7 +72,24 @@ class StoreUrl:
             found = f"the scheme {_shown(scheme)}" if colon else "no scheme"
             raise UrlInvalid(f"store URL: expected memory:, sqlite:/// or file:///, found {found}")
         kind: _Kind = "file" if scheme == "file" else "sqlite"
-        return cls(kind=kind, path=_resolved(_decoded(kind, text), text))
+        return cls(kind=kind, path=_absolute(_decoded(kind, text), text))
+
+    def target(self) -> Path:
+        """Where the address leads now: its directory with every link followed, its last name kept.
+
+        Raises:
+            UrlInvalid: It leads to no path that could be written down, or into memory.
+        """
+        if self.path is None:
+            raise UrlInvalid("store URL: expected one on disk, found one in memory")
+        try:
+            target = Path(os.path.realpath(self.path.parent)) / self.path.name
+            str(target).encode()
+        except (OSError, UnicodeEncodeError) as exc:
+            raise UrlInvalid(
+                f"store {self}: expected it to lead to a directory with a path in UTF-8, found none"
+            ) from exc
+        return target
 
     def __str__(self) -> str:
         if self.path is None:
@@ -130,15 +148,22 @@ def _decoded(kind: _Kind, text: str) -> str:
     return decoded
 
 
-def _resolved(decoded: str, text: str) -> Path:
-    """The absolute path, its directory resolved as far as it exists, its last name kept."""
+def _absolute(decoded: str, text: str) -> Path:
+    """The absolute path without dots; links stay as they are."""
     # Two leading slashes would be a second spelling of one.
     path = Path(f"/{decoded.lstrip('/')}" if decoded.startswith("/") else decoded)
     try:
-        resolved = Path(os.path.realpath(path.parent)) / path.name
-        str(resolved).encode()
+        written = path.absolute()
+        absolute = Path(os.path.normpath(written))
+        str(absolute).encode()
     except (OSError, UnicodeEncodeError) as exc:
         raise UrlInvalid(
             f"store URL: expected a directory with a path in UTF-8, found none for {_shown(text)}"
         ) from exc
-    return resolved
+    # The system goes up from where a link leads, and everybody else from where it lies.
+    if os.path.realpath(written.parent) != os.path.realpath(absolute.parent):
+        raise UrlInvalid(
+            f"store URL: expected no .. after a link, found one in {_shown(text)}",
+            hint="Write the path without .. in it.",
+        )
+    return absolute

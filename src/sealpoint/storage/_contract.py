@@ -145,9 +145,11 @@ class Storage(Protocol):
     ) -> Iterator[tuple[int, Record]]:
         """The records from `first` up to and with `last` (None: all), in order of position.
 
-        Holes are not reported; the caller sees them in the numbers. Every call MUST see what was
-        committed before it. Memory MUST NOT follow the length of the thread. Appending while a
-        scan is under way MUST be possible; whether the scan sees it is left open.
+        The numbers MUST rise strictly, or fall, within what was asked for; a store that has them
+        otherwise is `Edited`, and no scan goes round. Holes are not reported; the caller sees
+        them in the numbers. Every call MUST see what was committed before it. Memory MUST NOT
+        follow the length of the thread. Appending while a scan is under way MUST be possible;
+        whether the scan sees it is left open.
         """
         ...
 

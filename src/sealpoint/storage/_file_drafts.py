@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from sealpoint.errors import StorageUnavailable
 from sealpoint.storage._file_directory import Directory, sync
 
 __all__ = ["Drafts", "draft_names"]
@@ -31,6 +32,8 @@ _PREFIX = "new-"
 _SECOND = "-b"
 # Open files at a time, and the most that one crash leaves behind.
 _DRAFTS_MAX = 32
+# Names that are passed over: what 128 crashes leave, or somebody who wants to keep writers busy.
+_LEFT_MAX = 4096
 
 
 @dataclass(slots=True)
@@ -93,14 +96,21 @@ class Drafts:
         self._drafts.clear()
 
     def _new(self) -> tuple[str, int]:
-        """Make the file of a draft; names that a crash has left are passed over."""
-        while True:
+        """Make the file of a draft; names that a crash has left are passed over.
+
+        Raises:
+            StorageUnavailable: There are more of them than crashes leave.
+        """
+        for _ in range(_LEFT_MAX):
             name = f"{_PREFIX}{self._number}"
             self._number += 1
-            try:
+            with contextlib.suppress(FileExistsError):
                 return name, self._home.new_file(name)
-            except FileExistsError:
-                continue
+        raise StorageUnavailable(
+            f"{self._home.path}: expected at most {_LEFT_MAX} files that crashes have left, found "
+            "more",
+            hint="sealpoint gc removes them.",
+        )
 
     def _name(self, draft: _Draft) -> None:
         home, directory = self._home.descriptor, draft.directory.descriptor

@@ -40,6 +40,8 @@ _DEPTH_MAX = 17
 _LISTED_MAX = 1024
 _BEYOND = "g"
 _TRIES_MAX = 100
+# A million drafts; whoever makes more of them than are removed must not keep it busy for ever.
+_ROUNDS_MAX = 1024
 
 
 def open_thread(root: Directory, thread: bytes) -> Directory | None:
@@ -146,7 +148,11 @@ def _has(shelf: Directory, name: str, have: Callable[[Directory], bool]) -> bool
 
 
 def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> None:
-    """Remove what crashes and drops have left in the directory of a thread, and it if empty."""
+    """Remove what crashes and drops have left in the directory of a thread, and it if empty.
+
+    Raises:
+        StorageUnavailable: Somebody makes drafts as fast as they are removed.
+    """
     with locked_thread(root, thread, wait_seconds_max) as directory:
         if directory is None:
             return
@@ -154,11 +160,18 @@ def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> N
         if names:
             # A draft may have its name too, which need not be on the disk: see `Drafts`.
             _sync_below(directory)
-        while names:
+        for _ in range(_ROUNDS_MAX):
+            if not names:
+                break
             for name in names:
                 directory.remove(name)
             directory.sync()
             names = list(islice(draft_names(directory), _LISTED_MAX))
+        else:
+            raise StorageUnavailable(
+                f"{directory.path}: expected to remove what crashes have left, found more coming",
+                hint="Find out who writes there besides Sealpoint, then repeat the call.",
+            )
         remove_empty_shelves(directory)
         shelf = _shelf(root, thread)
         if shelf is not None:

@@ -5,7 +5,7 @@ It guarantees that a connection it returns leads to a file with exactly the tabl
 `_sqlite_schema.py` and no trigger, view or further table; that this stays so while the connection
 is open, because its authorizer refuses statements that reach a trigger or a view; and that a file
 appears under its name complete or not at all. It refuses foreign files before it writes anything
-to them.
+to them, and files whose pages lead in circles after a bounded number of steps.
 """
 
 import contextlib
@@ -17,7 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sealpoint.errors import Edited, SchemaUnknown, SealpointError, StorageUnavailable
+from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
+from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
 from sealpoint.storage._sqlite_schema import (
     APPLICATION_ID,
     AUTHORIZERS,
@@ -26,16 +27,28 @@ from sealpoint.storage._sqlite_schema import (
     SCHEMA_VERSION,
     Purpose,
 )
+from sealpoint.storage._sqlite_steps import BoundedConnection
 
-__all__ = ["FAILURES", "connect", "create_file", "failure", "file_identity", "recover", "sync_log"]
+__all__ = [
+    "FAILURES",
+    "connect",
+    "create_file",
+    "failure",
+    "file_bytes",
+    "file_identity",
+    "recover",
+    "sync_log",
+]
 
 _SCHEMA_BYTES_MAX = 64 * 1024
 _VALUE_BYTES_MAX = 1_000_000_000
+_OPENING_LOOK_STEPS = 100
+_LOOK_STEPS = 1000
 
 # A hostile name in a message of SQLite need not be UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError)
 
-_OBJECTS_SQL = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT 100"
+_OBJECTS_SQL = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?"
 
 _SETTINGS: tuple[str, ...] = (
     "PRAGMA trusted_schema = OFF",
@@ -69,12 +82,21 @@ _EDITED_CODES = frozenset(
 _FOREIGN_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
 
 
-def failure(path: Path, exc: Exception, *, opening: bool = False) -> SealpointError:
-    """What a failure of SQLite means; the caller raises it from `exc`.
+def failure(
+    path: Path,
+    exc: Exception,
+    connection: BoundedConnection | None = None,
+    *,
+    opening: bool = False,
+) -> BaseException:
+    """What a failure of SQLite means: an error of ours, or what the handler of a signal raised.
 
-    The text of SQLite's message is left to the chained cause: it may hold names that whoever
-    wrote the file has chosen.
+    The caller raises it from `exc`. The text of SQLite's message is left to that cause: it may
+    hold names that whoever wrote the file has chosen.
     """
+    interruption = None if connection is None else connection.interruption()
+    if interruption is not None:
+        return interruption
     if not isinstance(exc, sqlite3.Error):
         return Edited(f"store {path}: expected the schema of a store, found undecodable names")
     # Errors that Python's own checks raise carry no code.
@@ -82,23 +104,29 @@ def failure(path: Path, exc: Exception, *, opening: bool = False) -> SealpointEr
     name = getattr(exc, "sqlite_errorname", type(exc).__name__)
     if opening and code in _FOREIGN_CODES:
         return SchemaUnknown(f"store {path}: expected a Sealpoint store, found no such SQLite file")
+    if code == sqlite3.SQLITE_INTERRUPT and connection is not None and connection.is_spent():
+        return Edited(f"store {path}: expected tables that end, found pages that lead in circles")
     if code in _EDITED_CODES:
         return Edited(f"store {path}: expected the tables as written, found {name}")
     return StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
 
 
-def recover(connection: sqlite3.Connection) -> None:
+def recover(connection: BoundedConnection) -> None:
     """Leave a connection usable after a failure; what failed is what the caller hears of.
 
     A statement that the authorizer refused was never run, so SQLite did not look whether its idea
     of the schema is still right. Without this read it would go by a dropped trigger for ever; with
     it the next call but one succeeds.
     """
+    connection.allow(SQL_STEPS_MAX)
     with contextlib.suppress(*FAILURES):
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     with contextlib.suppress(*FAILURES):
         connection.execute("SELECT name FROM sqlite_master LIMIT 0").fetchall()
+    interruption = connection.interruption()
+    if interruption is not None:
+        raise interruption
 
 
 def file_identity(path: Path) -> tuple[int, int]:
@@ -121,13 +149,22 @@ def file_identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
+def file_bytes(path: Path) -> int:
+    """How much the file of a store and its log hold."""
+    total = 0
+    for name in (path.name, f"{path.name}-wal"):
+        with contextlib.suppress(OSError):
+            total += path.with_name(name).lstat().st_size
+    return total
+
+
 def connect(
     path: Path,
     *,
     identity: tuple[int, int],
     purpose: Purpose,
     wait_seconds_max: float,
-) -> sqlite3.Connection:
+) -> BoundedConnection:
     """Open the file of a store and check it.
 
     Args:
@@ -139,12 +176,12 @@ def connect(
     Raises:
         SchemaUnknown: The file is no store, or one of another schema version.
         Edited: The file is damaged or was exchanged, or the store holds more or other tables than
-            its schema, or something lies beside it that no store has.
+            its schema, or its pages lead in circles, or something lies beside it that no store has.
         StorageUnavailable: The file does not exist or cannot be opened.
     """
     _refuse_beside(path)
     uri = f"{path.as_uri()}?mode={'ro' if purpose is Purpose.READ else 'rw'}"
-    connection: sqlite3.Connection | None = None
+    connection: BoundedConnection | None = None
     try:
         connection = sqlite3.connect(
             uri,
@@ -152,6 +189,7 @@ def connect(
             timeout=wait_seconds_max,
             isolation_level=None,
             check_same_thread=False,
+            factory=BoundedConnection,
         )
         # The file is open and nothing has been read from it, so nobody was waited for: whoever
         # wants two connections on two files has no time to exchange the name.
@@ -164,7 +202,7 @@ def connect(
         if not isinstance(exc, FAILURES):
             raise
         file_identity(path)
-        raise failure(path, exc, opening=True) from exc
+        raise failure(path, exc, connection, opening=True) from exc
     return connection
 
 
@@ -186,17 +224,21 @@ def _refuse_beside(path: Path) -> None:
                 raise Edited(f"store {path}: expected a file of its own, found {beside.name}")
 
 
-def _prepare(path: Path, connection: sqlite3.Connection, purpose: Purpose) -> None:
-    """Settings, then checks, then the first write: a foreign file stays as it was."""
-    # A schema is short: whatever claims otherwise is not brought into memory.
+def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> None:
+    """Bounds, then checks and settings, then the first write: a foreign file stays as it was."""
+    # A schema is short: whatever claims otherwise is neither brought into memory nor followed.
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SCHEMA_BYTES_MAX)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SCHEMA_BYTES_MAX)
+    connection.look_every(_OPENING_LOOK_STEPS)
+    connection.allow(SQL_OPEN_STEPS_MAX)
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)  # noqa: FBT003 # positional only
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)  # noqa: FBT003 # positional only
+    # Before the settings, with which SQLite reads the schema: others have longer ones.
+    _require_version(path, connection)
     for setting in _SETTINGS:
         connection.execute(setting)
-    _require_version(path, connection)
     _require_schema(path, connection)
     # A file that somebody turned back to a rollback journal would let a planted journal be played
     # back, which deletes whatever file that journal names.
@@ -206,6 +248,8 @@ def _prepare(path: Path, connection: sqlite3.Connection, purpose: Purpose) -> No
     if purpose is Purpose.READ:
         connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(AUTHORIZERS[purpose])
+    connection.look_every(_LOOK_STEPS)
+    connection.allow(SQL_STEPS_MAX)
 
 
 def _pragma(connection: sqlite3.Connection, sql: str) -> object:
@@ -230,13 +274,16 @@ def _require_version(path: Path, connection: sqlite3.Connection) -> None:
 
 def _require_schema(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse whatever could change what we write or read: triggers, views, other columns."""
-    found = set(connection.execute(_OBJECTS_SQL))
-    if found == OBJECTS:
+    # One row more than a store has: a row that is there twice is one too many.
+    rows = connection.execute(_OBJECTS_SQL, (len(OBJECTS) + 1,)).fetchall()
+    found = set(rows)
+    if found == OBJECTS and len(rows) == len(OBJECTS):
         return
-    names = sorted({repr(name)[:80] for _, name, _, _ in found ^ OBJECTS})[:5]
+    others = found ^ OBJECTS or {row for row in rows if rows.count(row) > 1}
+    names = sorted({repr(name)[:80] for _, name, _, _ in others})[:5]
     raise Edited(
-        f"store {path}: expected exactly the tables of schema version {SCHEMA_VERSION}, found "
-        f"these objects added, changed or missing: {', '.join(names)}"
+        f"store {path}: expected exactly the tables of schema version {SCHEMA_VERSION}, each once, "
+        f"found these objects added, changed or missing: {', '.join(names)}"
     )
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sealpoint.storage._sqlite_file import connect, file_identity, sync_log
 from sealpoint.storage._sqlite_schema import Purpose
+from sealpoint.storage._sqlite_steps import BoundedConnection
 
 __all__ = ["Handles", "fork_lock"]
 
@@ -37,8 +38,8 @@ class Handles:
         self.read_lock = threading.Lock()
         self.write_lock = threading.Lock()
         self._identity = (0, 0)
-        self.writer: sqlite3.Connection | None = None
-        self.reader: sqlite3.Connection | None = None
+        self.writer: BoundedConnection | None = None
+        self.reader: BoundedConnection | None = None
         # One cursor for all reads: making one each time costs a tenth of a small read.
         self.rows: sqlite3.Cursor | None = None
         with fork_lock():
@@ -54,7 +55,7 @@ class Handles:
                 raise
             _open_handles.add(self)
 
-    def open_reader(self) -> sqlite3.Cursor:
+    def open_reader(self) -> tuple[BoundedConnection, sqlite3.Cursor]:
         """Open the connection that reads, if it is not open; the caller holds its lock."""
         if self.reader is None or self.rows is None:
             self._identity = file_identity(self._path)
@@ -65,9 +66,9 @@ class Handles:
                 wait_seconds_max=self._wait_seconds_max,
             )
             self.rows = self.reader.cursor()
-        return self.rows
+        return self.reader, self.rows
 
-    def open_writer(self) -> sqlite3.Connection:
+    def open_writer(self) -> BoundedConnection:
         """Open the connection that writes; the caller holds its lock, and the reader is open."""
         sync_log(self._path)
         self.writer = connect(
@@ -78,7 +79,7 @@ class Handles:
         )
         return self.writer
 
-    def open_another(self, purpose: Purpose) -> sqlite3.Connection:
+    def open_another(self, purpose: Purpose) -> BoundedConnection:
         """Open one more, for a while; the caller holds the writer's lock and closes it before.
 
         The writer is open, too: it is the last to be closed.

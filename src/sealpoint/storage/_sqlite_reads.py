@@ -3,8 +3,9 @@
 
 It guarantees that no statement outlives its call, so that between calls nothing is held that a
 writer or `compact` could wait for; that rows are checked by type and size inside SQLite, before
-they are brought into memory; and that no damage to an index makes a list of threads or blobs go
-round. `sqlite.py` adds what writes; it is the address to import from.
+they are brought into memory; and that no damage to an index makes a statement or a list go round:
+each is bounded, or goes on strictly upwards or downwards. `sqlite.py` adds what writes; it is the
+address to import from.
 """
 
 import os
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from sealpoint.errors import Edited, UsageError
+from sealpoint.limits import SQL_STEPS_MAX
 from sealpoint.storage._contract import Record
 from sealpoint.storage._sqlite_file import FAILURES, create_file, failure, recover
 from sealpoint.storage._sqlite_handles import Handles, fork_lock
@@ -39,6 +41,7 @@ from sealpoint.storage._sqlite_rows import (
     stored_blob,
     stored_thread,
 )
+from sealpoint.storage._sqlite_steps import BoundedConnection
 
 __all__ = ["SqliteReads"]
 
@@ -112,7 +115,19 @@ class SqliteReads:
         self, thread: bytes, low: int, high: int, *, descending: bool
     ) -> list[tuple[int, Record]]:
         sql = SCAN_DESCENDING if descending else SCAN_ASCENDING
-        return [numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
+        found = [numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
+        for number, _ in found:
+            if not low <= number <= high:
+                # In a damaged index the batches would go round for ever.
+                raise Edited(
+                    f"entry {number} of thread {thread.hex()}: expected a position from {low} to "
+                    f"{high}, in order, found it among these"
+                )
+            if descending:
+                high = number - 1
+            else:
+                low = number + 1
+        return found
 
     def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
         """The bytes stored under a digest, or None.
@@ -218,16 +233,18 @@ class SqliteReads:
         """Run one reading statement to its end, so that no transaction stays open."""
         handles = self._here()
         with handles.read_lock:
-            rows = handles.rows
-            if rows is None:
-                rows = self._reopened_reader(handles)
+            reader, rows = handles.reader, handles.rows
+            if reader is None or rows is None:
+                reader, rows = self._reopened_reader(handles)
+            reader.allow(SQL_STEPS_MAX)
             try:
                 return rows.execute(sql, parameters).fetchall()
             except FAILURES as exc:
-                recover(rows.connection)
-                raise failure(self._path, exc) from exc
+                error = failure(self._path, exc, reader)
+                recover(reader)
+                raise error from exc
 
-    def _reopened_reader(self, handles: Handles) -> sqlite3.Cursor:
+    def _reopened_reader(self, handles: Handles) -> tuple[BoundedConnection, sqlite3.Cursor]:
         """The connection that a fork has closed."""
         if self._closed:
             raise self._closed_error()

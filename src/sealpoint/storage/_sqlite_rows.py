@@ -94,7 +94,8 @@ SCAN_DESCENDING = f"{_SCAN} ORDER BY seq DESC LIMIT {SCAN_ROWS}"
 BLOB = _select(_guarded("data", "?"), "blobs WHERE thread = ? AND digest = ?")
 BLOBS = _select(
     f"digest, {_guarded('data', '?')}",
-    f"blobs WHERE thread = ? AND digest IN ({', '.join('?' * BLOBS_ROWS)})",
+    # A damaged index may have a digest many times.
+    f"blobs WHERE thread = ? AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}",
 )
 _THREAD = _guarded("thread", str(THREAD_BYTES))
 THREAD_FIRST = _select(_THREAD, "entries ORDER BY thread LIMIT 1")

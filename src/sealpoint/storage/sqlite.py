@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 
 from sealpoint.errors import ReadOnly, UsageError
+from sealpoint.limits import SQL_STEPS_MAX
 from sealpoint.storage._contract import Record
 from sealpoint.storage._sqlite_changes import append_rows, drop_rows, truncate_rows
 from sealpoint.storage._sqlite_compact import compact_file
-from sealpoint.storage._sqlite_file import FAILURES, failure, recover
+from sealpoint.storage._sqlite_file import FAILURES, failure, file_bytes, recover
 from sealpoint.storage._sqlite_handles import Handles
 from sealpoint.storage._sqlite_reads import SqliteReads
 from sealpoint.storage._sqlite_rows import (
@@ -29,8 +30,12 @@ from sealpoint.storage._sqlite_rows import (
     require_bytes,
 )
 from sealpoint.storage._sqlite_schema import Purpose
+from sealpoint.storage._sqlite_steps import BoundedConnection
 
 __all__ = ["SqliteStorage"]
+
+# Of a change, for each row that is written or looked for; it takes about 50.
+_ROW_STEPS_MAX = 1000
 
 
 class SqliteStorage(SqliteReads):
@@ -83,9 +88,10 @@ class SqliteStorage(SqliteReads):
         ]
         blob_rows = [blob_row(thread, digest, data) for digest, data in blobs.items()]
         self._change(
+            len(rows) + len(blob_rows) + len(needed),
             lambda writer: append_rows(
                 writer, thread, entries=rows, blobs=blob_rows, needs=needed, label=label
-            )
+            ),
         )
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
@@ -93,7 +99,10 @@ class SqliteStorage(SqliteReads):
         require_bytes("thread", thread, THREAD_BYTES)
         rows = [blob_row(thread, digest, data) for digest, data in blobs.items()]
         self._change(
-            lambda writer: append_rows(writer, thread, entries=(), blobs=rows, needs=(), label=None)
+            len(rows),
+            lambda writer: append_rows(
+                writer, thread, entries=(), blobs=rows, needs=(), label=None
+            ),
         )
 
     def drop(
@@ -123,6 +132,7 @@ class SqliteStorage(SqliteReads):
             if not least <= position <= SEQ_MAX:
                 raise UsageError(f"position: expected {least} to {SEQ_MAX}, found {position}")
         self._change(
+            len(payloads) + len(bodies) + len(digests),
             lambda writer: drop_rows(
                 writer,
                 thread,
@@ -131,7 +141,7 @@ class SqliteStorage(SqliteReads):
                 bodies=bodies,
                 blobs=digests,
                 label=label,
-            )
+            ),
         )
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
@@ -145,22 +155,28 @@ class SqliteStorage(SqliteReads):
         if not 0 <= seq <= SEQ_MAX:
             raise UsageError(f"position: expected 0 to {SEQ_MAX}, found {seq}")
         self._apart(
-            Purpose.TRUNCATE, lambda connection: truncate_rows(connection, thread, seq, header)
+            Purpose.TRUNCATE,
+            # A row takes fewer steps than it has bytes.
+            SQL_STEPS_MAX + file_bytes(self._path),
+            lambda connection: truncate_rows(connection, thread, seq, header),
         )
 
-    def _change(self, make: Callable[[sqlite3.Connection], None]) -> None:
-        """Take one transaction from begin to commit, or leave nothing of it."""
+    def _change(self, rows: int, make: Callable[[sqlite3.Connection], None]) -> None:
+        """Take one transaction over so many rows from begin to commit, or leave nothing of it."""
         handles = self._writable()
         with handles.write_lock:
             writer = handles.writer
             if writer is None:
                 writer = self._reopened_writer(handles)
+            writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
             try:
                 make(writer)
-            except BaseException as exc:
+            except FAILURES as exc:
+                error = failure(self._path, exc, writer)
                 recover(writer)
-                if isinstance(exc, FAILURES):
-                    raise failure(self._path, exc) from exc
+                raise error from exc
+            except BaseException:
+                recover(writer)
                 raise
 
     def compact(self) -> None:
@@ -176,10 +192,17 @@ class SqliteStorage(SqliteReads):
         """
         self._apart(
             Purpose.COMPACT,
+            # It refuses pages that lead in circles itself, and all others are followed once.
+            None,
             lambda connection: compact_file(connection, self._path, self._wait_seconds_max),
         )
 
-    def _apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
+    def _apart(
+        self,
+        purpose: Purpose,
+        steps_max: int | None,
+        make: Callable[[sqlite3.Connection], None],
+    ) -> None:
         """Do with a connection of its own what those that save must not be able to do."""
         handles = self._writable()
         # The lock also keeps the process from forking while one more connection is open.
@@ -187,10 +210,11 @@ class SqliteStorage(SqliteReads):
             if handles.writer is None:
                 self._reopened_writer(handles)
             with closing(handles.open_another(purpose)) as connection:
+                connection.allow(steps_max)
                 try:
                     make(connection)
                 except FAILURES as exc:
-                    raise failure(self._path, exc) from exc
+                    raise failure(self._path, exc, connection) from exc
 
     def _writable(self) -> Handles:
         handles = self._here()
@@ -198,7 +222,7 @@ class SqliteStorage(SqliteReads):
             raise ReadOnly(f"store {self._path}: expected one opened for writing, found read_only")
         return handles
 
-    def _reopened_writer(self, handles: Handles) -> sqlite3.Connection:
+    def _reopened_writer(self, handles: Handles) -> BoundedConnection:
         with handles.read_lock:
             self._reopened_reader(handles)
         return handles.open_writer()

@@ -6,7 +6,6 @@ the test fails. A verdict counts only with three controls: the store was usable 
 reopen without an edit still verifies, and the edit really landed.
 """
 
-import hashlib
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -17,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sealpoint
-from sealpoint.api import Store
-from sealpoint.config import StoreUrl
+from sealpoint.api import Store, move_store
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Loaded
@@ -114,8 +112,7 @@ class Scene:
         """The same store with its keys and its anchor, elsewhere."""
         shutil.copytree(self.folder, folder)
         copy = Scene(folder, {name: list(saved) for name, saved in self.truth.items()})
-        stores = copy.places["config_dir"] / "stores"
-        (stores / _of_url(self.url)).rename(stores / _of_url(copy.url))
+        move_store(self.url, copy.url, **copy.places)
         return copy
 
     def open(self, **options: Any) -> Store:
@@ -197,11 +194,6 @@ class Scene:
         self.require_sound()
         self.commit(edit)
         return self.read(**options)
-
-
-def _of_url(url: str) -> str:
-    """What the configuration directory calls a store."""
-    return hashlib.sha256(str(StoreUrl.parse(url)).encode()).hexdigest()[:32]
 
 
 def _names(truth: Truth) -> Iterator[str]:

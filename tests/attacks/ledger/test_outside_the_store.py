@@ -16,10 +16,13 @@ from typing import Any
 import pytest
 
 import sealpoint
+from sealpoint.api import move_store
+from sealpoint.config import StoreFiles
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
     NotTrusted,
+    RolledBack,
     SealpointError,
     StorageUnavailable,
     StoreMisplaced,
@@ -145,6 +148,56 @@ def test_keys_or_anchor_inside_the_store_s_folder_are_refused(tmp_path: Path) ->
         }
         with pytest.raises(StoreMisplaced):
             sealpoint.init(scene.url, **scene.places)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "file"])
+@pytest.mark.parametrize("beside", ["config_dir", "state_dir"])
+@pytest.mark.parametrize("below", ["", "a/little/deeper"])
+def test_one_directory_never_holds_a_store_and_the_memory_of_it(
+    tmp_path: Path, kind: str, beside: str, below: str
+) -> None:
+    """Whoever puts the directory of a store back must not put back keys or anchor with it."""
+    disk = tmp_path / "disk"
+    disk.mkdir(mode=0o700)
+    url = f"sqlite:///{disk}/agents.db" if kind == "sqlite" else f"file://{disk}"
+    apart: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+    with pytest.raises(StoreMisplaced, match="directory outside of") as caught:
+        sealpoint.init(url, **{**apart, beside: disk / below / "mine"})
+    assert list(disk.iterdir()) == []
+    sealpoint.init(url, **apart)
+    with sealpoint.open_store(url, **apart) as store:
+        store.thread("t").save({"n": 1}, world=WORLD)
+    shutil.copytree(disk, tmp_path / "copy")
+    with sealpoint.open_store(url, **apart) as store:
+        store.thread("t").save({"n": 2}, world=WORLD)
+    shutil.rmtree(disk)
+    shutil.copytree(tmp_path / "copy", disk)
+
+    with sealpoint.open_store(url, **apart) as store, pytest.raises(RolledBack):
+        store.thread("t").load()
+    if kind == "sqlite":
+        made, used = f"mkdir -p {disk / 'store'}", f"sqlite:///{disk}/store/agents.db"
+        assert caught.value.hint.endswith(f"{made}, then use {used}")
+        (disk / "store").mkdir()
+        sealpoint.init(used, **{**apart, beside: disk / below / "mine"})
+
+
+def test_a_misplaced_store_can_be_moved_away(tmp_path: Path, monkeypatch: Any) -> None:
+    """What an earlier version let pass is refused from now on, and goes on elsewhere."""
+    url = f"sqlite:///{tmp_path}/agents.db"
+    places: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+    with monkeypatch.context() as earlier:
+        earlier.setattr(StoreFiles, "check_placement", lambda _: None)
+        sealpoint.init(url, **places)
+    with pytest.raises(StoreMisplaced):
+        sealpoint.open_store(url, **places)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "agents.db").rename(tmp_path / "store" / "agents.db")
+    moved = f"sqlite:///{tmp_path}/store/agents.db"
+    move_store(url, moved, **places)
+
+    with sealpoint.open_store(moved, **places) as store:
+        store.thread("t").save({"n": 1}, world=WORLD)
 
 
 def test_a_poisoned_anchor_is_refused_and_not_run(scene: Scene, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -45,6 +46,36 @@ def test_what_was_acknowledged_survives_a_crash(scene: Scene) -> None:
             Saved(ref, {"number": number}, WORLD) for number, ref in enumerate(reversed(found))
         ]
         scene.save(store, "alpha", {"number": 20}, id="after")
+    assert not refused(scene.read())
+
+
+_WAITING = """
+import sys
+import sealpoint
+url, config, state = sys.argv[1:4]
+store = sealpoint.open_store(url, config_dir=config, state_dir=state)
+print("open", flush=True)
+sys.stdin.readline()
+store.thread("alpha").load()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how a mapped file ends a process differs")
+def test_a_cut_index_of_the_log_ends_a_process_and_loses_nothing(scene: Scene) -> None:
+    """A documented limit: memory that is mapped from a file is gone with the file's bytes."""
+    places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
+    worker = subprocess.Popen(
+        [sys.executable, "-c", _WAITING, scene.url, *places],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == "open\n"
+    os.truncate(scene.path.with_name("agents.db-shm"), 0)
+    worker.communicate("\n", timeout=60)
+
+    assert worker.returncode == -signal.SIGBUS
     assert not refused(scene.read())
 
 

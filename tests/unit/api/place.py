@@ -21,10 +21,18 @@ class Place:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        self.disk.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def disk(self) -> Path:
+        """The directory of the store, which has nothing else in it."""
+        return self.folder / "disk"
+
     @property
     def path(self) -> Path:
         """The file of the store."""
-        return self.folder / "agents.db"
+        return self.disk / "agents.db"
 
     @property
     def url(self) -> str:
@@ -54,6 +62,10 @@ class Place:
         """The bare file, as whoever holds the disk sees it."""
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             yield connection
+
+    def is_untouched(self) -> bool:
+        """Whether nobody has made anything here."""
+        return list(self.folder.rglob("*")) == [self.disk]
 
     def everything(self) -> dict[str, bytes]:
         """Every file with its bytes."""

@@ -18,11 +18,11 @@ def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
     with made.open() as store:
         store.thread("t").save(1)
         store.thread("u").save(1)
-    shutil.copy(made.path, made.folder / "backup.db")
+    shutil.copy(made.path, made.disk / "backup.db")
     with made.open() as store:
         store.thread("t").save(2)
         store.thread("v").save(3)
-    shutil.copy(made.folder / "backup.db", made.path)
+    shutil.copy(made.disk / "backup.db", made.path)
     plan = api.plan_restore(made.url, **made.directories)
     api.accept_restore(made.url, plan, reason="the disk died", **made.directories)
     with made.open() as store:

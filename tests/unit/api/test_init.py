@@ -123,7 +123,7 @@ def test_a_deleted_store_is_not_made_anew(made: Place) -> None:
     """The anchor knows that there was one: an empty store in its place is a rollback."""
     with made.open() as store:
         store.thread("t").save(1)
-    for path in made.folder.glob("agents.db*"):
+    for path in made.disk.glob("agents.db*"):
         path.unlink()
 
     with pytest.raises(RolledBack):
@@ -140,7 +140,7 @@ def test_a_file_without_a_pin_is_somebody_elses(place: Place) -> None:
         place.init()
     assert "trust import" in caught.value.hint
     assert place.path.read_bytes() == b"something"
-    assert list(place.folder.iterdir()) == [place.path]
+    assert list(place.folder.rglob("*")) == [place.disk, place.path]
 
 
 def test_init_is_no_way_around_adoption(made: Place) -> None:
@@ -180,7 +180,7 @@ def test_only_a_store_on_disk_is_made(place: Place, url: str) -> None:
     """Other URLs are refused, and nothing is made."""
     with pytest.raises(UrlInvalid):
         api.init(url, **place.directories)
-    assert list(place.folder.iterdir()) == []
+    assert place.is_untouched()
 
 
 def test_an_imported_pin_is_needed_elsewhere(made: Place, tmp_path: Path) -> None:

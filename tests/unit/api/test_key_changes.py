@@ -157,7 +157,7 @@ def test_the_pin_here_demands_the_revocation(made: Place) -> None:
     _revoke(made, "worker")
     pin = made.files.pin()
     made.path.write_bytes(copy)
-    for beside in made.folder.glob("agents.db-*"):
+    for beside in made.disk.glob("agents.db-*"):
         beside.unlink()
     for slots in (made.folder / "state").rglob("*"):
         if slots.is_file():

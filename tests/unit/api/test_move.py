@@ -12,6 +12,7 @@ from sealpoint import api
 from sealpoint.config import StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import (
     DirectoryUnusable,
+    KeyFileUnsafe,
     NotTrusted,
     RolledBack,
     StorageUnavailable,
@@ -25,7 +26,7 @@ def _moved(place: Place) -> str:
     """Save something, then move the file; return its new URL."""
     with place.open() as store:
         store.thread("t").save({"n": 1})
-    target = place.folder / "moved.db"
+    target = place.disk / "moved.db"
     place.path.rename(target)
     return f"sqlite:///{target}"
 
@@ -64,7 +65,7 @@ def test_a_moved_store_keeps_its_memory(made: Place) -> None:
     """Moving is no way around the anchor: an older copy under the new URL is rolled back."""
     older = made.path.read_bytes()
     url = _moved(made)
-    (made.folder / "moved.db").write_bytes(older)
+    (made.disk / "moved.db").write_bytes(older)
     api.move_store(made.url, url, **made.directories)
 
     with api.open_store(url, **made.directories) as store, pytest.raises(RolledBack):
@@ -74,7 +75,7 @@ def test_a_moved_store_keeps_its_memory(made: Place) -> None:
 def test_a_store_may_move_there_and_back(made: Place) -> None:
     """The second move leaves every file as it was before the first."""
     before = made.everything()
-    moved = made.folder / "moved.db"
+    moved = made.disk / "moved.db"
     url = f"sqlite:///{moved}"
     made.path.rename(moved)
     api.move_store(made.url, url, **made.directories)
@@ -85,24 +86,31 @@ def test_a_store_may_move_there_and_back(made: Place) -> None:
 
 
 def test_a_move_takes_the_place_of_no_other_store(made: Place) -> None:
-    """A new URL that has a pin, the old URL itself among them, is refused and nothing changes."""
-    other = f"sqlite:///{made.folder / 'other.db'}"
+    """A new URL that has a pin is refused, and nothing changes."""
+    other = f"sqlite:///{made.disk / 'other.db'}"
     sealpoint.init(other, **made.directories)
     before = made.everything()
 
-    for url in (other, made.url):
-        with pytest.raises(StoreExists, match="expected no pin yet"):
-            api.move_store(made.url, url, **made.directories)
+    with pytest.raises(StoreExists, match="expected no pin yet"):
+        api.move_store(made.url, other, **made.directories)
+    assert made.everything() == before
+
+
+def test_a_move_to_the_same_place_changes_nothing(made: Place) -> None:
+    """Saying once more where a store lies is no error."""
+    before = made.everything()
+    api.move_store(made.url, made.url, **made.directories)
+
     assert made.everything() == before
 
 
 def test_a_move_over_stray_files_is_refused(made: Place) -> None:
     """Keys without a pin at the new URL are not overwritten, and the old ones stay in use."""
-    url = f"sqlite:///{made.folder / 'moved.db'}"
+    url = f"sqlite:///{made.disk / 'moved.db'}"
     directory = StoreFiles(load_settings(**made.directories), StoreUrl.parse(url)).directory
     directory.mkdir(mode=0o700)
     (directory / "slots.key").write_text("somebody's", encoding="ascii")
-    shutil.copy(made.path, made.folder / "moved.db")
+    shutil.copy(made.path, made.disk / "moved.db")
 
     with pytest.raises(DirectoryUnusable, match="expected to become"):
         api.move_store(made.url, url, **made.directories)
@@ -123,7 +131,7 @@ def test_an_unknown_store_cannot_be_moved(
     monkeypatch.chdir(place.folder)
     with pytest.raises(error):
         api.move_store(f"sqlite:///{old}", place.url, **place.directories)
-    assert list(place.folder.iterdir()) == []
+    assert place.is_untouched()
 
 
 def test_a_pin_is_not_imported_where_the_store_is_known_under_another_url(made: Place) -> None:
@@ -144,9 +152,9 @@ def test_a_pin_is_not_imported_where_the_store_is_known_under_another_url(made: 
 
 def test_the_hint_lists_the_ways_on_and_the_stores_known_here(made: Place) -> None:
     """Whoever mistyped a URL sees those that there are, and no more than four of them."""
-    unknown = f"sqlite:///{made.folder / 'unknown.db'}"
+    unknown = f"sqlite:///{made.disk / 'unknown.db'}"
     for number in range(4):
-        sealpoint.init(f"sqlite:///{made.folder / f'{number}.db'}", **made.directories)
+        sealpoint.init(f"sqlite:///{made.disk / f'{number}.db'}", **made.directories)
     with pytest.raises(NotTrusted) as caught:
         api.open_store(unknown, **made.directories)
     with pytest.raises(NotTrusted) as nothing:
@@ -159,15 +167,40 @@ def test_the_hint_lists_the_ways_on_and_the_stores_known_here(made: Place) -> No
     assert nothing.value.hint.endswith("Stores known here: none.")
 
 
-@pytest.mark.parametrize("note", [b"", b"[]", b"{}", b"\xff", b'{"url": 1'])
-def test_a_damaged_note_is_no_error_of_its_own(made: Place, note: bytes) -> None:
-    """The note is for hints alone: what it says decides nothing."""
-    next((made.folder / "config").rglob("store.json")).write_bytes(note)
+_OLD_NOTE = b'{"url": "sqlite:////srv/agents.db"}'
+
+
+@pytest.mark.parametrize("note", [None, b"", b"[]", b"{}", b"\xff", b'{"url": 1', _OLD_NOTE])
+def test_a_store_without_a_note_of_where_it_lies_is_refused(
+    made: Place, note: bytes | None
+) -> None:
+    """Nothing is guessed; saying where it lies is enough, and other stores are not affected."""
+    path = made.files.note_path
+    good = path.read_bytes()
+    path.unlink()
+    if note is not None:
+        path.touch(mode=0o600)
+        path.write_bytes(note)
+    with pytest.raises(NotTrusted, match="to say where it lies, found none") as caught:
+        made.open()
+    with pytest.raises(NotTrusted, match="to say where it lies, found none"):
+        made.init()
+    with pytest.raises(NotTrusted, match="expected a pin"):
+        api.open_store(f"sqlite:///{made.disk / 'unknown.db'}", **made.directories)
+
+    assert f"sealpoint trust move {made.url} --store {made.url}" in caught.value.hint
+    api.move_store(made.url, made.url, **made.directories)
+    assert path.read_bytes() == good
     with made.open() as store:
         store.thread("t").save(1)
 
-    with pytest.raises(NotTrusted, match="expected a pin"):
-        api.open_store(f"sqlite:///{made.folder / 'unknown.db'}", **made.directories)
+
+def test_a_note_that_others_can_change_is_refused(made: Place) -> None:
+    """What says where the store lies is as safe as the pin."""
+    made.files.note_path.chmod(0o622)
+
+    with pytest.raises(KeyFileUnsafe, match=r"store\.json"):
+        made.open()
 
 
 @pytest.mark.parametrize("read_only", [False, True])
@@ -200,7 +233,7 @@ def test_init_in_a_missing_directory_writes_nothing(place: Place) -> None:
     with pytest.raises(StorageUnavailable, match="expected a directory") as caught:
         api.init(url, **place.directories)
     assert str(place.folder / "no" / "such") in caught.value.hint
-    assert list(place.folder.iterdir()) == []
+    assert place.is_untouched()
 
 
 @pytest.mark.parametrize("url", [None, 7, b"sqlite:///agents.db", Path("agents.db")])
@@ -209,7 +242,7 @@ def test_a_url_is_text(place: Place, url: Any) -> None:
     for call in (api.init, api.open_store):
         with pytest.raises(UrlInvalid, match=f"expected text, found {type(url).__name__}"):
             call(url, **place.directories)
-    assert list(place.folder.iterdir()) == []
+    assert place.is_untouched()
 
 
 def test_a_store_and_a_thread_say_what_they_are(made: Place) -> None:
@@ -226,5 +259,5 @@ def test_a_move_to_where_no_file_lies_is_refused(made: Place) -> None:
     before = made.everything()
 
     with pytest.raises(StorageUnavailable, match="expected the moved file, found none"):
-        api.move_store(made.url, f"sqlite:///{made.folder / 'typo.db'}", **made.directories)
+        api.move_store(made.url, f"sqlite:///{made.disk / 'typo.db'}", **made.directories)
     assert made.everything() == before

@@ -59,10 +59,10 @@ def _readable_for_all(pattern: str) -> Callable[[Place], object]:
 
 _KEY = "config/stores/*/keys/worker.key"
 _WRONG: dict[str, tuple[Callable[[Place], object], dict[str, Any], type[SealpointError]]] = {
-    "no store": (_remove("agents.db*"), {}, RolledBack),
-    "neither store nor anchor": (_remove("[as][gt]*"), {}, RolledBack),
-    "no sqlite file": (_overwrite("agents.db", b"x" * 5000), {}, SchemaUnknown),
-    "an empty file": (_overwrite("agents.db", b""), {}, SchemaUnknown),
+    "no store": (_remove("disk/agents.db*"), {}, RolledBack),
+    "neither store nor anchor": (_remove("[ds][it]*"), {}, RolledBack),
+    "no sqlite file": (_overwrite("disk/agents.db", b"x" * 5000), {}, SchemaUnknown),
+    "an empty file": (_overwrite("disk/agents.db", b""), {}, SchemaUnknown),
     "no pin": (_remove("config/stores/*/pin.json"), {}, NotTrusted),
     "no configuration": (_remove("config"), {}, NotTrusted),
     "a damaged pin": (_overwrite("config/stores/*/pin.json", b"{}"), {}, NotTrusted),

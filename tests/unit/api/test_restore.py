@@ -54,7 +54,7 @@ def _everything(place: Place) -> dict[str, bytes]:
 
 
 def _put_back(place: Place, backup: bytes) -> None:
-    for path in place.folder.glob("agents.db*"):
+    for path in place.disk.glob("agents.db*"):
         path.unlink()
     place.path.write_bytes(backup)
     place.path.chmod(0o600)

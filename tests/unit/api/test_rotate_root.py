@@ -75,7 +75,6 @@ def test_an_exported_pin_knows_the_newest_root(made: Place, tmp_path: Path) -> N
     assert TrustPin.parse(pin.encode()).newest is not None
     assert pin.newest is not None
     old = Place(tmp_path / "old")
-    old.folder.mkdir()
     old.path.write_bytes(copy)
     api.import_pin(pin.encode(), old.url, **old.directories)
     api.new_key(old.url, "operator", **old.directories)

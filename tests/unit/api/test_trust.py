@@ -77,7 +77,6 @@ def test_a_second_machine_reads_after_adoption(made: Place, tmp_path: Path) -> N
 def test_another_pin_is_not_replaced_by_chance(made: Place, tmp_path: Path) -> None:
     """The same pin may come again; another one only on purpose."""
     other = Place(tmp_path / "other")
-    other.folder.mkdir()
     foreign = other.init()
     own = made.files.pin()
 
@@ -95,7 +94,7 @@ def test_other_bytes_are_no_pin(place: Place, data: bytes) -> None:
     """Nothing is written for them."""
     with pytest.raises(NotTrusted):
         api.import_pin(data, place.url, **place.directories)
-    assert list(place.folder.iterdir()) == []
+    assert place.is_untouched()
 
 
 def test_an_older_store_is_refused_by_a_newer_pin(made: Place) -> None:

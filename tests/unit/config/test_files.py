@@ -48,7 +48,10 @@ def test_files_lie_where_the_layout_says(files: StoreFiles, tmp_path: Path) -> N
 
     assert files.directory == directory
     assert found == {"keys", "keys/worker.key", "pin.json", "slots.key", "store.json"}
-    assert json.loads((directory / "store.json").read_text()) == {"url": str(files.url)}
+    assert json.loads((directory / "store.json").read_text()) == {
+        "url": str(files.url),
+        "target": str(files.url.path),
+    }
     assert (directory / "slots.key").read_text() == "11" * 32 + "\n"
     assert files.anchor_directory(StoreId(bytes(range(16)))) == (
         tmp_path / "state" / "anchors" / bytes(range(16)).hex()

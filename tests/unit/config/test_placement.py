@@ -16,7 +16,7 @@ def _at(base: Path, path: str) -> StoreFiles:
     return StoreFiles(settings(base), StoreUrl.parse(f"sqlite:///{base}/{path}"))
 
 
-def test_a_store_beside_the_directories_is_well_placed(tmp_path: Path) -> None:
+def test_a_store_apart_from_the_directories_is_well_placed(tmp_path: Path) -> None:
     """Before anything exists and afterwards."""
     files = _at(tmp_path, "data/store.db")
     files.check_placement()
@@ -69,6 +69,63 @@ def test_a_directory_apart_from_keys_and_anchor_is_well_placed(tmp_path: Path, p
 
     with pytest.raises(StoreMisplaced):
         StoreFiles(where, StoreUrl.parse(f"file://{tmp_path}/{path}")).check_placement()
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["absent", "made"])
+@pytest.mark.parametrize("path", ["store.db", "link/store.db", "x/../store.db"])
+def test_keys_or_anchor_beside_a_file_are_misplaced(tmp_path: Path, path: str, made: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    """In the directory of the file or anywhere below it, and however that is reached."""
+    home = tmp_path / "home"
+    (home / "x").mkdir(parents=True)
+    (home / "link").symlink_to(home)
+    (tmp_path / "way").symlink_to(home)
+    elsewhere = tmp_path / "elsewhere"
+    if made:
+        for name in ("config", "a/b/state"):
+            (home / name).mkdir(parents=True)
+    url = StoreUrl.parse(f"sqlite:///{home}/{path}")
+    apart = replace(settings(tmp_path), config_dir=elsewhere / "c", state_dir=elsewhere / "s")
+    StoreFiles(apart, url).check_placement()
+
+    dotted = replace(apart, config_dir=home / ".." / "elsewhere", state_dir=home / "x/../../s")
+    StoreFiles(dotted, url).check_placement()
+    for beside in (
+        *(home / "config", home / "a" / "b" / "state", tmp_path / "way" / "config"),
+        *(home / "x" / ".." / "config", tmp_path / "x" / ".." / "home" / "config"),
+    ):
+        for where, kind in (
+            (replace(apart, config_dir=beside), "configuration"),
+            (replace(apart, state_dir=beside), "state"),
+        ):
+            with pytest.raises(StoreMisplaced, match=f"the {kind} directory outside of") as caught:
+                StoreFiles(where, url).check_placement()
+            assert "mkdir -p" in caught.value.hint
+
+
+def test_a_file_in_the_home_directory_has_its_keys_further_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's own directories lie below the home directory; beside the file they may not."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    url = StoreUrl.parse(f"sqlite:///{home}/agents.db")
+    usual = replace(
+        settings(tmp_path),
+        config_dir=home / ".config" / "sealpoint",
+        state_dir=home / ".local" / "state" / "sealpoint",
+    )
+    StoreFiles(usual, url).check_placement()
+
+    for where in (
+        replace(usual, config_dir=home / "config"),
+        replace(usual, state_dir=home / "state"),
+    ):
+        with pytest.raises(StoreMisplaced, match="directory outside of"):
+            StoreFiles(where, url).check_placement()
+    above = StoreUrl.parse(f"sqlite:///{tmp_path}/agents.db")
+    with pytest.raises(StoreMisplaced, match="directory outside of"):
+        StoreFiles(usual, above).check_placement()
 
 
 def test_links_do_not_hide_keys_in_a_directory(tmp_path: Path) -> None:

@@ -51,18 +51,47 @@ def test_a_later_change_of_directory_changes_nothing(
 
 
 def test_spellings_of_one_path_are_one_store(tmp_path: Path) -> None:
-    """Dots, doubled slashes, percent-encoding and links to directories are seen through."""
+    """Dots, doubled slashes and percent-encoding are seen through."""
     (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
     expected = StoreUrl.parse(f"sqlite:///{tmp_path}/real/store.db")
     paths = [
-        *("link/store.db", "real/./store.db", "real//store.db", "./real/store.db"),
-        *("real/../real/store.db", "link/../link/store.db", "re%61l/st%6Fre.db", "real/store%2edb"),
+        *("real/./store.db", "real//store.db", "./real/store.db", "none/../real/store.db"),
+        *("real/../real/store.db", "re%61l/st%6Fre.db", "real/store%2edb"),
     ]
 
     for path in paths:
         assert StoreUrl.parse(f"sqlite:///{tmp_path}/{path}") == expected, path
     assert StoreUrl.parse(f"sqlite://///{tmp_path}/real/store.db") == expected
+
+
+def test_an_address_is_kept_as_it_was_given_and_says_where_it_leads(tmp_path: Path) -> None:
+    """A link to a directory is another address that leads to the same place."""
+    home = tmp_path.resolve()
+    (home / "real").mkdir()
+    (home / "link").symlink_to("real")
+    for form in ("sqlite:///{}/store", "file://{}/store"):
+        real = StoreUrl.parse(form.format(home / "real"))
+        link = StoreUrl.parse(form.format(home / "link"))
+
+        assert link != real
+        assert link.path == home / "link" / "store"
+        assert str(link) == form.format(home / "link")
+        assert link.target() == real.target() == real.path == home / "real" / "store"
+        assert StoreUrl.parse(form.format(home / "link" / ".." / "link")) == link
+    with pytest.raises(UrlInvalid, match="found one in memory"):
+        StoreUrl.parse("memory:").target()
+
+
+def test_going_up_from_a_link_is_refused(tmp_path: Path) -> None:
+    """The system goes up from where the link leads; whoever reads the URL does not."""
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("far/away")
+
+    for form in ("sqlite:///{}/link/../store", "file://{}/link/../store"):
+        with pytest.raises(UrlInvalid, match=r"expected no \.\. after a link") as caught:
+            StoreUrl.parse(form.format(tmp_path))
+        assert caught.value.hint == "Write the path without .. in it."
+        StoreUrl.parse(form.format(tmp_path).replace("link/../", ""))
 
 
 def test_the_last_name_is_never_followed(tmp_path: Path) -> None:
@@ -73,6 +102,7 @@ def test_the_last_name_is_never_followed(tmp_path: Path) -> None:
     after = StoreUrl.parse(f"sqlite:///{tmp_path}/store.db")
 
     assert before == after
+    assert before.target() == after.target() == tmp_path.resolve() / "store.db"
     assert after != StoreUrl.parse(f"sqlite:///{tmp_path}/other.db")
 
 
@@ -80,18 +110,13 @@ def test_spellings_of_one_directory_are_one_store(tmp_path: Path) -> None:
     """A directory is named from the root; more slashes at its start or end change nothing."""
     home = tmp_path.resolve()
     (home / "real").mkdir()
-    (home / "link").symlink_to("real")
     expected = StoreUrl.parse(f"file://{home}/real/store")
 
     assert (expected.kind, expected.path) == ("file", home / "real" / "store")
     assert str(expected) == f"file://{home}/real/store"
     for text in (
-        *(
-            f"file://{home}/real/store/",
-            f"file:///{home}/link/store",
-            f"file:////{home}/real/store",
-        ),
-        *(f"file://{home}/real/./st%6Fre", f"file://{home}/link/../link/store//"),
+        *(f"file://{home}/real/store/", f"file:////{home}/real/store"),
+        *(f"file://{home}/real/./st%6Fre", f"file://{home}/real/../real/store//"),
     ):
         assert StoreUrl.parse(text) == expected, text
     assert StoreUrl.parse(f"sqlite:///{home}/real/store") != expected
@@ -122,6 +147,7 @@ def test_a_loop_of_links_is_no_crash(tmp_path: Path) -> None:
 
     assert url.path is not None
     assert url.path.name == "store.db"
+    assert url.target().name == "store.db"
 
 
 _KINDS: tuple[Literal["file", "sqlite"], ...] = ("file", "sqlite")
@@ -260,6 +286,18 @@ def test_a_directory_that_is_not_utf8_is_refused(
 
     with pytest.raises(UrlInvalid, match="in UTF-8"):
         StoreUrl.parse("sqlite:///store.db")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_link_to_a_directory_that_is_not_utf8_leads_nowhere(tmp_path: Path) -> None:
+    """Where it leads could not be written down."""
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    odd.mkdir()
+    (tmp_path / "link").symlink_to(odd)
+    url = StoreUrl.parse(f"sqlite:///{tmp_path}/link/store.db")
+
+    with pytest.raises(UrlInvalid, match="in UTF-8"):
+        url.target()
 
 
 def test_a_url_is_never_half_of_one() -> None:

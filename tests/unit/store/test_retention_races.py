@@ -135,7 +135,8 @@ print(number)
 @pytest.mark.parametrize("scheme", ["sqlite:///", "file://"])
 def test_processes_do_not_hurt_each_other(tmp_path: Path, scheme: str) -> None:
     """A worker saves, a cron job prunes and another collects, each compacting as it goes."""
-    url = f"{scheme}{tmp_path / 'store'}"
+    (tmp_path / "disk").mkdir()
+    url = f"{scheme}{tmp_path / 'disk' / 'store'}"
     places: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
     sealpoint.init(url, **places)
     with sealpoint.open_store(url, **places) as store:

@@ -17,7 +17,8 @@ def test_a_thread_of_messages_is_shown_with_the_registry_that_the_hint_names(
 ) -> None:
     """Without it the types are unknown; with it the state is printed."""
     places: Any = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
-    url = f"sqlite:///{tmp_path}/agents.db"
+    (tmp_path / "disk").mkdir()
+    url = f"sqlite:///{tmp_path}/disk/agents.db"
     sealpoint.init(url, **places)
     with sealpoint.open_store(url, **places) as store:
         SealedSaver(store)

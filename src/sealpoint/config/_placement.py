@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a store may lie: apart from its keys and its anchor.
+
+Whoever puts a directory back to an earlier time must not put back a store together with the memory
+of it, and whoever may write the store must not reach the keys. So a store lies neither in the
+configuration nor in the state directory, neither of them lies in a directory of files that is a
+store, and neither lies in the directory that holds a SQLite file, which counts as the store's. The
+home directory of the user is an exception: the user's own directories lie below it whatever one
+does, so for a SQLite file in it only what lies directly beside the file counts.
+
+Paths are compared where they lie and where they lead. What is mounted where, and what a backup
+takes together, nobody can see from here.
+"""
+
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from sealpoint.config._settings import Settings
+from sealpoint.config._url import StoreUrl
+from sealpoint.errors import StoreMisplaced
+
+__all__ = ["check_placement"]
+
+
+def check_placement(url: StoreUrl, settings: Settings) -> None:
+    """Check that a store lies apart from keys and anchor.
+
+    Raises:
+        StoreMisplaced: It does not.
+    """
+    if url.path is None:
+        return
+    # Where the name lies, and where the file does if the name is a link.
+    places = (url.path, url.target(), _real(url.path))
+    for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
+        # As they are written, without dots, and where they lead.
+        directories = (Path(os.path.normpath(named)), _real(named))
+        if any(_contains(named, place) for place in places):
+            raise StoreMisplaced(
+                f"store {url}: expected a place outside the {kind} directory, found it in {named}"
+            )
+        if any(_contains(url.path, directory) for directory in directories):
+            raise StoreMisplaced(
+                f"store {url}: expected the {kind} directory outside of it, found it at {named}"
+            )
+        if url.kind == "sqlite" and any(
+            _is_beside(place, directory) for place in places for directory in directories
+        ):
+            raise _beside(url, url.path, kind, named)
+
+
+def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced:
+    apart = path.parent / "store"
+    return StoreMisplaced(
+        f"store {url}: expected the {kind} directory outside of {path.parent}, found it at {named}",
+        hint=f"Give the store a directory of its own: mkdir -p {shlex.quote(str(apart))}, then use "
+        f"{replace(url, path=apart / path.name)}",
+    )
+
+
+def _is_beside(file: Path, directory: Path) -> bool:
+    """Whether a directory lies in the directory of a file."""
+    holder = _real(file.parent)
+    if _is_same(holder, _home()):
+        return _is_same(holder, directory.parent)
+    return _contains(holder, directory)
+
+
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
+
+
+def _real(path: Path) -> Path:
+    """The path with every link followed as far as it exists; unlike `resolve`, never an error."""
+    return Path(os.path.realpath(path))
+
+
+def _contains(directory: Path, path: Path) -> bool:
+    """Whether a path lies in a directory, whatever either is called."""
+    real = _real(directory)
+    if path.is_relative_to(real):
+        return True
+    # Names that differ may be one directory: where case does not count, or when mounted twice.
+    return any(_is_same(real, parent) for parent in path.parents)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
