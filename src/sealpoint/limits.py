@@ -120,8 +120,10 @@ from further back it judges only that it was older."""
 AUDIT_RESULTS_MAX = 64 * _KIB
 """So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them
 is not judged, which is a finding."""
+
 VERIFY_ROUNDS_MAX = 8
 """How often a verification begins one thread anew because more of it was given up meanwhile."""
+
 SQL_OPEN_STEPS_MAX = 5_000
 """Steps of SQLite while the file of a store is opened and its tables are checked; it takes 150."""
 
