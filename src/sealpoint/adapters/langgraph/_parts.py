@@ -34,7 +34,11 @@ TASK = "task."
 
 _VISITS_MAX = 20_000
 _FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
+_PLAIN = frozenset({type(None), bool, bytes, float, int, str})
+"""Values of these have no parts."""
 _LENGTH_BYTES = 8
+_CODE_MAX = 8_192
+"""How many functions are remembered with the digest of their source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +82,35 @@ def parts_of(root: Any, place: str) -> Parts:
 
 def code_digest(function: types.FunctionType) -> str:
     """The SHA-256 of a function's source, or of its compiled code where there is no source."""
+    # Of the code, not of the function: that would be the source of what it wraps.
+    return _source_digest(_Compiled(function.__code__))
+
+
+class _Compiled:
+    """Compiled code, which nobody can change: the same is the very same object.
+
+    Python calls code equal that differs in defaults and annotations, which stand around it.
+    """
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Compiled) and other.code is self.code
+
+
+@functools.lru_cache(maxsize=_CODE_MAX)
+def _source_digest(compiled: _Compiled) -> str:
+    """Read the source once: a file that is replaced later is not what runs."""
     try:
-        # Of the code, not of the function: that would be the source of what it wraps.
-        text = inspect.getsource(function.__code__)
+        text = inspect.getsource(compiled.code)
     except (OSError, TypeError):
-        return joined_digest(_code_parts(function.__code__))
+        return joined_digest(_code_parts(compiled.code))
     return joined_digest([text])
 
 
@@ -140,7 +168,7 @@ class _Search:
             value, place, package = self._waiting.popleft()
             # What was seen is kept, or another object could get its identity.
             if (
-                value is None
+                type(value) in _PLAIN
                 or isinstance(value, type | types.ModuleType)
                 or id(value) in self._seen
             ):
@@ -171,7 +199,9 @@ class _Search:
         elif isinstance(value, types.MethodType):
             self.add([value.__func__], place, package)
             # The object that a node is a method of belongs to the application, like the method.
-            self.add(_attributes(value.__self__), place, _package(type(value.__self__)))
+            owner = value.__self__
+            found = owner if isinstance(owner, tuple) else _attributes(owner)
+            self.add(found, place, _package(type(owner)))
         elif isinstance(value, functools.partial):
             self.add([value.func, value.args, value.keywords], place, package)
         elif isinstance(value, _TaskFunction):

@@ -17,12 +17,14 @@ plain texts and numbers of those. Two processes that run the same code give the 
 import json
 import types
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
+from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
 from sealpoint.adapters.langgraph._parts import Model, Parts, code_digest, joined_digest, parts_of
@@ -69,6 +71,12 @@ def world_of(
     return _World(graph, []).world(extra or {})
 
 
+@cache
+def _versions() -> str:
+    """Which frameworks run; what is installed later is not what was imported."""
+    return ", ".join(f"{package} {code_of(package).version}" for package in _PACKAGES)
+
+
 class _World:
     """The world of one graph, being put together."""
 
@@ -84,7 +92,7 @@ class _World:
 
     def world(self, extra: Mapping[str, JSON]) -> World:
         for name, node in self._graph.nodes.items():
-            self._add(name, parts_of([node.bound, node.mapper], f"node.{name}"))
+            self._add(name, parts_of([node.bound, node.mapper, *node.writers], f"node.{name}"))
         for start, branches in _branches(self._graph).items():
             for name, branch in branches.items():
                 self._add(start, parts_of(branch.path, f"branch.{start}.{name}"))
@@ -96,10 +104,9 @@ class _World:
             # Mostly a node has the tool itself, and a model is told the same of it.
             if name not in self._tools:
                 self._tools[name] = Tool(name, definition)
-        versions = ((package, code_of(package).version) for package in _PACKAGES)
         return World(
             code=Code(
-                version=", ".join(f"{package} {version}" for package, version in versions),
+                version=_versions(),
                 modules={place: joined_digest(sorted(each)) for place, each in self._code.items()},
             ),
             tools=self._tools.values(),
@@ -146,7 +153,11 @@ def _put(into: dict[str, Any], name: str, value: Any) -> None:
 def _topology(graph: Any) -> dict[str, Any]:
     builder = getattr(graph, "builder", None)
     nodes = {
-        name: {"triggers": sorted(node.triggers), "kind": _kind(node.bound)}
+        name: {
+            "triggers": sorted(node.triggers),
+            "writes": _writes(node.writers),
+            "kind": _kind(node.bound),
+        }
         for name, node in graph.nodes.items()
     }
     made: dict[str, Any] = {
@@ -164,6 +175,12 @@ def _topology(graph: Any) -> dict[str, Any]:
             for name, branch in branches.items()
         }
     return made
+
+
+def _writes(writers: Iterable[Any]) -> dict[str, bool]:
+    """The channels that a node always writes: its edges, also if nobody told the builder."""
+    entries = (entry for each in writers for entry in getattr(each, "writes", ()))
+    return {entry.channel: True for entry in entries if isinstance(entry, ChannelWriteEntry)}
 
 
 def _branches(graph: Any) -> Mapping[str, Mapping[str, Any]]:
