@@ -6,6 +6,7 @@ pass which the saver asks for. What was decided about is what runs: the world is
 as it is now, and what the call does is bound whenever people are asked.
 """
 
+import copy
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,13 +18,20 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph._aim import Aim, is_nested
-from sealpoint.adapters.langgraph._control import PAUSED, PauseControl, paused_error
+from sealpoint.adapters.langgraph._control import (
+    PAUSED,
+    PauseControl,
+    TaskStop,
+    paused_error,
+    tasks_are_told,
+)
 from sealpoint.adapters.langgraph._gate import (
     DELIBERATE,
     TICKET,
     in_words_of_graphs,
     require_reason,
 )
+from sealpoint.adapters.langgraph._memory import Memory
 from sealpoint.adapters.langgraph._operation import (
     Stops,
     edit_operation,
@@ -32,7 +40,7 @@ from sealpoint.adapters.langgraph._operation import (
 )
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._tuples import Address
-from sealpoint.adapters.langgraph._world import world_of
+from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.errors import Erased, ResumeRefused, UnknownCheckpoint, UnknownThread, UsageError
 from sealpoint.gate import GatedThread, Measure, Rule
 from sealpoint.world import World
@@ -95,8 +103,24 @@ class CallGate:
     def __init__(self, saver: SealedSaver, actor: str, world: World | None) -> None:
         self.saver = saver
         self.actor = actor
-        self.world = world
+        self._world = world
         """What the caller declared; without it, the world of the graph that is about to run."""
+        self._memory: Memory | None = None
+
+    def for_copy(self) -> "CallGate":
+        """The gate of a copy of the graph, which may be changed without it."""
+        return copy.copy(self)
+
+    def world(self, graph: Any) -> World:
+        """What a graph is able to do, now.
+
+        Raises:
+            WorldInvalid: It says more than a world can hold.
+        """
+        if self._world is not None:
+            return self._world
+        world, self._memory = world_again(graph, self._memory)
+        return world
 
     def entry(self, graph: Any, config: RunnableConfig) -> _Entry:
         """Read a call.
@@ -112,8 +136,7 @@ class CallGate:
         aim, deliberate = Aim.of(config), (config.get("configurable") or {}).get(DELIBERATE)
         older = aim.older(thread)
         require_reason(thread, older, deliberate)
-        world = self.world if self.world is not None else world_of(graph)
-        return _Entry(config, thread, aim, older, deliberate, world)
+        return _Entry(config, thread, aim, older, deliberate, self.world(graph))
 
     def _require_own_saver(self, found: object) -> None:
         if not isinstance(found, SealedSaver) or found.store is not self.saver.store:
@@ -135,7 +158,11 @@ class CallGate:
         if is_turn and (binds or any((*own, *call))) and not entry.begins_anew:
             value = None  # what is given is not looked at
         registry = self.saver.store.registry
-        return self._entered(entry, run_operation(value, registry, own=own, call=call, binds=binds))
+        told = run_operation(value, registry, own=own, call=call, binds=binds)
+        stop = TaskStop(entry.thread, every=not tasks_are_told())
+        listeners = stop.among(config.get("callbacks"))
+        stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
+        return self._entered(entry._replace(config=stopped), told)
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]

@@ -24,7 +24,6 @@ from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
 from sealpoint.adapters.langgraph._gate import DELIBERATE, TICKET
 from sealpoint.adapters.langgraph._saver import SealedSaver
-from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import UsageError
 from sealpoint.world import World
 
@@ -61,9 +60,8 @@ def guard(
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
     if not actor.strip():
         raise UsageError("guard: expected who goes on as actor, found none")
-    if world is None:
-        world_of(graph)  # what cannot be told is told now, and not in the first run
     gate = CallGate(saver, actor, World.of(world))
+    gate.world(graph)  # what cannot be told is told now, and not in the first run
     return cast("_G", _guarded(graph.copy({"checkpointer": saver}), gate))
 
 
@@ -95,7 +93,7 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         plain = copy.copy(self)
         plain.__class__ = self._sealpoint_base
         gate = plain.__dict__.pop("_sealpoint_gate")
-        return cast("Self", _guarded(plain.copy(update), gate))
+        return cast("Self", _guarded(plain.copy(update), gate.for_copy()))
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
         if self._is_nested(config):

@@ -27,12 +27,13 @@ from langgraph.pregel import Pregel
 from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
+from sealpoint.adapters.langgraph._memory import Memory
 from sealpoint.adapters.langgraph._parts import Model, Parts, code_digest, joined_digest, parts_of
 from sealpoint.config import code_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Code, Tool, World
 
-__all__ = ["world_of"]
+__all__ = ["world_again", "world_of"]
 
 _PACKAGES = ("langchain-core", "langgraph", "langgraph-checkpoint")
 _NAMES = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
@@ -68,7 +69,17 @@ def world_of(
         )
     if extra is not None and _TOPOLOGY in extra:
         raise WorldInvalid(f"extra: expected names of its own, found {_TOPOLOGY!r}")
-    return _World(graph, []).world(extra or {})
+    return _World(graph, [], Memory()).world(extra or {})
+
+
+def world_again(graph: Pregel[Any, Any, Any, Any], before: Memory | None) -> tuple[World, Memory]:
+    """The world of a graph that may have been looked at before, and what was found this time.
+
+    Raises:
+        WorldInvalid: It says more than a world can hold.
+    """
+    memory = Memory(before)
+    return _World(graph, [], memory).world({}), memory
 
 
 @cache
@@ -80,8 +91,9 @@ def _versions() -> str:
 class _World:
     """The world of one graph, being put together."""
 
-    def __init__(self, graph: Any, above: list[Any]) -> None:
+    def __init__(self, graph: Any, above: list[Any], memory: Memory) -> None:
         self._graph = graph
+        self._memory = memory
         self._around = [*above, graph]
         self._code: dict[str, set[str]] = {}
         self._tools: dict[str, Tool] = {}
@@ -92,10 +104,11 @@ class _World:
 
     def world(self, extra: Mapping[str, JSON]) -> World:
         for name, node in self._graph.nodes.items():
-            self._add(name, parts_of([node.bound, node.mapper, *node.writers], f"node.{name}"))
+            runs = [node.bound, node.mapper, *node.writers]
+            self._add(name, parts_of(runs, f"node.{name}", self._memory))
         for start, branches in _branches(self._graph).items():
             for name, branch in branches.items():
-                self._add(start, parts_of(branch.path, f"branch.{start}.{name}"))
+                self._add(start, parts_of(branch.path, f"branch.{start}.{name}", self._memory))
         for name, channel in self._graph.channels.items():
             operator = getattr(channel, "operator", None)
             if isinstance(operator, types.FunctionType):
@@ -129,7 +142,7 @@ class _World:
             _put(self._prompts, node, _prompt_text(prompt))
         for graph in parts.graphs:
             if not any(graph is each for each in self._around):
-                _put(self._agents, node, _World(graph, self._around).world({}))
+                _put(self._agents, node, _World(graph, self._around, self._memory).world({}))
 
     def _add_tool(self, node: str, name: str, definition: dict[str, Any]) -> None:
         made = Tool(name, definition)
