@@ -10,7 +10,7 @@ from sealpoint.world._code import Code
 from sealpoint.world._diff import LeafChange, WorldDiff
 from sealpoint.world._json import JSON
 from sealpoint.world._tool import Tool
-from sealpoint.world._visible import visible
+from sealpoint.world._visible import isolate, visible
 from sealpoint.world._world import World
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "Tool",
     "World",
     "WorldDiff",
+    "isolate",
     "visible",
 ]
