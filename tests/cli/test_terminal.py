@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a terminal shows: folded lines, colours beside words, progress that goes away."""
 
+import io
 import re
 import time
 
@@ -26,6 +27,18 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def test_what_does_not_print_is_made_visible(text: str, shown: str) -> None:
     """Text that prints stays as it is."""
     assert visible(text) == shown
+
+
+def test_a_stream_without_marks_gets_no_letters_that_need_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hebrew has an encoding of its own, in which nothing can be isolated."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="iso8859-8")
+    monkeypatch.setattr("sys.stdout", stream)
+    print_line("name \u05d0\u05d1 5 \xd7 \u6f22")
+    stream.flush()
+
+    assert stream.buffer.getvalue() == "name \\u05d0\\u05d1 5 \xd7 \\u6f22\n".encode("iso8859-8")
 
 
 def test_lines_into_a_pipe_are_not_folded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ from sealpoint.errors import (
     Tampered,
     Unanchored,
 )
-from sealpoint.gate import GatedThread, Status
+from sealpoint.gate import Status, Thread
 from sealpoint.store import EntryDraft, Key, Outcome, SaveDraft
 from sealpoint.world import World
 from tests.differential.disk import Disk
@@ -325,7 +325,7 @@ class History:
             for each in range(WORKERS):
                 self._reopen(each)
 
-    def write(self, thread: GatedThread, drafts: Callable[[], list[EntryDraft]]) -> None:
+    def write(self, thread: Thread, drafts: Callable[[], list[EntryDraft]]) -> None:
         """Write; who has lost the thread loads and tries once more, as an application would."""
         outcomes = self._written(thread, drafts())
         if any(isinstance(each, HeadMoved | Superseded) for each in outcomes):
@@ -335,7 +335,7 @@ class History:
             if isinstance(outcome, SealpointError):
                 raise outcome
 
-    def _written(self, thread: GatedThread, drafts: list[EntryDraft]) -> list[Outcome]:
+    def _written(self, thread: Thread, drafts: list[EntryDraft]) -> list[Outcome]:
         held = [] if thread.paused else thread.held_back()
         outcomes = thread.commit([*held, *drafts])
         for draft, outcome in zip([*held, *drafts], list(outcomes), strict=True):
@@ -345,7 +345,7 @@ class History:
         return [each for each in outcomes if not isinstance(each, Paused)]
 
 
-_Action = Callable[[History, Step, _Written, GatedThread], object]
+_Action = Callable[[History, Step, _Written, Thread], object]
 
 
 def _state(number: int) -> dict[str, list[str]]:
@@ -367,15 +367,15 @@ def _draft(step: Step, written: _Written, lane: str) -> SaveDraft:
     )
 
 
-def _save(history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _save(history: History, step: Step, written: _Written, thread: Thread) -> None:
     history.write(thread, lambda: [_draft(step, written, "")])
 
 
-def _save_in_lane(history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _save_in_lane(history: History, step: Step, written: _Written, thread: Thread) -> None:
     history.write(thread, lambda: [_draft(step, written, "sub")])
 
 
-def _add(history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _add(history: History, step: Step, written: _Written, thread: Thread) -> None:
     lane = LANES[step.two % 2]
     draft = results(
         [step.one, "done"],
@@ -389,7 +389,7 @@ def _add(history: History, step: Step, written: _Written, thread: GatedThread) -
     history.write(thread, lambda: [draft])
 
 
-def _step_on(history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _step_on(history: History, step: Step, written: _Written, thread: Thread) -> None:
     """Results and the checkpoint after them, as one group."""
 
     def drafts() -> list[EntryDraft]:
@@ -399,14 +399,14 @@ def _step_on(history: History, step: Step, written: _Written, thread: GatedThrea
     history.write(thread, drafts)
 
 
-def _save_again(history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _save_again(history: History, step: Step, written: _Written, thread: Thread) -> None:
     """Another state under a name that is there."""
     lane = LANES[step.two % 2]
     name = written.some(step.one, lane)
     history.write(thread, lambda: [put({"again": step.two}, name, lane, world=_WORLD)])
 
 
-def _resume(_history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _resume(_history: History, step: Step, written: _Written, thread: Thread) -> None:
     wishes: tuple[dict[str, Any], ...] = (
         {"world": READ},
         {"world": READ, "answer": "yes"},
@@ -416,7 +416,7 @@ def _resume(_history: History, step: Step, written: _Written, thread: GatedThrea
     thread.resume(**wishes[step.one % len(wishes)])
 
 
-def _approve(history: History, step: Step, written: _Written, _thread: GatedThread) -> None:
+def _approve(history: History, step: Step, written: _Written, _thread: Thread) -> None:
     place = history.place
     for request in place.of("operator").thread(written.name).requests():
         if request.status is Status.OPEN:
@@ -426,7 +426,7 @@ def _approve(history: History, step: Step, written: _Written, _thread: GatedThre
                 place.approve(request)
 
 
-def _pause(history: History, step: Step, written: _Written, _thread: GatedThread) -> None:
+def _pause(history: History, step: Step, written: _Written, _thread: Thread) -> None:
     operated = history.place.of("operator").thread(written.name)
     if operated.paused:
         operated.unpause("it may go on")
@@ -434,17 +434,17 @@ def _pause(history: History, step: Step, written: _Written, _thread: GatedThread
         operated.pause("let me look")
 
 
-def _hide(_history: History, step: Step, written: _Written, thread: GatedThread) -> None:
+def _hide(_history: History, step: Step, written: _Written, thread: Thread) -> None:
     lane = LANES[step.two % 2]
     keys = [Key(lane, written.some(step.one, lane))]
     thread.hide(None if step.one % 9 == 0 else keys)
 
 
-def _prune(_history: History, step: Step, _written: _Written, thread: GatedThread) -> None:
+def _prune(_history: History, step: Step, _written: _Written, thread: Thread) -> None:
     thread.prune(keep_last=1 + step.one % 2, compact=False)
 
 
-def _erase(history: History, _step: Step, written: _Written, _thread: GatedThread) -> None:
+def _erase(history: History, _step: Step, written: _Written, _thread: Thread) -> None:
     history.place.of("officer").thread(written.name).erase(reason="as was asked for")
 
 

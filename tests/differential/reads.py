@@ -13,7 +13,7 @@ from typing import Any
 
 from sealpoint.api import Store
 from sealpoint.errors import Erased, Pruned, SealpointError, UnknownCheckpoint, UnknownThread
-from sealpoint.gate import GatedThread, Requests
+from sealpoint.gate import Requests, Thread
 from sealpoint.store import Key, ThreadNames
 from tests.unit.gate.team import READ, SHELL
 
@@ -53,7 +53,7 @@ Readings = dict[str, Reading]
 _Read = Callable[[], Any]
 
 
-def _verbs(thread: GatedThread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
+def _verbs(thread: Thread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
     """Every read of a thread."""
     yield "load", thread.load
     yield "snapshots", thread.snapshots

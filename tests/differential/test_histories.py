@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import Missing
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from tests.differential.edits import EDITS
 from tests.differential.history import ACTIONS, Difference, Step
 from tests.differential.search import Search, steps_of
@@ -112,10 +112,10 @@ def test_a_history_that_once_ended_in_a_difference_does_no_more(
 
 # ---------------------------------------------------------------------- the search finds things
 
-_load = GatedThread.load
+_load = Thread.load
 
 
-def _from_memory(self: GatedThread, ref: Any = None) -> Any:
+def _from_memory(self: Thread, ref: Any = None) -> Any:
     """A load that gives once more what it gave the first time."""
     known = self.__dict__.setdefault("planted", {})
     if ref not in known:
@@ -123,7 +123,7 @@ def _from_memory(self: GatedThread, ref: Any = None) -> Any:
     return known[ref]
 
 
-def _offended(self: GatedThread, ref: Any = None) -> Any:
+def _offended(self: Thread, ref: Any = None) -> Any:
     """A load that never forgets that something was missing."""
     if (error := self.__dict__.get("planted")) is not None:
         raise error
@@ -134,7 +134,7 @@ def _offended(self: GatedThread, ref: Any = None) -> Any:
         raise
 
 
-def _foreign(self: GatedThread, ref: Any = None) -> Any:
+def _foreign(self: Thread, ref: Any = None) -> Any:
     """A load that raises what is none of our errors."""
     try:
         return _load(self, ref)
@@ -164,7 +164,7 @@ def test_a_planted_fault_is_found_and_told_in_few_steps(
     """The control: the search finds what it is there to find, and what it tells can be repeated."""
     search = Search(tmp_path, "sqlite")
     search.replay(_plain_steps(_SEED, 0))
-    monkeypatch.setattr(GatedThread, "load", fault)
+    monkeypatch.setattr(Thread, "load", fault)
     with pytest.raises(Difference, match=words) as told:
         search.run(_SEED, seconds=60, steps_of=_plain_steps)
     text = str(told.value)

@@ -3,8 +3,9 @@
 
 Rules: results go to standard output, errors, notes and progress to standard error; `--json` prints
 one JSON document and nothing else; text that comes from data never brings control characters
-along; a colour never says anything that the words do not. On a terminal long lines are folded with
-their indentation; into a file or a pipe they are written as they are.
+along, and letters from right to left turn nothing around them; a colour never says anything that
+the words do not. On a terminal long lines are folded with their indentation; into a file or a pipe
+they are written as they are.
 """
 
 import json
@@ -22,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sealpoint.errors import SealpointError
+from sealpoint.world import isolate
 
 __all__ = [
     "Line",
@@ -298,6 +300,16 @@ def _leading(text: Text) -> int:
 
 
 def _encodable(text: str, *, err: bool) -> str:
-    """What the stream cannot encode, made visible as well."""
+    """What the stream cannot encode, made visible as well, and each script in its own direction."""
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    shown = isolate(text)
+    try:
+        return shown.encode(encoding).decode(encoding)
+    except UnicodeEncodeError:
+        # A stream that has no marks is not given letters that need them.
+        parts = (char if char == isolate(char) else _spelt(char) for char in text)
+        return "".join(parts).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _spelt(char: str) -> str:
+    return char.encode("ascii", "backslashreplace").decode()

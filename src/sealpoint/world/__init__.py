@@ -10,7 +10,7 @@ from sealpoint.world._code import Code
 from sealpoint.world._diff import LeafChange, WorldDiff
 from sealpoint.world._json import JSON
 from sealpoint.world._tool import Tool
-from sealpoint.world._visible import escape, quoted, visible
+from sealpoint.world._visible import escape, isolate, quoted, visible
 from sealpoint.world._world import World
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "World",
     "WorldDiff",
     "escape",
+    "isolate",
     "quoted",
     "visible",
 ]

@@ -12,7 +12,7 @@ import pytest
 
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, ResumeRefused, SealpointError
-from sealpoint.gate import GatedThread, Request, shipped_policy
+from sealpoint.gate import Request, Thread, shipped_policy
 from sealpoint.ledger import Kind, PruneBody, ResumeBody
 from sealpoint.store import Key, SaveDraft
 from sealpoint.world import World
@@ -75,7 +75,7 @@ _TRICKS: dict[str, Callable[[Raid], None]] = {
 }
 _every_trick = pytest.mark.parametrize("trick", _TRICKS.values(), ids=_TRICKS)
 
-_WAYS: dict[str, Callable[[GatedThread], Any]] = {
+_WAYS: dict[str, Callable[[Thread], Any]] = {
     "resume": lambda thread: thread.resume(world=READ),
     "begin": lambda thread: thread.begin(world=READ),
     "admit": lambda thread: thread.admit(world=READ),
@@ -105,12 +105,12 @@ def test_what_was_made_the_newest_is_not_gone_on_from_without_a_word(
     assert _RULE in _rules(raid)
 
 
-def _begun(thread: GatedThread) -> Any:
+def _begun(thread: Thread) -> Any:
     thread.begin(world=READ)
     return thread.snapshot()
 
 
-_RELEASES: dict[str, Callable[[GatedThread], Any]] = {
+_RELEASES: dict[str, Callable[[Thread], Any]] = {
     "load": lambda thread: thread.load(),
     "snapshot": lambda thread: thread.snapshot(),
     "resume": lambda thread: thread.resume(world=READ),
@@ -122,7 +122,7 @@ _RELEASES: dict[str, Callable[[GatedThread], Any]] = {
 @_every_policy
 @pytest.mark.parametrize("way", _RELEASES.values(), ids=_RELEASES)
 def test_a_prune_of_the_newest_makes_no_older_one_the_newest(
-    raid: Raid, way: Callable[[GatedThread], Any], policy: str
+    raid: Raid, way: Callable[[Thread], Any], policy: str
 ) -> None:
     """An entry that no code of ours writes, by a key that may: the older state is not shown."""
     raid.apply(shipped_policy(policy))
@@ -255,7 +255,7 @@ _HONEST: dict[str, Callable[[Raid], None]] = {
 @pytest.mark.parametrize("way", _WAYS.values(), ids=_WAYS)
 @pytest.mark.parametrize("honest", _HONEST.values(), ids=_HONEST)
 def test_what_is_the_newest_is_gone_on_from_as_before(
-    raid: Raid, honest: Callable[[Raid], None], policy: str, way: Callable[[GatedThread], Any]
+    raid: Raid, honest: Callable[[Raid], None], policy: str, way: Callable[[Thread], Any]
 ) -> None:
     """The control: nothing above it was deleted since the last resume, so nobody is asked."""
     raid.apply(shipped_policy(policy))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import Missing, NeedsApproval
-from sealpoint.gate import GatedThread
+from sealpoint.gate import Thread
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import Snapshot
@@ -24,7 +24,7 @@ from tests.unit.store.laned import put, results, saved
 
 _WORLD = World.of(READ)
 
-Way = Callable[[GatedThread], Any]
+Way = Callable[[Thread], Any]
 _READS: dict[str, Way] = {
     "load": lambda thread: thread.load(),
     "snapshot": lambda thread: thread.snapshot(),
@@ -42,7 +42,7 @@ _FIRST = {name: _WAYS[name] for name in ("load", "snapshot", "resume")}
 """What meets the gap first: the others rest on what these leave behind."""
 
 
-def _warm(raid: Raid) -> GatedThread:
+def _warm(raid: Raid) -> Thread:
     """A handle that knows where everything lies, of a thread with a balance of 100."""
     warm = raid.thread()
     saved(warm, put({"balance": 0}, "1", world=_WORLD), put({"balance": 100}, "2"))
@@ -51,7 +51,7 @@ def _warm(raid: Raid) -> GatedThread:
     return warm
 
 
-def _other(raid: Raid) -> GatedThread:
+def _other(raid: Raid) -> Thread:
     """Another worker, who goes on with the thread."""
     other = raid.fresh()
     other.resume(world=READ)

@@ -154,14 +154,6 @@ def _named(shown: Any, name: str) -> dict[str, Any]:
             "checkpoint_ns": "desk:x",
             "checkpoint_map": {"": found},
         },
-        "as if nested": {**where, "checkpoint_id": found, "__pregel_read": "x"},
-        "as if nested in a task": {
-            **where,
-            "checkpoint_ns": "",
-            "checkpoint_id": found,
-            "__pregel_read": "x",
-            "__pregel_task_id": "x",
-        },
     }
 
 

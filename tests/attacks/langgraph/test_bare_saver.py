@@ -82,14 +82,15 @@ def test_a_reason_that_is_blank_is_none(store: Store) -> None:
     assert desk.ran == []
 
 
-@pytest.mark.parametrize("gone", ["_RUNTIME", "_LIMIT"])
+@pytest.mark.parametrize(("gone", "name"), [("_RUNTIME", "__x"), ("_FILLED", {"__x"})])
 def test_without_its_signs_every_load_is_an_execution(
-    office: Office, desk: Desk, thread: str, monkeypatch: pytest.MonkeyPatch, gone: str
+    office: Office, thread: str, monkeypatch: pytest.MonkeyPatch, gone: str, name: Any
 ) -> None:
     """A release of the framework that leaves another name: runs and edits are refused as before."""
+    desk = Desk()
     office.waiting(desk, thread)
     before = office.kinds(thread)
-    monkeypatch.setattr(_signal, gone, "__another_name")
+    monkeypatch.setattr(_signal, gone, name)
     _signal.signs_hold.cache_clear()
     try:
         assert not _signal.signs_hold()

@@ -9,6 +9,8 @@ configuration in the same way.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from sealpoint.adapters.langgraph._tuples import Address, require_text
+from sealpoint.errors import UsageError
 from sealpoint.gate import Thread
 
 __all__ = ["Aim", "is_nested"]
@@ -36,17 +38,22 @@ class Aim(NamedTuple):
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "Aim":
-        """Read the configuration of a run that no other run has begun."""
-        found = config.get("configurable") or {}
-        lane, named = found.get("checkpoint_ns"), found.get("checkpoint_id") or None
-        by_lane = dict(found.get("checkpoint_map") or {})
-        inner = {str(key): str(value) for key, value in by_lane.items() if key and value}
+        """Read the configuration of a run that no other run has begun.
+
+        Raises:
+            UsageError: Something else than a name stands for one.
+        """
+        _, lane, named = Address.of(config)
+        by_lane = _map_of((config.get("configurable") or {}).get("checkpoint_map"))
+        inner = {key: value for key, value in by_lane.items() if key and value}
         if lane:
             # The framework begins at the root; only the map tells where from.
             if named is not None:
-                inner.setdefault(str(lane), str(named))
+                inner.setdefault(lane, named)
             lane, named = "", None
-        return cls(by_lane.get(lane) or named, inner)
+        if lane is not None and lane in by_lane:
+            named = by_lane[lane] or None
+        return cls(named, inner)
 
     def older(self, thread: Thread) -> dict[str, str]:
         """Those of subgraphs that are not the newest of their namespace."""
@@ -56,3 +63,17 @@ class Aim(NamedTuple):
             if newest is None or newest.ref.id != name:
                 found[lane] = name
         return found
+
+
+def _map_of(found: object) -> dict[str, str]:
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise UsageError(
+            f"configuration: expected a map as checkpoint_map, found {type(found).__name__}",
+            hint="Pass the configuration that get_state or get_state_history tells.",
+        )
+    for key, value in found.items():
+        require_text(key, "name in checkpoint_map")
+        require_text(value, "value in checkpoint_map")
+    return dict(found)

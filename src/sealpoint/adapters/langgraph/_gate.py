@@ -24,7 +24,15 @@ from sealpoint.gate import Thread
 from sealpoint.store import Snapshot
 from sealpoint.world import World
 
-__all__ = ["DELIBERATE", "RUN", "TICKET", "Runs", "in_words_of_graphs", "require_reason"]
+__all__ = [
+    "DELIBERATE",
+    "RUN",
+    "TICKET",
+    "Runs",
+    "in_words_of_graphs",
+    "marks_of",
+    "require_reason",
+]
 
 # What the framework streams shows the configuration without the names that begin like its own.
 RUN = "__pregel_sealpoint_run"
@@ -112,6 +120,13 @@ class Runs:
             run = _Run(address.thread, self._newest[address.thread])
             snapshot = self._read(address, configurable)
         else:
+            if configurable.get(TICKET) is not None:
+                # Refused here: what is put is refused too, but that is after the nodes.
+                raise ResumeRefused(
+                    f"thread {address.thread!r}: expected the pass of a run that goes on, found "
+                    "that of another or of one that ended",
+                    hint=_HINT,
+                )
             aim = Aim.of(config)._replace(root=None if address.lane else address.id)
             snapshot = self._admit(address, aim, purpose, configurable.get(DELIBERATE), world)
             run = self._begin(address.thread)
@@ -131,11 +146,14 @@ class Runs:
 
     def _is_comparison(self, address: Address, run: object) -> bool:
         """Whether a run that names a checkpoint asks, once, for the newest to compare it with."""
+        # A mark that came over a network is no mark, and may not even have a hash.
+        if not isinstance(run, _Run) or address.lane or address.id is not None:
+            return False
         with self._lock:
-            if address.lane or address.id is not None or run not in self._comparing:
+            if run not in self._comparing:
                 return False
             self._comparing.discard(run)
-            return self._newest.get(address.thread) == getattr(run, "number", None)
+            return self._newest.get(address.thread) == run.number
 
     def _inherited(self, thread: str, run: object) -> _Run:
         if isinstance(run, _Run) and run.thread == thread:
@@ -251,6 +269,12 @@ _ALL: WeakValueDictionary[int, Runs] = WeakValueDictionary()
 _ALL_LOCK = threading.Lock()
 
 
+def marks_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an edit in several steps goes on with; it is not shown to the caller."""
+    found = config.get("configurable") or {}
+    return {TICKET: found[TICKET]} if TICKET in found else {}
+
+
 def in_words_of_graphs(error: ResumeRefused, hint: str) -> ResumeRefused:
     """The same refusal, with what a caller of a graph can do about it.
 
@@ -274,7 +298,7 @@ def require_reason(thread: Thread, older: Mapping[str, str], deliberate: str | N
     Raises:
         ResumeRefused: There is no reason.
     """
-    if older and not (deliberate or "").strip():
+    if older and not (isinstance(deliberate, str) and deliberate.strip()):
         lane, name = next(iter(older.items()))
         reason = f"checkpoint {name!r} is not the newest of namespace {lane!r}"
         raise ResumeRefused(

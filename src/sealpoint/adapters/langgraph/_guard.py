@@ -8,9 +8,7 @@ because refusing to save comes too late: the next nodes have run by then.
 """
 
 import copy
-import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Self, TypeVar, cast
 
@@ -20,30 +18,18 @@ from langchain_core.runnables.config import (
     merge_configs,
     var_child_runnable_config,
 )
-from langgraph.errors import GraphDrained
 from langgraph.pregel import Pregel
-from langgraph.runtime import RunControl
-from langgraph.types import Command
 
-from sealpoint.adapters.langgraph._aim import Aim, is_nested
-from sealpoint.adapters.langgraph._gate import (
-    DELIBERATE,
-    TICKET,
-    in_words_of_graphs,
-    require_reason,
-)
+from sealpoint.adapters.langgraph._aim import is_nested
+from sealpoint.adapters.langgraph._call_gate import CallGate
+from sealpoint.adapters.langgraph._gate import DELIBERATE, TICKET
 from sealpoint.adapters.langgraph._saver import SealedSaver
-from sealpoint.adapters.langgraph._shown import shown
-from sealpoint.adapters.langgraph._tuples import Address
-from sealpoint.adapters.langgraph._world import world_of
-from sealpoint.errors import Paused, ResumeRefused, UsageError
-from sealpoint.gate import Thread
+from sealpoint.errors import UsageError
 from sealpoint.world import World
 
 __all__ = ["deliberately", "guard"]
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
-_PASS_BYTES = 16
 _COORDINATES = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
@@ -65,7 +51,7 @@ def guard(
         saver: Where its checkpoints are kept; it replaces the checkpointer of the graph.
         actor: Who goes on, for the record: a claim, unlike the identity that the store was opened
             with.
-        world: What the graph is able to do; without it, what `world_of(graph)` finds.
+        world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
 
     Raises:
         UsageError: There is no actor, or the graph is not compiled.
@@ -74,8 +60,8 @@ def guard(
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
     if not actor.strip():
         raise UsageError("guard: expected who goes on as actor, found none")
-    declared = world_of(graph) if world is None else World.of(world)
-    gate = _Gate(saver, actor, cast("World", declared))
+    gate = CallGate(saver, actor, World.of(world))
+    gate.world(graph)  # what cannot be told is told now, and not in the first run
     return cast("_G", _guarded(graph.copy({"checkpointer": saver}), gate))
 
 
@@ -90,131 +76,7 @@ def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
     return cast("RunnableConfig", {**config, "configurable": found})
 
 
-class _Control(RunControl):
-    """Asks before every step whether the run may go on."""
-
-    __slots__ = ("_also", "_at_exit", "_thread")
-
-    def __init__(self, thread: Thread, also: RunControl | None, *, at_exit: bool) -> None:
-        super().__init__()
-        self._thread = thread
-        self._also = also
-        self._at_exit = at_exit
-        """Whether all is saved when the run ends, and not before."""
-
-    @property
-    def drain_requested(self) -> bool:
-        if self._also is not None and self._also.drain_requested:
-            self.request_drain(self._also.drain_reason or "shutdown")
-        elif self._thread.paused:
-            if self._at_exit:
-                # A subgraph that ends orderly saves nothing then; one that is broken off does.
-                raise GraphDrained(_PAUSED)
-            self.request_drain(_PAUSED)
-        return super().drain_requested
-
-
-_PAUSED = "paused by an operator"
-_HINT = (
-    'Where the policy only wants a reason, pass deliberately(config, "why") instead of the '
-    "configuration; anything else that it refuses, it has to allow first: sealpoint policy show."
-)
-
-
-class _Gate:
-    """Decides about the runs of one guarded graph."""
-
-    def __init__(self, saver: SealedSaver, actor: str, world: World) -> None:
-        self.saver = saver
-        self.actor = actor
-        self.world = world
-
-    @contextmanager
-    def entered(self, config: RunnableConfig, brought: "_Brought") -> Iterator[RunnableConfig]:
-        """Have a run decided and recorded, and give it its pass for as long as it takes."""
-        address = Address.of(config)
-        thread = self.saver.store.thread(address.thread)
-        configurable = config.get("configurable") or {}
-        aim, deliberate = Aim.of(config), configurable.get(DELIBERATE)
-        older = aim.older(thread)
-        require_reason(thread, older, deliberate)
-        answer = brought(self.saver, thread, config)
-        try:
-            session = thread.begin(
-                world=self.world,
-                ref=aim.root,
-                answer={"from": older, "answer": answer} if older else answer,
-                actor=self.actor,
-                deliberate=deliberate,
-            )
-        except ResumeRefused as error:
-            raise in_words_of_graphs(error, _HINT) from error
-        token = secrets.token_hex(_PASS_BYTES)
-        self.saver.runs.grant(address.thread, token, self.world, aim.root, session)
-        try:
-            yield cast(
-                "RunnableConfig", {**config, "configurable": {**configurable, TICKET: token}}
-            )
-            if self.saver.runs.was_held(token):
-                raise _paused(thread)
-        except GraphDrained as drained:
-            if drained.reason == _PAUSED:
-                raise _paused(thread) from drained
-            raise
-        finally:
-            self.saver.runs.revoke(address.thread, token)
-
-    def control(self, config: RunnableConfig, named: Mapping[str, Any]) -> RunControl:
-        """What stops a run before its next step."""
-        thread = self.saver.store.thread(Address.of(config).thread)
-        return _Control(thread, named.get("control"), at_exit=named.get("durability") == "exit")
-
-
-_Brought = Callable[[SealedSaver, Thread, RunnableConfig], Any]
-"""What a call brings in from outside: None if nothing."""
-
-
-def _input(value: Any, *, stops: bool) -> _Brought:
-    def brought(saver: SealedSaver, thread: Thread, _config: RunnableConfig) -> Any:
-        registry = saver.store.registry
-        if value is None:
-            # A breakpoint leaves no question behind: who lets the run pass it answers one.
-            return {"go on": "past a breakpoint"} if stops else None
-        if not isinstance(value, Command):
-            # A new turn answers nothing, unless the run waits for an answer.
-            return {"input": shown(value, registry)} if thread.question is not None else None
-        parts = {"resume": value.resume, "update": value.update, "goto": value.goto or None}
-        told = {name: shown(part, registry) for name, part in parts.items() if part is not None}
-        return told["resume"] if set(told) == {"resume"} else told or None
-
-    return brought
-
-
-def _edits(supersteps: Sequence[Sequence[Any]]) -> _Brought:
-    def brought(saver: SealedSaver, _thread: Thread, config: RunnableConfig) -> Any:
-        registry = saver.store.registry
-        told = [
-            {
-                "values": shown(edit.values, registry),
-                "as_node": edit.as_node,
-                **({} if edit.task_id is None else {"task_id": edit.task_id}),
-            }
-            for superstep in supersteps
-            for edit in superstep
-        ]
-        lane = Address.of(config).lane
-        return {"edit": told, "namespace": lane} if lane else {"edit": told}
-
-    return brought
-
-
-def _paused(thread: Thread) -> Paused:
-    return Paused(
-        f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
-    )
-
-
-def _guarded(graph: Any, gate: _Gate) -> Any:
+def _guarded(graph: Any, gate: CallGate) -> Any:
     found = copy.copy(graph)
     found.__class__ = _class_of(cast("Any", type(graph)))
     found.__dict__["_sealpoint_gate"] = gate
@@ -224,14 +86,14 @@ def _guarded(graph: Any, gate: _Gate) -> Any:
 class _Guarded(Pregel[Any, Any, Any, Any]):
     """A compiled graph behind the gate; mixed into the class of the graph that it was."""
 
-    _sealpoint_gate: _Gate
+    _sealpoint_gate: CallGate
     _sealpoint_base: type
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         plain = copy.copy(self)
         plain.__class__ = self._sealpoint_base
         gate = plain.__dict__.pop("_sealpoint_gate")
-        return cast("Self", _guarded(plain.copy(update), gate))
+        return cast("Self", _guarded(plain.copy(update), gate.for_copy()))
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
         if self._is_nested(config):
@@ -243,7 +105,7 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     ) -> Iterator[Any]:
         gate, merged = self._sealpoint_gate, self._merged(config)
         named["control"] = gate.control(merged, named)
-        with gate.entered(merged, _input(value, stops=self._stops(named))) as let_in:
+        with gate.run(self, merged, value, named) as let_in:
             yield from super().stream(value, let_in, **named)
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
@@ -256,28 +118,29 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     ) -> AsyncIterator[Any]:
         gate, merged = self._sealpoint_gate, self._merged(config)
         named["control"] = gate.control(merged, named)
-        with gate.entered(merged, _input(value, stops=self._stops(named))) as let_in:
+        with gate.run(self, merged, value, named) as let_in:
             async for chunk in super().astream(value, let_in, **named):
                 yield chunk
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
-        merged = self._merged(config)
-        with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
-            return _without_pass(super().bulk_update_state(let_in, supersteps))
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        steps = [list(superstep) for superstep in supersteps]
+        if gate.has_let_in(merged):
+            return super().bulk_update_state(config, steps)
+        with gate.edit(self, merged, steps) as let_in:
+            return _without_pass(super().bulk_update_state(let_in, steps))
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
-        merged = self._merged(config)
-        with self._sealpoint_gate.entered(merged, _edits(supersteps)) as let_in:
-            return _without_pass(await super().abulk_update_state(let_in, supersteps))
-
-    def _stops(self, named: Mapping[str, Any]) -> bool:
-        """Whether the graph, or this call, has breakpoints."""
-        own = (self.interrupt_before_nodes, self.interrupt_after_nodes)
-        return any((*own, named.get("interrupt_before"), named.get("interrupt_after")))
+        gate, merged = self._sealpoint_gate, self._merged(config)
+        steps = [list(superstep) for superstep in supersteps]
+        if gate.has_let_in(merged):
+            return await super().abulk_update_state(config, steps)
+        with gate.edit(self, merged, steps) as let_in:
+            return _without_pass(await super().abulk_update_state(let_in, steps))
 
     def _is_nested(self, config: RunnableConfig | None) -> bool:
         """Whether a task of another run calls, which went through a gate of its own.

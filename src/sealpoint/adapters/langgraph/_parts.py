@@ -14,7 +14,7 @@ import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import SystemMessage
@@ -25,6 +25,7 @@ from langchain_core.tools import BaseTool
 from langgraph.func import _TaskFunction
 from langgraph.pregel import Pregel
 
+from sealpoint.adapters.langgraph._memory import PLAIN, Memory
 from sealpoint.errors import WorldInvalid
 
 __all__ = ["TASK", "Model", "Parts", "code_digest", "joined_digest", "parts_of"]
@@ -32,9 +33,15 @@ __all__ = ["TASK", "Model", "Parts", "code_digest", "joined_digest", "parts_of"]
 TASK = "task."
 """What the places of tasks of the functional API begin with."""
 
+_PARTS = (
+    *(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, Runnable, SystemMessage),
+    *(_TaskFunction, functools.partial, types.FunctionType, types.MethodType),
+)
 _VISITS_MAX = 20_000
 _FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
 _LENGTH_BYTES = 8
+_CODE_MAX = 8_192
+"""How many functions are remembered with the digest of their source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,17 +67,18 @@ class Parts:
     graphs: list[Pregel[Any, Any, Any, Any]] = field(default_factory=list)
 
 
-def parts_of(root: Any, place: str) -> Parts:
+def parts_of(root: Any, place: str, memory: Memory | None = None) -> Parts:
     """Find what something that a graph runs consists of.
 
     Args:
         root: A runnable, a function, or anything else that a graph runs.
         place: What its code is called.
+        memory: What an application's own objects held at an earlier look.
 
     Raises:
         WorldInvalid: It is too large to be looked through.
     """
-    search = _Search()
+    search = _Search(memory or Memory())
     search.add([root], place, "")
     search.run()
     return search.parts
@@ -78,11 +86,35 @@ def parts_of(root: Any, place: str) -> Parts:
 
 def code_digest(function: types.FunctionType) -> str:
     """The SHA-256 of a function's source, or of its compiled code where there is no source."""
+    # Of the code, not of the function: that would be the source of what it wraps.
+    return _source_digest(_Compiled(function.__code__))
+
+
+class _Compiled:
+    """Compiled code, which nobody can change: the same is the very same object.
+
+    Python calls code equal that differs in defaults and annotations, which stand around it.
+    """
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code
+
+    def __hash__(self) -> int:
+        return id(self.code)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Compiled) and other.code is self.code
+
+
+@functools.lru_cache(maxsize=_CODE_MAX)
+def _source_digest(compiled: _Compiled) -> str:
+    """Read the source once: a file that is replaced later is not what runs."""
     try:
-        # Of the code, not of the function: that would be the source of what it wraps.
-        text = inspect.getsource(function.__code__)
+        text = inspect.getsource(compiled.code)
     except (OSError, TypeError):
-        return joined_digest(_code_parts(function.__code__))
+        return joined_digest(_code_parts(compiled.code))
     return joined_digest([text])
 
 
@@ -123,24 +155,37 @@ def _package(value: Any) -> str:
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
-class _Search:
-    """One search under way: what waits to be looked at, with its place and who refers to it."""
+class _Waiting(NamedTuple):
+    """Something that is to be looked at."""
 
-    def __init__(self) -> None:
+    value: Any
+    place: str
+    package: str
+    """Code or an object of this package refers to it."""
+    own: bool
+    """Whether it is the application that holds it, and not the framework."""
+
+
+class _Search:
+    """One search under way."""
+
+    def __init__(self, memory: Memory) -> None:
         self.parts = Parts()
-        self._waiting: deque[tuple[Any, str, str]] = deque()
+        self._memory = memory
+        self._waiting: deque[_Waiting] = deque()
         self._seen: dict[int, Any] = {}
 
-    def add(self, values: Iterable[Any], place: str, package: str) -> None:
-        """Look at these later: they belong to a place, and code of this package refers to them."""
-        self._waiting.extend((value, place, package) for value in values)
+    def add(self, values: Iterable[Any], place: str, package: str, *, own: bool = False) -> None:
+        """Look at these later."""
+        self._waiting.extend(_Waiting(value, place, package, own) for value in values)
 
     def run(self) -> None:
         while self._waiting:
-            value, place, package = self._waiting.popleft()
+            found = self._waiting.popleft()
+            value = found.value
             # What was seen is kept, or another object could get its identity.
             if (
-                value is None
+                type(value) in PLAIN
                 or isinstance(value, type | types.ModuleType)
                 or id(value) in self._seen
             ):
@@ -148,18 +193,19 @@ class _Search:
             self._seen[id(value)] = value
             if len(self._seen) > _VISITS_MAX:
                 raise WorldInvalid(
-                    f"{place}: expected at most {_VISITS_MAX} objects to look through, found more",
+                    f"{found.place}: expected at most {_VISITS_MAX} objects to look through, found "
+                    "more",
                     hint="Give the graph's world yourself with world=.",
                 )
-            self._visit(value, place, package)
+            self._visit(found)
 
-    def _visit(self, value: Any, place: str, package: str) -> None:
-        parts = self.parts
+    def _visit(self, found: _Waiting) -> None:
+        parts, (value, place, package, own) = self.parts, found
         if isinstance(value, Pregel):
             parts.graphs.append(value)
         elif isinstance(value, BaseTool):
             parts.tools.append(value)
-            self.add(_tool_code(value), f"tool.{value.name}", _package(type(value)))
+            self._tool(value)
         elif isinstance(value, BaseLanguageModel):
             parts.models.append(Model(model=value, bound={}))
         elif isinstance(value, SystemMessage | BasePromptTemplate):
@@ -171,21 +217,49 @@ class _Search:
         elif isinstance(value, types.MethodType):
             self.add([value.__func__], place, package)
             # The object that a node is a method of belongs to the application, like the method.
-            self.add(_attributes(value.__self__), place, _package(type(value.__self__)))
+            if isinstance(value.__self__, tuple):
+                self.add(value.__self__, place, _package(type(value.__self__)))
+            self._object(value.__self__, place)
         elif isinstance(value, functools.partial):
             self.add([value.func, value.args, value.keywords], place, package)
         elif isinstance(value, _TaskFunction):
             self.add([value.func], _task_place(value), package)
         elif isinstance(value, Mapping):
-            self.add(list(value.values()), place, package)
+            self._collection(value, dict(value), place, package, own=own)
         elif isinstance(value, list | tuple):
-            self.add(value, place, package)
-        elif isinstance(value, Runnable):
-            self.add(_attributes(value), place, _package(type(value)))
+            self._collection(value, dict(enumerate(value)), place, package, own=own)
+        elif isinstance(value, Runnable) or (
+            package and _package(type(value)) == package and package not in _FRAMEWORKS
+        ):
+            self._object(value, place)
             self._methods(value, place)
-        elif package and _package(type(value)) == package and package not in _FRAMEWORKS:
-            self.add(_attributes(value), place, package)
-            self._methods(value, place)
+
+    def _collection(
+        self, owner: Any, slots: dict[Any, Any], place: str, package: str, *, own: bool
+    ) -> None:
+        if own:
+            slots = self._memory.held(owner, slots, _PARTS)
+        self.add(slots.values(), place, package, own=own)
+
+    def _object(self, owner: Any, place: str) -> None:
+        """What an object holds: all of it, if it is the framework's."""
+        slots, package = _attributes(owner), _package(type(owner))
+        own = package not in _FRAMEWORKS
+        if own:
+            slots = self._memory.held(owner, slots)
+        self.add(slots.values(), place, package, own=own)
+
+    def _tool(self, tool: BaseTool) -> None:
+        """What runs when a tool is called."""
+        place, package = f"tool.{tool.name}", _package(type(tool))
+        found = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
+        if any(found):
+            self.add(found, place, package)
+            return
+        methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
+        own = [method for method in methods if _package(method) not in _FRAMEWORKS]
+        self.add(own, place, package)
+        self._object(tool, place)
 
     def _methods(self, value: Any, place: str) -> None:
         """The code of an application's own callable object."""
@@ -216,19 +290,21 @@ class _Search:
         found = self.parts.code.setdefault(place, [])
         if digest not in found:
             found.append(digest)
-        self.add(_cells(function), place, package)
         self.add(function.__defaults__ or (), place, package)
         self.add((function.__kwdefaults__ or {}).values(), place, package)
         self.add([getattr(function, "__wrapped__", None)], place, package)
         if package in _FRAMEWORKS:
+            self.add(_cells(function).values(), place, package)
             return  # its version says what it does
-        for name in dict.fromkeys(_names_used(function.__code__)):
-            value = function.__globals__.get(name)
+        self.add(self._memory.held(function, _cells(function)).values(), place, package, own=True)
+        names = dict.fromkeys(_names_used(function.__code__))
+        found_there = {name: function.__globals__.get(name) for name in names}
+        for value in self._memory.held(function.__code__, found_there).values():
             if isinstance(value, types.FunctionType):
                 if _package(value) == package:
                     self.add([value], f"function.{value.__module__}.{value.__qualname__}", package)
             else:
-                self.add([value], place, package)
+                self.add([value], place, package, own=True)
 
 
 def _task_place(task: Any) -> str:
@@ -237,24 +313,16 @@ def _task_place(task: Any) -> str:
     return f"{TASK}{module}.{name or type(function).__qualname__}"
 
 
-def _cells(function: types.FunctionType) -> Iterator[Any]:
-    for cell in function.__closure__ or ():
+def _cells(function: types.FunctionType) -> dict[int, Any]:
+    found = {}
+    for place, cell in enumerate(function.__closure__ or ()):
         try:
-            yield cell.cell_contents
+            found[place] = cell.cell_contents
         except ValueError:
             continue  # nothing was put into it yet
+    return found
 
 
-def _attributes(value: Any) -> list[Any]:
+def _attributes(value: Any) -> dict[str, Any]:
     found = getattr(value, "__dict__", None)
-    return list(found.values()) if isinstance(found, dict) else []
-
-
-def _tool_code(tool: BaseTool) -> list[Any]:
-    """What runs when a tool is called."""
-    found = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
-    if any(found):
-        return found
-    methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
-    own = [method for method in methods if _package(method) not in _FRAMEWORKS]
-    return [*own, *_attributes(tool)]
+    return dict(found) if isinstance(found, dict) else {}

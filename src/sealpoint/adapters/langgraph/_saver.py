@@ -26,7 +26,7 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
-from sealpoint.adapters.langgraph._gate import RUN, TICKET, Runs
+from sealpoint.adapters.langgraph._gate import RUN, Runs, marks_of
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
@@ -134,8 +134,12 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """The checkpoints of a thread, or of all, newest first; for reading only."""
-        names = self._store.threads() if config is None else [Address.of(config).thread]
+        """The checkpoints of a thread, or of all, newest first; for reading only.
+
+        Raises:
+            RolledBack: All are asked for, and the store lacks some that the anchor knows.
+        """
+        names = self._store.threads() if config is None else (Address.of(config).thread,)
         left = limit
         for name in names:
             address = Address(name, None, None) if config is None else Address.of(config)
@@ -178,7 +182,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """
         address = Address.of(config)
         self._settle(address, config, self._checkpoint(address, config, checkpoint, metadata))
-        return address.config(checkpoint["id"], address.lane or "", _marks(config))
+        return address.config(checkpoint["id"], address.lane or "", marks_of(config))
 
     def put_writes(
         self,
@@ -274,7 +278,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             return
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete what some runs saved, except what living checkpoints still need."""
+        """Delete what some runs saved, except what living checkpoints still need.
+
+        Raises:
+            RolledBack: The store lacks threads that the anchor knows; nothing is deleted then.
+        """
         wanted = frozenset(run_ids)
         if not wanted:
             return
@@ -346,7 +354,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         address = Address.of(config)
         ticket = self._checkpoint(address, config, checkpoint, metadata)
         await asyncio.to_thread(self._settle, address, config, ticket)
-        return address.config(checkpoint["id"], address.lane or "", _marks(config))
+        return address.config(checkpoint["id"], address.lane or "", marks_of(config))
 
     async def aput_writes(
         self,
@@ -383,9 +391,3 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return await asyncio.to_thread(
             self.get_delta_channel_history, config=config, channels=channels
         )
-
-
-def _marks(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What an edit in several steps goes on with; it is not shown to the caller."""
-    found = config.get("configurable") or {}
-    return {TICKET: found[TICKET]} if TICKET in found else {}

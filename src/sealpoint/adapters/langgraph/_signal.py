@@ -2,7 +2,8 @@
 """How a saver tells a load that is going to be executed from one that is shown.
 
 The framework does not say so. A run leaves its runtime in the configuration that the saver is
-given, an edit by `update_state` leaves a recursion limit, and what is only shown leaves neither.
+given, an edit by `update_state` fills in whatever the caller left out of it, and what is only shown
+has neither. A caller may write a recursion limit or anything of JSON there; a look stays a look.
 None of this is promised, so it is tried out, once in a process, on a tiny graph. Should the signs
 be gone, every load counts as an execution.
 """
@@ -16,11 +17,12 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
 
 __all__ = ["Purpose", "purpose_of"]
 
 _RUNTIME = "__pregel_runtime"
-_LIMIT = "recursion_limit"
+_FILLED = {"callbacks", "metadata", "recursion_limit", "tags"}
 
 
 class Purpose(Enum):
@@ -40,9 +42,9 @@ def purpose_of(config: Mapping[str, Any]) -> Purpose:
 
 
 def _signs(config: Mapping[str, Any]) -> Purpose:
-    if _RUNTIME in (config.get("configurable") or {}):
+    if isinstance((config.get("configurable") or {}).get(_RUNTIME), Runtime):
         return Purpose.EXECUTE
-    return Purpose.EDIT if _LIMIT in config else Purpose.SHOW
+    return Purpose.EDIT if config.keys() >= _FILLED else Purpose.SHOW
 
 
 class _Recorder(InMemorySaver):
@@ -84,6 +86,7 @@ def signs_hold() -> bool:
     graph.update_state(config, {"n": 5})
     edited = saver.asked()
     graph.get_state(config)
+    graph.get_state({**config, "recursion_limit": 9})
     shown = saver.asked()
     return (executed, edited, shown) == ({Purpose.EXECUTE}, {Purpose.EDIT}, {Purpose.SHOW})
 

@@ -28,6 +28,7 @@ __all__ = [
     "metadata_of",
     "of_channel",
     "pending_writes",
+    "require_text",
     "state_of",
     "storable_writes",
 ]
@@ -51,7 +52,7 @@ class Address(NamedTuple):
         """Read a configuration.
 
         Raises:
-            UsageError: It names no thread.
+            UsageError: It names no thread, or something else than a name stands for one.
         """
         found = config.get("configurable") or {}
         thread = found.get("thread_id")
@@ -60,12 +61,27 @@ class Address(NamedTuple):
                 "configuration: expected a thread_id in configurable, found none",
                 hint='Pass config={"configurable": {"thread_id": "..."}} to the graph.',
             )
+        for name in ("checkpoint_ns", "checkpoint_id"):
+            require_text(found.get(name), name)
         return cls(str(thread), found.get("checkpoint_ns"), found.get("checkpoint_id") or None)
 
     def config(self, name: str | None, lane: str, marks: Mapping[str, Any] = {}) -> RunnableConfig:
         """The configuration that names a checkpoint of this thread."""
         found = {"thread_id": self.thread, "checkpoint_ns": lane, "checkpoint_id": name, **marks}
         return {"configurable": found}
+
+
+def require_text(value: object, name: str) -> None:
+    """Refuse what no checkpoint or namespace is called; a client may have sent it.
+
+    Raises:
+        UsageError: It is there, and no text.
+    """
+    if value is not None and not isinstance(value, str):
+        raise UsageError(
+            f"configuration: expected text as {name}, found {type(value).__name__}",
+            hint="Pass the configuration that get_state or get_state_history tells.",
+        )
 
 
 def state_of(checkpoint: Checkpoint) -> dict[str, Any]:

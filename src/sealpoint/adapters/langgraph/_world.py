@@ -17,20 +17,23 @@ plain texts and numbers of those. Two processes that run the same code give the 
 import json
 import types
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
 from langchain_core.messages import SystemMessage
 from langchain_core.tools import BaseTool
 from langgraph.pregel import Pregel
+from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
+from sealpoint.adapters.langgraph._memory import Memory
 from sealpoint.adapters.langgraph._parts import Model, Parts, code_digest, joined_digest, parts_of
 from sealpoint.config import code_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Code, Tool, World
 
-__all__ = ["world_of"]
+__all__ = ["world_again", "world_of"]
 
 _PACKAGES = ("langchain-core", "langgraph", "langgraph-checkpoint")
 _NAMES = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
@@ -66,14 +69,31 @@ def world_of(
         )
     if extra is not None and _TOPOLOGY in extra:
         raise WorldInvalid(f"extra: expected names of its own, found {_TOPOLOGY!r}")
-    return _World(graph, []).world(extra or {})
+    return _World(graph, [], Memory()).world(extra or {})
+
+
+def world_again(graph: Pregel[Any, Any, Any, Any], before: Memory | None) -> tuple[World, Memory]:
+    """The world of a graph that may have been looked at before, and what was found this time.
+
+    Raises:
+        WorldInvalid: It says more than a world can hold.
+    """
+    memory = Memory(before)
+    return _World(graph, [], memory).world({}), memory
+
+
+@cache
+def _versions() -> str:
+    """Which frameworks run; what is installed later is not what was imported."""
+    return ", ".join(f"{package} {code_of(package).version}" for package in _PACKAGES)
 
 
 class _World:
     """The world of one graph, being put together."""
 
-    def __init__(self, graph: Any, above: list[Any]) -> None:
+    def __init__(self, graph: Any, above: list[Any], memory: Memory) -> None:
         self._graph = graph
+        self._memory = memory
         self._around = [*above, graph]
         self._code: dict[str, set[str]] = {}
         self._tools: dict[str, Tool] = {}
@@ -84,10 +104,11 @@ class _World:
 
     def world(self, extra: Mapping[str, JSON]) -> World:
         for name, node in self._graph.nodes.items():
-            self._add(name, parts_of([node.bound, node.mapper], f"node.{name}"))
+            runs = [node.bound, node.mapper, *node.writers]
+            self._add(name, parts_of(runs, f"node.{name}", self._memory))
         for start, branches in _branches(self._graph).items():
             for name, branch in branches.items():
-                self._add(start, parts_of(branch.path, f"branch.{start}.{name}"))
+                self._add(start, parts_of(branch.path, f"branch.{start}.{name}", self._memory))
         for name, channel in self._graph.channels.items():
             operator = getattr(channel, "operator", None)
             if isinstance(operator, types.FunctionType):
@@ -96,10 +117,9 @@ class _World:
             # Mostly a node has the tool itself, and a model is told the same of it.
             if name not in self._tools:
                 self._tools[name] = Tool(name, definition)
-        versions = ((package, code_of(package).version) for package in _PACKAGES)
         return World(
             code=Code(
-                version=", ".join(f"{package} {version}" for package, version in versions),
+                version=_versions(),
                 modules={place: joined_digest(sorted(each)) for place, each in self._code.items()},
             ),
             tools=self._tools.values(),
@@ -122,7 +142,7 @@ class _World:
             _put(self._prompts, node, _prompt_text(prompt))
         for graph in parts.graphs:
             if not any(graph is each for each in self._around):
-                _put(self._agents, node, _World(graph, self._around).world({}))
+                _put(self._agents, node, _World(graph, self._around, self._memory).world({}))
 
     def _add_tool(self, node: str, name: str, definition: dict[str, Any]) -> None:
         made = Tool(name, definition)
@@ -146,7 +166,11 @@ def _put(into: dict[str, Any], name: str, value: Any) -> None:
 def _topology(graph: Any) -> dict[str, Any]:
     builder = getattr(graph, "builder", None)
     nodes = {
-        name: {"triggers": sorted(node.triggers), "kind": _kind(node.bound)}
+        name: {
+            "triggers": sorted(node.triggers),
+            "writes": _writes(node.writers),
+            "kind": _kind(node.bound),
+        }
         for name, node in graph.nodes.items()
     }
     made: dict[str, Any] = {
@@ -164,6 +188,12 @@ def _topology(graph: Any) -> dict[str, Any]:
             for name, branch in branches.items()
         }
     return made
+
+
+def _writes(writers: Iterable[Any]) -> dict[str, bool]:
+    """The channels that a node always writes: its edges, also if nobody told the builder."""
+    entries = (entry for each in writers for entry in getattr(each, "writes", ()))
+    return {entry.channel: True for entry in entries if isinstance(entry, ChannelWriteEntry)}
 
 
 def _branches(graph: Any) -> Mapping[str, Mapping[str, Any]]:
