@@ -27,7 +27,7 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.gate import Status, Thread
-from sealpoint.store import EntryDraft, Key, Outcome, SaveDraft
+from sealpoint.store import CheckpointRef, EntryDraft, Key, Outcome, SaveDraft
 from sealpoint.world import World
 from tests.differential.disk import Disk
 from tests.differential.edits import EDITS, Target
@@ -336,12 +336,13 @@ class History:
                 raise outcome
 
     def _written(self, thread: Thread, drafts: list[EntryDraft]) -> list[Outcome]:
-        held = [] if thread.paused else thread.held_back()
-        outcomes = thread.commit([*held, *drafts])
-        for draft, outcome in zip([*held, *drafts], list(outcomes), strict=True):
-            if isinstance(outcome, Paused) and isinstance(draft, SaveDraft):
-                outcomes += thread.commit([draft.held()])  # as a framework's adapter does
-                self.tally["held back"] += not isinstance(outcomes[-1], SealpointError)
+        for draft in drafts:
+            if isinstance(draft, SaveDraft):
+                draft.holds = draft.id is not None  # as a framework's adapter does
+        outcomes = thread.commit(drafts)
+        self.tally["held back"] += sum(
+            isinstance(each, CheckpointRef) and each.held for each in outcomes
+        )
         return [each for each in outcomes if not isinstance(each, Paused)]
 
 

@@ -41,7 +41,7 @@ def release_document(rows: list[Row], target: int) -> bytes:
             [lane, sha256(rows[seq][0]), entries(results)] for lane, seq, results in there.lanes()
         ],
         "newest": there.newest("") == there.target,
-        "origin": there.target[1].get("origin"),
+        "origin": _ordered(there.target[1].get("origin")),
         "question": _ordered(there.question()),
         "results": entries(there.results(there.target)),
         "thread": headers[0]["thread"],

@@ -39,7 +39,7 @@ __all__ = ["Said", "release_vectors"]
 _WORLD = b'{"tools":[{"name":"pay"}]}'
 _PAY = {"pay": 1.5, "to": "Zoë"}
 _ORIGIN = Origin(thread="66" * 16, entry="77" * 32, at=NOW.replace(microsecond=0))
-_ORIGIN_SAID = {"thread": "66" * 16, "entry": "77" * 32, "at": "2026-01-02T03:04:05Z"}
+_ORIGIN_SAID = {"at": "2026-01-02T03:04:05Z", "entry": "77" * 32, "thread": "66" * 16}
 
 
 class Said(NamedTuple):

@@ -82,7 +82,7 @@ class CheckpointLog:
             before: The end of the thread before it.
 
         Returns:
-            None if there is no such checkpoint, or it lies too far back.
+            None if there is no such checkpoint, or it reaches too far back.
         """
         place = self._places.get(checkpoint)
         if place is None or self._is_gone(place.seq):
@@ -95,7 +95,14 @@ class CheckpointLog:
             given_up=self._given_up,
             given_up_before=self._given_up_before,
         )
-        return make_release(self._index, place, standpoint)
+        self._index.asked_too_far = False
+        release = make_release(self._index, place, standpoint)
+        return None if self._index.asked_too_far else release
+
+    def is_newest(self, checkpoint: str) -> bool:
+        """Whether a checkpoint is the newest one, which is known however far back it lies."""
+        newest = self._index.newest("", self._is_gone)
+        return newest is not None and newest.entry.hex() == checkpoint
 
     def _is_gone(self, seq: int) -> bool:
         return self._given_up is not None and self._given_up.covers(seq)
@@ -108,7 +115,7 @@ class CheckpointLog:
         self._places = {
             name: place
             for name, place in self._places.items()
-            if place.seq >= first or place == newest
+            if place.seq >= first or (newest is not None and place.entry == newest.entry)
         }
         self._results = self._index.result_count()
         self.forgets = True

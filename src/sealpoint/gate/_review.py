@@ -229,7 +229,7 @@ class Reviewer:
         )
 
     def _facts_far_back(self, resume: _Resume, grant: GrantFacts | None) -> Facts:
-        """The same for a checkpoint that lies too far back: all that is known is that it is old."""
+        """The same for a checkpoint that reaches too far back: known is whether it is the newest."""
         return Facts(
             thread=resume.entry.header.thread[:12],
             paused=None,
@@ -237,7 +237,7 @@ class Reviewer:
             diff=None,
             world_before=False,
             world_now=False,
-            newest=False,
+            newest=self._log.is_newest(resume.body.checkpoint or ""),
             deleted=0,
             copied=False,
             question=False,

@@ -248,7 +248,12 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
     entry = Entry.verified(raw, header, writer.name)
     if tip is None:
         after = begin(entry, body, trust)
-    elif rule.in_session and tip.fence.is_session and tip.fence.by == header.by:
+    elif (
+        rule.in_session
+        and not rule.only_paused
+        and tip.fence.is_session
+        and tip.fence.by == header.by
+    ):
         # The most frequent entry: its links were made from the tip, its rights checked above.
         after = Tip(
             entry,

@@ -95,6 +95,10 @@ class CheckpointIndex:
         """By lane, in the order of their ranks."""
         self._saved: deque[tuple[int, Key]] = deque()
         """Every checkpoint by its position, rising."""
+        self._floor = 0
+        """What lies before this position was let go of."""
+        self.asked_too_far = False
+        """Whether somebody has asked for that: the answer may lack something."""
 
     def find(self, key: Key) -> CheckpointPlace | None:
         """The newest checkpoint of a name."""
@@ -113,7 +117,10 @@ class CheckpointIndex:
             return found is not None and seq <= found.rank
 
         self._grow(ranks_first)
-        return next(self._left(lane, gone), None)
+        found = next(self._left(lane, gone), None)
+        if found is None or found.rank < self._floor:
+            self._note_floor(-1)
+        return found
 
     def each(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
         """All checkpoints of a lane that are not gone, newest first."""
@@ -200,9 +207,10 @@ class CheckpointIndex:
         The newest of the main lane stays, and of each lane in which something was saved since.
         """
         busy = {key.lane for _, key in self._saved_after(seq - 1)} | {""}
-        newest = {self.newest(lane, gone) for lane in busy}
+        found = (self.newest(lane, gone) for lane in busy)
+        newest = {place.entry for place in found if place is not None}
         for key, place in list(self._places.items()):
-            if place.seq < seq and place not in newest:
+            if place.seq < seq and place.entry not in newest:
                 del self._places[key]
                 self._order[key.lane].remove((place.rank, key.id))
         for key, results in list(self._results.items()):
@@ -210,6 +218,7 @@ class CheckpointIndex:
                 del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
         self._asking = [place for place in self._asking if place.seq >= seq]
+        self._floor = seq
 
     def result_count(self) -> int:
         """How many results it holds."""
@@ -225,7 +234,12 @@ class CheckpointIndex:
                 yield place
 
     def _grow_down_to(self, seq: int) -> None:
+        self._note_floor(seq)
         self._grow(lambda bottom: bottom <= seq)
+
+    def _note_floor(self, seq: int) -> None:
+        if seq + 1 < self._floor:
+            self.asked_too_far = True
 
     def _grow(self, enough: Callable[[int], bool]) -> None:
         """Extend the index downwards until `enough(seq)` or the start of the generation."""

@@ -21,7 +21,7 @@ from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key
 
 __all__ = ["Deleted", "PendingResult", "Release", "ReleasedLane", "Standpoint", "make_release"]
 
-_encode_json = msgspec.json.Encoder(order="deterministic").encode
+_encode_json = msgspec.json.Encoder(order="sorted").encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import pytest
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.errors import NeedsApproval, ResumeRefused, SealpointError
 from sealpoint.gate import Request, Thread, shipped_policy
-from sealpoint.ledger import Kind, PruneBody, ResumeBody
+from sealpoint.ledger import Kind, Origin, PruneBody, ResumeBody
 from sealpoint.store import Key, SaveDraft
 from sealpoint.world import World
 from tests.attacks.gate.raid import Raid
@@ -63,7 +63,7 @@ def _copy(raid: Raid) -> None:
             None,
             _WORLD,
             supersedes=True,
-            origin=(source.id, older.ref.entry),
+            origin=Origin(thread=source.id, entry=older.ref.entry, at=older.ref.time),
         ),
     )
 

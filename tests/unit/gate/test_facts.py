@@ -6,7 +6,7 @@ from typing import Any
 from sealpoint.gate._facts import difference
 from sealpoint.world import World, WorldDiff
 
-_READ = World.of({"tools": [{"name": "read"}]})
+_READ = World(tools=["read"])
 
 
 def _unread() -> dict[str, Any]:

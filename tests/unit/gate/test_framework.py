@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of frameworks: begun or admitted before a state is read, with results that may ask."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -377,7 +377,7 @@ def test_a_group_has_the_world_of_the_draft_before(team: Team) -> None:
 def test_a_draft_has_a_world_that_can_be_judged(memory: Team) -> None:
     """Plain JSON would be sealed into the checkpoint without having been compared."""
     with pytest.raises(UsageError, match="expected a World"):
-        memory.thread().commit([SaveDraft(1, "1", None, None, SHELL)])
+        memory.thread().commit([SaveDraft(1, "1", None, None, cast("World", SHELL))])
 
 
 # ---------------------------------------------------------------------- paused threads

@@ -213,7 +213,7 @@ def test_states_beside_their_entries_go_too(world: World, number: int) -> None:
 
 
 def _large(place: int) -> RunWorld:
-    return RunWorld.of({"tools": ["x" * 3000, f"tool {place}"]})
+    return RunWorld(tools=["x" * 3000, f"tool {place}"])
 
 
 def test_worlds_of_kept_checkpoints_stay(world: World) -> None:
