@@ -2,9 +2,11 @@
 """What is true of a thread behind the gate, told from the entries that landed and nothing else.
 
 It shares no code with the gate: every resume entry is judged here once more, with rules of its own
-and with the memory of what has been spent, which no restore shortens.
+and with the memory of what has been spent, which no restore shortens. What would have run is told
+by `gate_model_release.py`; that every entry says what it must is checked as it lands.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,9 +16,18 @@ from sealpoint.signing import Attestation, Verdict
 from sealpoint.storage import Record
 from sealpoint.world import World
 from tests.ledgers import key
+from tests.properties.gate_model_release import (
+    STATES,
+    Line,
+    WouldRun,
+    given_up,
+    living,
+    newest_of,
+    would_run,
+)
 from tests.unit.gate.team import NARROW, READ, SHELL
 
-__all__ = ["LEVELS", "PERSONS", "Ask", "Rulebook", "ThreadFacts", "Wish"]
+__all__ = ["FORGIVEN", "LEVELS", "PERSONS", "Ask", "Rulebook", "ThreadFacts", "Wish"]
 
 LEVELS = {World.from_dict(world).digest: level for level, world in enumerate((NARROW, READ, SHELL))}
 """How much a world allows, by its digest."""
@@ -32,7 +43,16 @@ PERSONS = {
 }
 _APPROVERS = {key(name).key: name for name in ("ann", "bob", "bobby", "carl", "twin")}
 _NAMES = {key(name).key: name for name in (*PERSONS, "operator", "chief", "officer")}
-_MOVES = (Kind.CHECKPOINT, Kind.RESUME, Kind.PRUNE, Kind.HANDOFF)
+_TIMELESS = (Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY)
+"""Anybody may write these, so they do not move the time of a thread."""
+FORGIVEN = {
+    "deleted before it was read",
+    "results of the session before",
+    "superseded before it was read",
+    "world of what was deleted",
+}
+"""Known faults that the model looks away from; each has a test of its own that is to fail."""
+_AGE_MAX = timedelta(days=7)
 _SLACK = timedelta(minutes=2)
 """A decision is made a little before it is written."""
 
@@ -43,6 +63,7 @@ class Wish:
 
     who: str
     checkpoint: str | None
+    """The hash of the entry; None: the newest, whichever that is."""
     world: str | None
     answer: str | None
     deliberate: bool
@@ -53,7 +74,8 @@ class Ask:
     """A request as it landed."""
 
     who: str
-    key: tuple[str | None, str | None, str | None]
+    key: tuple[str | None, str | None, str | None, str | None]
+    """Checkpoint, release, world and answer."""
     basis: str
     epoch: int
     policy: str | None
@@ -91,21 +113,39 @@ class ThreadFacts:
     """A thread, as far as its entries tell."""
 
     book: Rulebook
-    rows: int = 0
-    basis: str = ""
+    lines: list[Line] = field(default_factory=list)
     at: datetime | None = None
     paused: bool = False
     owner: str = ""
+    fence: int = -1
+    """The session under way; it ends where another begins, or the thread is handed off."""
     cut: bool = False
-    pruned_before: int = 0
-    checkpoints: dict[str, tuple[int, str | None, bool]] = field(default_factory=dict)
-    """By the hash of the entry: position, digest of the world, whether a question is pending."""
+    goes: frozenset[tuple[str, str]] | int | None = None
+    """What somebody wants to be rid of: names, or all but so many of each lane; None: all."""
     asked: dict[str, Ask] = field(default_factory=dict)
 
     @property
-    def newest(self) -> str | None:
-        """The hash of the newest checkpoint."""
-        return max(self.checkpoints, key=lambda entry: self.checkpoints[entry][0], default=None)
+    def rows(self) -> int:
+        """How many entries there are."""
+        return len(self.lines)
+
+    @property
+    def basis(self) -> Line | None:
+        """The newest entry that changes what a resume would mean."""
+        return next((line for line in reversed(self.lines) if line.moves), None)
+
+    def newest(self, lane: str = "") -> Line | None:
+        """The newest checkpoint of a lane."""
+        return newest_of(self.lines, lane)
+
+    def states(self, lane: str = "") -> list[Line]:
+        """Every checkpoint that was ever saved in a lane, gone or not, the last one first."""
+        found = [line for line in self.lines if line.kind in STATES and line.body.lane == lane]
+        return found[::-1]
+
+    def would_run(self, entry: str | None = None) -> WouldRun | None:
+        """What would be executed if the thread went on from a checkpoint, or the newest."""
+        return would_run(self.lines, entry)
 
     # ------------------------------------------------------------------ learning
 
@@ -115,39 +155,117 @@ class ThreadFacts:
         for seq in range(self.rows, len(rows)):
             header = parse_header(rows[seq].header)
             body = parse_body(header.kind, header.body, rows[seq].body or b"")
+            line = Line(
+                seq,
+                link_hash(rows[seq].header).hex(),
+                header.kind,
+                header.thread,
+                header.gen,
+                header.at,
+                header.fence,
+                body,
+            )
+            if judging:
+                self._check(line)
             if header.kind is Kind.RESUME:
                 if judging:
                     self._judge(header, body)
                 found.append((_NAMES[header.by], body))
                 self.cut = self.cut and header.epoch < self.book.epoch
-            self._take(header, body, link_hash(rows[seq].header).hex())
-            self.at = header.at if self.at is None else max(self.at, header.at)
-        self.rows = len(rows)
+            self._take(header, body, line, judging=judging)
+            if header.kind not in _TIMELESS:
+                self.at = header.at if self.at is None else max(self.at, header.at)
         return found
 
-    def _take(self, header: Header, body: Any, entry: str) -> None:
+    def _check(self, line: Line) -> None:
+        """Hold an entry against what its kind must say."""
+        body, gone = line.body, given_up(self.lines)
+        match line.kind:
+            case Kind.CHECKPOINT | Kind.HELD:
+                assert self.paused == (line.kind is Kind.HELD), f"{line.kind}: {self.paused=}"
+                assert line.fence == self.fence, "saved in a session that is over"
+                self._check_rank(line, gone)
+            case Kind.WRITES:
+                assert line.fence == self.fence, "added in a session that is over"
+                assert not (self.paused and body.answers), "answered while paused"
+            case Kind.HIDE | Kind.PRUNE:
+                found = given_up([*self.lines, line])
+                assert found >= gone, "what was given up came back"
+                self._check_gone(line.kind, found - gone, gone)
+            case _:
+                pass
+
+    def _check_rank(self, line: Line, gone: set[int]) -> None:
+        """A name keeps its place until it is deleted; results count from its session on."""
+        hidden = [
+            span for each in self.lines if each.kind is Kind.HIDE for span in each.body.hidden
+        ]
+        same = [each for each in self.lines if each.kind in STATES and each.name == line.name]
+        if same and not any(first <= same[-1].seq <= last for first, last in hidden):
+            assert (line.body.again, line.body.since) == (same[-1].rank, same[-1].body.since)
+            return
+        early = [
+            each.seq
+            for each in self.lines
+            if each.kind is Kind.WRITES
+            and each.name == line.name
+            and each.seq >= line.fence
+            and each.seq not in gone
+        ]
+        expected = early[0] if early else None
+        assert line.body.again is None
+        assert line.body.since == expected or self._adds_last(line), "counts other results"
+
+    def _adds_last(self, line: Line) -> bool:
+        """A known fault: what lies last below a new session counts, if it is of the same name."""
+        below = self.lines[line.fence - 1]
+        return (
+            "results of the session before" in FORGIVEN
+            and line.body.since == below.seq
+            and (below.kind, below.name) == (Kind.WRITES, line.name)
+        )
+
+    def _check_gone(self, kind: Kind, found: set[int], gone: set[int]) -> None:
+        """What was taken is what somebody wanted to be rid of."""
+        goes = self.goes
+        holding = [line for line in self.lines if line.kind in (*STATES, Kind.WRITES)]
+        if kind is Kind.PRUNE:
+            assert isinstance(goes, int)
+            latest = {line.name: line for line in holding if line.kind in STATES}
+            given = set(self._pruned(goes, gone))
+            # An older checkpoint of the same name may go with what is older still.
+            replaced = {
+                line.seq
+                for line in holding
+                if line.kind in STATES and latest[line.name] is not line
+            }
+            wanted = {line.seq for line in holding if line.name in given} - replaced
+            assert found - replaced == wanted - gone, "a prune of something else"
+            return
+        assert not isinstance(goes, int)
+        names = {line.name for line in holding} if goes is None else goes
+        wanted = {line.seq for line in holding if line.name in names}
+        assert found == wanted - gone, "a deletion of something else"
+
+    def _pruned(self, keep_last: int, gone: set[int]) -> Iterable[tuple[str, str]]:
+        """The names that a prune takes: neither the newest of a lane nor what was saved last."""
+        for lane in {line.body.lane for line in self.lines if line.kind in STATES}:
+            left = living(self.lines, lane, gone)
+            last = max((line.seq for line in left), default=-1)
+            yield from (line.name for line in left[keep_last:] if line.seq != last)
+
+    def _take(self, header: Header, body: Any, line: Line, *, judging: bool) -> None:
         match header.kind:
             case Kind.GENESIS | Kind.HANDOFF:
-                self.owner = body.owner
-            case Kind.CHECKPOINT:
-                assert not self.paused, "a checkpoint while paused"
-                self.checkpoints[entry] = header.seq, body.world, body.question is not None
-            case Kind.PRUNE:
-                self.pruned_before = body.before
+                self.owner, self.fence = body.owner, header.seq
+            case Kind.RESUME:
+                self.fence = header.seq
             case Kind.PAUSE:
                 self.paused = True
             case Kind.UNPAUSE:
                 self.paused = False
             case Kind.REQUEST:
-                said = body.statement
-                self.asked[said.digest] = Ask(
-                    _NAMES[header.by],
-                    (said.checkpoint, said.world_to, said.answer),
-                    said.basis,
-                    said.epoch,
-                    said.policy,
-                    said.expires,
-                )
+                self._ask(header, body, judging=judging)
             case Kind.APPROVAL | Kind.DENIAL:
                 self._hear(body.attestation)
             case Kind.BREAK_GLASS if body.request in self.asked:
@@ -157,8 +275,23 @@ class ThreadFacts:
                 ask.expired = ask.expired or header.at >= ask.expires
             case _:
                 pass
-        if header.kind in _MOVES:
-            self.basis = entry
+        self.lines.append(line)
+
+    def _ask(self, header: Header, body: Any, *, judging: bool) -> None:
+        said = body.statement
+        if judging:
+            run = self.would_run(said.checkpoint)
+            assert run is not None, "asked for what is not there"
+            assert said.release == run.digest, "people are asked for something else than would run"
+            assert said.world_from == run.checkpoint.body.world
+        self.asked[said.digest] = Ask(
+            _NAMES[header.by],
+            (said.checkpoint, said.release, said.world_to, said.answer),
+            said.basis,
+            said.epoch,
+            said.policy,
+            said.expires,
+        )
 
     def _hear(self, word: Attestation) -> None:
         ask = self.asked.get(word.statement)
@@ -177,26 +310,36 @@ class ThreadFacts:
         """The persons behind names whose keys have not ended."""
         return {PERSONS[name] for name in names if name not in self.book.ended}
 
-    def is_ordinary(self, wish: Wish) -> bool:
-        """Whether nothing about a wish needs anybody's word."""
-        if self.newest is None:
-            return True
-        if wish.checkpoint != self.newest or wish.answer is not None or self.cut:
-            return False
-        _, world, question = self.checkpoints[wish.checkpoint]
-        if question:
-            return False
-        if world is None or wish.world is None:
-            return world == wish.world
-        return LEVELS[wish.world] <= LEVELS[world]
+    def rules(self, wish: Wish, now: datetime) -> set[str] | None:
+        """Which rules apply to a wish; None in the moments in which a checkpoint becomes old."""
+        run = self.would_run(wish.checkpoint)
+        if run is None:
+            return set()
+        age = now - run.saved
+        if abs(age - _AGE_MAX) < _SLACK:
+            return None
+        found = set()
+        if not run.newest or run.deleted or run.checkpoint.body.origin is not None:
+            found.add("older-checkpoint")
+        if (run.question is not None) or wish.answer is not None:
+            found.add("answer")
+        if age > _AGE_MAX:
+            found.add("old-age")
+        if self.cut:
+            found.add("after-restore")
+        return found | _world_rules(run.checkpoint.body.world, wish.world)
 
     def ask_for(self, wish: Wish, now: datetime) -> tuple[str, Ask] | None:
         """The newest living request for exactly this."""
+        run, basis = self.would_run(wish.checkpoint), self.basis
+        if run is None or basis is None:
+            return None
+        wanted = (run.checkpoint.entry, run.digest, wish.world, wish.answer)
         for digest, ask in reversed(self.asked.items()):
             if (
                 ask.who == wish.who
-                and ask.key == (wish.checkpoint, wish.world, wish.answer)
-                and (ask.basis, ask.epoch) == (self.basis, self.book.epoch)
+                and ask.key == wanted
+                and (ask.basis, ask.epoch) == (basis.entry, self.book.epoch)
                 and ask.policy == self.book.policy
                 and not ask.expired
                 and now < ask.expires
@@ -214,48 +357,73 @@ class ThreadFacts:
     def may(self, wish: Wish, now: datetime) -> bool | None:
         """Whether a wish is allowed now; None within the last moments of a request."""
         times = [ask.expires for ask in self.asked.values()]
-        if any(abs(now - expires) < _SLACK for expires in times):
+        rules = self.rules(wish, now)
+        if rules is None or any(abs(now - expires) < _SLACK for expires in times):
             return None
-        if self.paused or wish.who != self.owner:
+        if self.paused or wish.who != self.owner or self.would_run(wish.checkpoint) is None:
             return False
-        if self.is_ordinary(wish):
+        if not rules - {"narrower-world"}:
             return True
-        if self.book.policies[self.book.policy][1] == "deliberate":
-            return wish.deliberate
         found = self.ask_for(wish, now)
+        if found is not None and self.counted(found[1].no):
+            return False
+        if self.book.policies[self.book.policy][1] == "deliberate" and wish.deliberate:
+            return True
         return found is not None and self.is_granted(found[1], self.book.policy)
 
     def _judge(self, header: Header, body: Any) -> None:
         """Hold an allowance that was recorded against everything that it must be bound to."""
-        wish = Wish(
-            _NAMES[header.by], body.checkpoint, body.world, body.answer, body.reason is not None
-        )
         assert not self.paused, "resumed while paused"
         assert header.epoch == self.book.epoch, "resumed in an epoch that is over"
-        assert wish.who not in self.book.ended, "resumed with a key that has ended"
-        assert not self.owner or wish.who == self.owner == body.owner, "resumed by no owner"
+        who, basis = _NAMES[header.by], self.basis
+        assert who not in self.book.ended, "resumed with a key that has ended"
+        assert not self.owner or who == self.owner == body.owner, "resumed by no owner"
         policy = self.book.in_force(header.roster)
         assert body.policy == policy, "allowed by another policy than that in force"
-        if self.newest is not None:
-            assert body.checkpoint in self.checkpoints, "released what is no checkpoint"
-            assert self.checkpoints[body.checkpoint][0] >= self.pruned_before or (
-                body.checkpoint == self.newest
-            ), "released what was given up"
-        if self.is_ordinary(wish):
+        assert body.basis == (0 if basis is None else basis.seq), "resumed on another basis"
+        if body.checkpoint is None:
+            assert self.newest() is None, "resumed from nothing, and there was something"
+            assert (body.release, body.request, body.rules) == (None, None, ())
+            return
+        # What is said to have run is what would have, told from the entries below.
+        run = self.would_run(body.checkpoint)
+        assert run is not None, "released what is no checkpoint, or was given up"
+        assert body.release == run.digest, "released something else than the record says"
+        wish = Wish(who, body.checkpoint, body.world, body.answer, body.reason is not None)
+        rules = self.rules(wish, header.at if self.at is None else max(header.at, self.at))
+        if rules is None:
+            return
+        assert set(body.rules) == rules, f"recorded {body.rules}, expected {rules}"
+        if not rules - {"narrower-world"}:
             assert body.request is None
             return
-        if self.book.policies[policy][1] == "deliberate":
+        if body.request is None:
+            assert self.book.policies[policy][1] == "deliberate", f"nobody was asked for {wish}"
             assert wish.deliberate, "not deliberate, and nobody approved it"
             return
-        assert body.request is not None, f"nobody was asked for {wish}"
-        ask = self.asked.get(body.request)
+        self._judge_grant(header, body, wish, policy)
+
+    def _judge_grant(self, header: Header, body: Any, wish: Wish, policy: str) -> None:
+        ask, basis = self.asked.get(body.request), self.basis
         assert ask is not None, "spent a request that is not there"
+        assert basis is not None
         assert ask.who == wish.who, "spent somebody else's request"
-        assert ask.key == (wish.checkpoint, wish.world, wish.answer), "approved was another thing"
-        assert (ask.basis, ask.epoch) == (self.basis, self.book.epoch), "approved was another time"
+        key_ = (wish.checkpoint, body.release, wish.world, wish.answer)
+        assert ask.key == key_, "approved was another thing"
+        assert (ask.basis, ask.epoch) == (basis.entry, self.book.epoch), "approved another time"
         assert ask.policy == policy, "approved under another policy"
         assert not ask.expired, "spent what had expired"
         assert header.at < ask.expires + _SLACK, "spent what had expired"
         assert self.is_granted(ask, policy), "spent what was not granted"
         assert body.request not in self.book.spent, "spent twice"
         self.book.spent.add(body.request)
+
+
+def _world_rules(before: str | None, now: str | None) -> set[str]:
+    if before == now:
+        return set()
+    if before is None:
+        return {"first-world"}
+    if now is None:
+        return {"missing-world"}
+    return {"wider-world" if LEVELS[now] > LEVELS[before] else "narrower-world"}
