@@ -34,6 +34,9 @@ def release_document(rows: list[Row], target: int) -> bytes:
     fields = {
         "basis": sha256(rows[basis][0]),
         "checkpoint": sha256(rows[target][0]),
+        "copied": "origin" in there.target[1]
+        and target
+        > max((seq for seq, each in enumerate(headers) if each["kind"] == "resume"), default=-1),
         "deleted": entries(there.deleted()),
         "gen": headers[-1]["gen"],
         "held": headers[target]["kind"] == "held",

@@ -53,6 +53,7 @@ class Said(NamedTuple):
     held: bool = False
     world: str | None = None
     origin: dict[str, str] | None = None
+    copied: bool = False
     question: Any = None
     results: Sequence[int] = ()
     lanes: Sequence[tuple[str, int, Sequence[int]]] = ()
@@ -65,6 +66,7 @@ class Said(NamedTuple):
         fields = {
             "basis": entries[self.basis],
             "checkpoint": entries[self.checkpoint],
+            "copied": self.copied,
             "deleted": [entries[seq] for seq in self.deleted],
             "gen": gen,
             "held": self.held,
@@ -204,8 +206,8 @@ _DELETED = (
     Said(14, 3, basis=13),
 )
 _COPY = (
-    Said(3, 2, basis=2, origin=_ORIGIN_SAID),
-    Said(4, 2, basis=3, origin=_ORIGIN_SAID, results=(3,)),
+    Said(3, 2, basis=2, origin=_ORIGIN_SAID, copied=True),
+    Said(4, 2, basis=3, origin=_ORIGIN_SAID, copied=True, results=(3,)),
     Said(6, 5, basis=5),
 )
 _AGAIN = (

@@ -124,7 +124,7 @@ def _said(release: Release) -> dict[str, Any]:
         "thread": release.thread,
         "gen": release.gen,
         "checkpoint": release.entry,
-        **{name: told[name] for name in ("basis", "held", "newest", "world", "question")},
+        **{name: told[name] for name in ("basis", "copied", "held", "newest", "world", "question")},
         "origin": origin and {**origin, "at": origin["at"].replace("+00:00", "Z")},
         "results": [each["entry"] for each in told["results"]],
         "lanes": [

@@ -47,6 +47,7 @@ class CheckpointLog:
         self._given_up: PruneBody | None = None
         self._given_up_before: PruneBody | None = None
         """What had been given up when the thread was last resumed."""
+        self._resumed = -1
         self._results = 0
 
     def take(self, entry: Entry, body: Any) -> None:
@@ -66,6 +67,7 @@ class CheckpointLog:
             self._given_up = body
         elif entry.header.kind is Kind.RESUME:
             self._given_up_before = self._given_up
+            self._resumed = entry.seq
         elif entry.header.kind is Kind.ERASE:
             self._begin()
 
@@ -92,6 +94,7 @@ class CheckpointLog:
             gen=header.gen,
             basis=before.basis[1].hex(),
             fence=before.entry.header.fence,
+            resumed=self._resumed,
             given_up=self._given_up,
             given_up_before=self._given_up_before,
         )

@@ -46,7 +46,7 @@ def facts_of(
         world_now=world_now,
         newest=release.newest,
         deleted=len(release.deleted),
-        copied=release.origin is not None,
+        copied=release.copied,
         question=release.question is not None,
         answered=answered,
         age=now - release.time,

@@ -17,6 +17,7 @@ import msgspec
 
 from sealpoint.errors import (
     BytesMalformed,
+    Misplaced,
     Missing,
     SealpointError,
     UnknownCheckpoint,
@@ -34,7 +35,7 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, blob_digest, within_bound
 from sealpoint.store._chain import Chain
-from sealpoint.store._index import CheckpointPlace, Key, ResultPlace, entry_body, place_of
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, ResultPlace, entry_body, place_of
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
 from sealpoint.store._release import PendingResult, Release, make_release
@@ -114,10 +115,24 @@ class ThreadReader:
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
             raise self._state.erased(head.header)
-        place = self._state.index(keep=False).newest("", self._state.is_given_up)
+        place = self._newest_place(self._state.index(keep=False), "")
         if place is None:
             raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint")
         return self._at(place)
+
+    def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
+        """(6) The newest checkpoint of a lane that was not deleted.
+
+        A prune always keeps that one: where it is gone, somebody wrote a prune that makes an older
+        one pass for the newest.
+        """
+        place = index.newest(lane, self._state.is_deleted)
+        if place is not None and self._state.is_given_up(place.seq):
+            raise Misplaced(
+                f"entry {place.seq} of thread {self._state.name!r}: a prune took the newest "
+                "checkpoint, which a prune must keep"
+            )
+        return place
 
     def _at(self, place: CheckpointPlace) -> _Found:
         header, record = self._entry_at(place.seq, place.entry)
@@ -167,7 +182,7 @@ class ThreadReader:
         index = state.index(keep=False)
         if ref is None:
             state.require_generation(self._chain.verified_head().header)
-            target = index.newest("", state.is_given_up)
+            target = self._newest_place(index, "")
             if target is None:
                 raise UnknownCheckpoint(f"thread {state.name!r}: it has no checkpoint")
         else:
@@ -258,9 +273,7 @@ class ThreadReader:
         """Read below the verified head."""
         state = self._state
         index = state.index()
-        place = (
-            index.newest(lane, state.is_given_up) if name is None else index.find(Key(lane, name))
-        )
+        place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
         # (6) deleted, given up or superseded
         if place is None or state.is_given_up(place.seq):
             return None

@@ -116,6 +116,8 @@ class Release:
     """When the state was saved first: of a copy, when the original was."""
     origin: Origin | None
     """What it is a copy of."""
+    copied: bool
+    """Whether it was copied since the thread was last resumed."""
     world: str | None
     """The digest of what the run was able to do when it was saved, if that was declared."""
     question: Any = field(hash=False)
@@ -140,6 +142,7 @@ class Release:
             "origin": None
             if origin is None
             else {"thread": origin.thread, "entry": origin.entry, "at": origin.at.isoformat()},
+            "copied": self.copied,
             "world": self.world,
             "question": self.question,
             "results": [each.as_dict() for each in self.results],
@@ -157,6 +160,8 @@ class Standpoint(NamedTuple):
     gen: int
     basis: str
     fence: int
+    resumed: int
+    """The position of the newest resume; -1 if there is none."""
     given_up: PruneBody | None
     """What has been given up by now."""
     given_up_before: PruneBody | None
@@ -191,6 +196,7 @@ def make_release(
     deleted = _deleted(index, target, standpoint)
     question = _question(index, target, results, gone)
     is_newest = newest is not None and newest.entry == target.entry
+    copied = target.origin is not None and target.seq > standpoint.resumed
     document = {
         "v": 1,
         "thread": standpoint.thread,
@@ -201,6 +207,7 @@ def make_release(
         "newest": is_newest,
         "world": target.world,
         "origin": target.origin,
+        "copied": copied,
         "question": question,
         "results": [each.entry for each in results],
         "lanes": [[each.lane, each.entry, [r.entry for r in each.results]] for each in lanes],
@@ -221,6 +228,7 @@ def make_release(
         rank=target.rank,
         time=target.at if target.origin is None else min(target.at, target.origin.at),
         origin=target.origin,
+        copied=copied,
         world=target.world,
         question=question,
         results=results,

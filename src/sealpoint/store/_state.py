@@ -300,10 +300,10 @@ class ThreadState:
     def standpoint(self) -> Standpoint:
         """Where the thread stands, for a release."""
         head, tip = self.chain.verified_head().header, self.chain.tip()
-        newest = self._newest_retention()
+        newest, resumed = self._newest_retention(), self.last_resume()
         now = before = None if newest is None else newest[1]
         if newest is not None:
-            seq, resumed = newest[0], self.last_resume()
+            seq = newest[0]
             while before is not None and seq > resumed:
                 earlier = before.earlier
                 before = None if earlier is None else self._retention_at(earlier)
@@ -313,6 +313,7 @@ class ThreadState:
             gen=head.gen,
             basis=tip.basis[1].hex(),
             fence=head.fence,
+            resumed=resumed,
             given_up=now,
             given_up_before=before,
         )

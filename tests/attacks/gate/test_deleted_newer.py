@@ -186,6 +186,7 @@ def _around(raid: Raid) -> str:
         owner="worker",
         basis=len(raid.rows()) - 1,
         checkpoint=newest.ref.entry,
+        release=raid.fresh().release().digest,
         world=checkpoint.world,
         policy=raid.store().core.renewed_trust().roster.document.policies["*"],
     )

@@ -37,8 +37,9 @@ class Till:
     def __init__(self, depth: int) -> None:
         self._depth = depth
         self.paid: list[int] = []
-        self.before_inner: Callable[[], object] = lambda: None
-        """Done before the innermost subgraph is loaded."""
+        self.before_inner: list[Callable[[], object]] = []
+        """Done before the innermost subgraph is loaded. It is empty when the graph is looked at
+        first, so that filling it makes no other graph."""
 
     def _payment(self, amount: int) -> Any:
         def pay(_state: State) -> State:
@@ -61,7 +62,8 @@ class Till:
 
         def call(state: State) -> State:
             if innermost:
-                self.before_inner()
+                for hook in list(self.before_inner):
+                    hook()
             found: State = inner.invoke(state)
             return {"log": found["log"]}
 
@@ -101,12 +103,12 @@ class Counter:
 
     def before_inner_load(self) -> None:
         """Let the other worker go on when all but the innermost subgraph is loaded."""
-        self.till.before_inner = self._go_on
+        self.till.before_inner.append(self._go_on)
 
     def _go_on(self) -> None:
         """The other worker answers the first question, with approval, and the second is asked."""
         self._armed = None
-        self.till.before_inner = lambda: None
+        self.till.before_inner.clear()
         failed: list[BaseException] = []
 
         def answer() -> None:
