@@ -32,21 +32,22 @@ def check_placement(url: StoreUrl, settings: Settings) -> None:
     """
     if url.path is None:
         return
+    system = _FileSystem()
     # Where the name lies, and where the file does if the name is a link.
-    places = (url.path, url.target(), _real(url.path))
+    places = {url.path, url.target(), system.real(url.path)}
     for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
-        # As they are written, without dots, and where they lead.
-        directories = (Path(os.path.normpath(named)), _real(named))
-        if any(_contains(named, place) for place in places):
+        # As it is written, without dots, and where it leads.
+        directories = {Path(os.path.normpath(named)), system.real(named)}
+        if any(system.contains(named, place) for place in places):
             raise StoreMisplaced(
                 f"store {url}: expected a place outside the {kind} directory, found it in {named}"
             )
-        if any(_contains(url.path, directory) for directory in directories):
+        if any(system.contains(url.path, directory) for directory in directories):
             raise StoreMisplaced(
                 f"store {url}: expected the {kind} directory outside of it, found it at {named}"
             )
         if url.kind == "sqlite" and any(
-            _is_beside(place, directory) for place in places for directory in directories
+            system.is_beside(place, directory) for place in places for directory in directories
         ):
             raise _beside(url, url.path, kind, named)
 
@@ -60,34 +61,44 @@ def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced
     )
 
 
-def _is_beside(file: Path, directory: Path) -> bool:
-    """Whether a directory lies in the directory of a file."""
-    holder = _real(file.parent)
-    if _is_same(holder, _home()):
-        return _is_same(holder, directory.parent)
-    return _contains(holder, directory)
+class _FileSystem:
+    """What lies where, each path looked at once."""
 
+    def __init__(self) -> None:
+        self._real: dict[Path, Path] = {}
+        self._identities: dict[Path, tuple[int, int] | None] = {}
 
-def _home() -> Path:
-    return Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
+    def real(self, path: Path) -> Path:
+        """The path with every link followed as far as it exists; unlike `resolve`, no error."""
+        if path not in self._real:
+            self._real[path] = Path(os.path.realpath(path))
+        return self._real[path]
 
+    def contains(self, directory: Path, path: Path) -> bool:
+        """Whether a path lies in a directory, whatever either is called."""
+        real = self.real(directory)
+        if path.is_relative_to(real):
+            return True
+        # Names that differ may be one directory: where case does not count, or when mounted twice.
+        return any(self._is_same(real, parent) for parent in path.parents)
 
-def _real(path: Path) -> Path:
-    """The path with every link followed as far as it exists; unlike `resolve`, never an error."""
-    return Path(os.path.realpath(path))
+    def is_beside(self, file: Path, directory: Path) -> bool:
+        """Whether a directory lies in the directory of a file."""
+        holder = self.real(file.parent)
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
+        if self._is_same(holder, home):
+            return self._is_same(holder, directory.parent)
+        return self.contains(holder, directory)
 
+    def _is_same(self, one: Path, other: Path) -> bool:
+        identity = self._identity(one)
+        return identity is not None and identity == self._identity(other)
 
-def _contains(directory: Path, path: Path) -> bool:
-    """Whether a path lies in a directory, whatever either is called."""
-    real = _real(directory)
-    if path.is_relative_to(real):
-        return True
-    # Names that differ may be one directory: where case does not count, or when mounted twice.
-    return any(_is_same(real, parent) for parent in path.parents)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
+    def _identity(self, path: Path) -> tuple[int, int] | None:
+        if path not in self._identities:
+            try:
+                found = path.stat()
+                self._identities[path] = found.st_dev, found.st_ino
+            except OSError:
+                self._identities[path] = None
+        return self._identities[path]

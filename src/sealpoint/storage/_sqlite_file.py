@@ -43,7 +43,6 @@ __all__ = [
 _SCHEMA_BYTES_MAX = 64 * 1024
 _VALUE_BYTES_MAX = 1_000_000_000
 _OPENING_LOOK_STEPS = 100
-_LOOK_STEPS = 1000
 
 # A hostile name in a message of SQLite need not be UTF-8.
 FAILURES = (sqlite3.Error, UnicodeError)
@@ -248,7 +247,7 @@ def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> Non
     if purpose is Purpose.READ:
         connection.execute("PRAGMA query_only = ON")
     connection.set_authorizer(AUTHORIZERS[purpose])
-    connection.look_every(_LOOK_STEPS)
+    connection.look_every()
     connection.allow(SQL_STEPS_MAX)
 
 

@@ -15,25 +15,30 @@ from typing import Any
 __all__ = ["BoundedConnection"]
 
 
+_LOOK_STEPS = 1000
+
+
 class BoundedConnection(sqlite3.Connection):
-    """A connection whose statements end; without `allow`, they end at once."""
+    """A connection whose statements end; without `allow`, they end at the first look."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._watch = _Watch()
+        self.look_every()
 
-    def look_every(self, steps: int) -> None:
-        """Look after so many steps whether to go on."""
-        self._looks_at_steps = steps
+    def look_every(self, steps: int = _LOOK_STEPS) -> None:
+        """Look after so many steps whether to go on; `allow` has to say anew how far."""
+        self._look_steps = steps
+        self._watch.looks_left = 0
         self.set_progress_handler(self._watch.looks.__next__, steps)
 
-    def allow(self, steps_max: int | None) -> None:
-        """Let the statements from now on take so many steps together; None: as many as it takes."""
-        self._watch.looks_left = None if steps_max is None else steps_max // self._looks_at_steps
+    def allow(self, steps_max: int) -> None:
+        """Let the statements from now on take so many steps together."""
+        self._watch.looks_left = steps_max // self._look_steps
 
     def is_spent(self) -> bool:
         """Whether more steps were taken than were allowed."""
-        return self._watch.looks_left is not None and self._watch.looks_left < 0
+        return self._watch.looks_left < 0
 
     def interruption(self) -> BaseException | None:
         """What a signal's handler raised while a statement was under way, once."""
@@ -47,7 +52,7 @@ class _Watch:
     __slots__ = ("looks", "looks_left", "raised")
 
     def __init__(self) -> None:
-        self.looks_left: int | None = 0
+        self.looks_left = 0
         self.raised: BaseException | None = None
         self.looks = self._look()
         next(self.looks)
@@ -63,10 +68,8 @@ class _Watch:
         while True:
             try:
                 yield stop
-                stop = False
-                if self.looks_left is not None:
-                    self.looks_left -= 1
-                    stop = self.looks_left < 0
+                self.looks_left -= 1
+                stop = self.looks_left < 0
             except GeneratorExit:
                 return
             except BaseException as exc:  # noqa: BLE001 # `interruption` gives it to the caller

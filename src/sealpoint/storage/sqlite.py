@@ -36,6 +36,8 @@ __all__ = ["SqliteStorage"]
 
 # Of a change, for each row that is written or looked for; it takes about 50.
 _ROW_STEPS_MAX = 1000
+# Of what goes through the whole file; compacting the smallest rows takes a third of a step.
+_BYTE_STEPS_MAX = 4
 
 
 class SqliteStorage(SqliteReads):
@@ -155,10 +157,7 @@ class SqliteStorage(SqliteReads):
         if not 0 <= seq <= SEQ_MAX:
             raise UsageError(f"position: expected 0 to {SEQ_MAX}, found {seq}")
         self._apart(
-            Purpose.TRUNCATE,
-            # A row takes fewer steps than it has bytes.
-            SQL_STEPS_MAX + file_bytes(self._path),
-            lambda connection: truncate_rows(connection, thread, seq, header),
+            Purpose.TRUNCATE, lambda connection: truncate_rows(connection, thread, seq, header)
         )
 
     def _change(self, rows: int, make: Callable[[sqlite3.Connection], None]) -> None:
@@ -192,17 +191,10 @@ class SqliteStorage(SqliteReads):
         """
         self._apart(
             Purpose.COMPACT,
-            # It refuses pages that lead in circles itself, and all others are followed once.
-            None,
             lambda connection: compact_file(connection, self._path, self._wait_seconds_max),
         )
 
-    def _apart(
-        self,
-        purpose: Purpose,
-        steps_max: int | None,
-        make: Callable[[sqlite3.Connection], None],
-    ) -> None:
+    def _apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
         """Do with a connection of its own what those that save must not be able to do."""
         handles = self._writable()
         # The lock also keeps the process from forking while one more connection is open.
@@ -210,7 +202,7 @@ class SqliteStorage(SqliteReads):
             if handles.writer is None:
                 self._reopened_writer(handles)
             with closing(handles.open_another(purpose)) as connection:
-                connection.allow(steps_max)
+                connection.allow(SQL_STEPS_MAX + file_bytes(self._path) * _BYTE_STEPS_MAX)
                 try:
                     make(connection)
                 except FAILURES as exc:
