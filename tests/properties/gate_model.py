@@ -62,7 +62,16 @@ TWISTS = [
     "again",
 ]
 
-OVERTAKERS = ["resume", "begin", "save", "results", "held back", "handoff", "nobody"]
+OVERTAKERS = [
+    "resume",
+    "begin",
+    "save",
+    "results",
+    "early results",
+    "held back",
+    "handoff",
+    "nobody",
+]
 """What somebody else does between the decision about a run and its first read."""
 BETWEEN = ["nothing", "pause", "prune", "request"]
 """What happens beside it, and ends nobody's session."""
@@ -303,6 +312,12 @@ class GateModel(GateWork):
                 self.save(rival, name, world, question=False)
             case "results":
                 self.work(rival, name, "", ["results"], 0, holds=False, world=world)
+            case "early results":
+                # They are of a session that has ended when somebody else saves their checkpoint.
+                self.work(process, name, "", ["early"], 0, holds=False, world=None)
+                self.pause(name, on=True)
+                self.pause(name, on=False)
+                self.save(rival, name, world, question=False)
             case "held back":
                 self.pause(name, on=True)
                 self.work(process, name, "", ["put"], 0, holds=True, world=None)
@@ -322,8 +337,8 @@ class GateModel(GateWork):
             case _:
                 pass
         self.count(f"overtaken by: {what}")
-        self.read_run(run, "child")
         self.read_run(run)
+        self.read_run(run, "child")
 
     @rule(
         name=names,

@@ -15,7 +15,7 @@ from sealpoint.errors import Paused, SealpointError, Superseded
 from sealpoint.ledger import Kind, Origin
 from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
 from sealpoint.world import World as Declared
-from tests.properties.gate_model_release import STATES, Line, read
+from tests.properties.gate_model_release import STATES, Line, given_up, read
 from tests.properties.gate_model_scene import (
     GateScene,
     Run,
@@ -29,7 +29,17 @@ from tests.unit.gate.team import READ
 
 __all__ = ["DELETIONS", "WORK", "GateWork", "work_kinds"]
 
-WORK = ("put", "ask", "again", "results", "older results", "early", "asking", "answer")
+WORK = (
+    "put",
+    "ask",
+    "again",
+    "revive",
+    "results",
+    "older results",
+    "early",
+    "asking",
+    "answer",
+)
 DELETIONS = ("newest", "older", "lane", "all")
 
 work_kinds = st.lists(st.sampled_from(("put", *WORK)), min_size=1, max_size=3)
@@ -91,8 +101,12 @@ class GateWork(GateScene):
         value, declared = {"number": self._number, "kind": kind}, Declared.of(world)
         fresh = f"{self._number:04}"
         there = self._ids(name, lane)
-        if kind in ("put", "ask", "again"):
+        if kind in ("put", "ask", "again", "revive"):
             id_ = there[place % len(there)] if kind == "again" and there else fresh
+            # The names of a lane rise, so of what was deleted only what is above the rest.
+            last = max((line.body.id for line in self.facts[name].states(lane)), default="")
+            if kind == "revive" and last and last not in there:
+                id_ = last
             return _Item(
                 SaveDraft(
                     value,
@@ -242,6 +256,9 @@ class GateWork(GateScene):
             return
         if since and self._is_forgiven(run, since):
             self.count("read after something that the model looks away from")
+            return
+        if found is None and run.released.checkpoint.seq in given_up(facts.lines):
+            self.count("gone before it was read, and given nothing")
             return
         if lane == "":
             self.check_snapshot(found, (run.released.checkpoint, run.released.results))
