@@ -14,7 +14,7 @@ from sealpoint.gate import Request
 from sealpoint.ledger import parse_header
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
-from tests.attacks.ledger.burglar import DatabaseBurglar
+from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
 
 __all__ = ["APPROVERS", "Office"]
 
@@ -24,24 +24,30 @@ APPROVERS = ("ann", "bob")
 class Office:
     """Everybody's process; the worker has a guarded graph."""
 
-    def __init__(self, home: Path, *, policy: str = "team") -> None:
+    def __init__(self, home: Path, *, policy: str = "team", backend: str = "sqlite") -> None:
         self.home = home
-        self.worker = opened("sqlite", home, policy=policy)
+        self.worker = opened(backend, home, policy=policy)
         self._open = [self.worker]
-        url = url_of("sqlite", home)
+        self._url = url_of(backend, home)
         for name in APPROVERS:
-            api.new_key(url, name, **places(home))
-            api.add_identity(
-                url, name, person=name, roles=["approver"], namespaces=["*"], **places(home)
-            )
+            self.enrol(name, "approver")
         self._people = {name: self.process(name) for name in (*APPROVERS, "operator")}
         self.saver = SealedSaver(self.worker)
-
-    def process(self, identity: str = "worker") -> Store:
-        """A new process of somebody."""
-        store = sealpoint.open_store(
-            url_of("sqlite", self.home), identity=identity, **places(self.home)
+        disk = home / "disk"
+        self.burglar: Burglar = (
+            DatabaseBurglar(disk / "agents.db") if backend == "sqlite" else DirectoryBurglar(disk)
         )
+
+    def enrol(self, name: str, role: str) -> None:
+        """Give somebody a key and a role."""
+        api.new_key(self._url, name, **places(self.home))
+        api.add_identity(
+            self._url, name, person=name, roles=[role], namespaces=["*"], **places(self.home)
+        )
+
+    def process(self, identity: str = "worker", **options: Any) -> Store:
+        """A new process of somebody."""
+        store = sealpoint.open_store(self._url, identity=identity, **places(self.home), **options)
         self._open.append(store)
         return store
 
@@ -85,6 +91,5 @@ class Office:
 
     def kinds(self, thread: str) -> list[str]:
         """The kinds of all entries of a thread, read past every lock."""
-        burglar = DatabaseBurglar(self.home / "disk" / "agents.db")
-        rows = burglar.rows(bytes.fromhex(self.worker.thread(thread).id))
+        rows = self.burglar.rows(bytes.fromhex(self.worker.thread(thread).id))
         return [str(parse_header(row.header).kind) for row in rows.values()]

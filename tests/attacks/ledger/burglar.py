@@ -9,7 +9,7 @@ import re
 import shutil
 import sqlite3
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +17,15 @@ from typing import Protocol
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
 
-__all__ = ["Burglar", "DatabaseBurglar", "DirectoryBurglar", "MemoryBurglar"]
+__all__ = [
+    "Burglar",
+    "DatabaseBurglar",
+    "DirectoryBurglar",
+    "MemoryBurglar",
+    "group_folder",
+    "read_group",
+    "write_group",
+]
 
 Rows = dict[int, Record]
 
@@ -186,18 +194,8 @@ class DirectoryBurglar:
         """The records of a thread by position."""
         found: Rows = {}
         for path in self._groups(thread):
-            data, first = path.read_bytes(), int(path.name[:16], 16)
-            (count,) = struct.unpack_from(">H", data, len(_MAGIC))
-            at = len(_MAGIC) + 2
-            lengths = [struct.unpack_from(">IIII", data, at + 16 * n) for n in range(count)]
-            at += 16 * count
-            for place, four in enumerate(lengths):
-                parts: list[bytes | None] = []
-                for length in four:
-                    parts.append(None if length == _NONE else data[at : at + length])
-                    at += 0 if length == _NONE else length
-                header, seals, body, payload = parts
-                found[first + place] = Record(header or b"", seals or b"", body, payload)
+            records = read_group(path.read_bytes())
+            found |= dict(enumerate(records, start=int(path.name[:16], 16)))
         return dict(sorted(found.items()))
 
     def put_rows(self, thread: bytes, rows: Rows) -> None:
@@ -205,15 +203,9 @@ class DirectoryBurglar:
         for path in self._groups(thread):
             path.unlink()
         for seq, row in rows.items():
-            four = (row.header, row.seals, row.body, row.payload)
-            lengths = [_NONE if part is None else len(part) for part in four]
-            digits = f"{seq:x}"
-            leaf = self._thread(thread).joinpath(f"{len(digits):02x}", *digits[:-1])
+            leaf = self._thread(thread) / group_folder(seq)
             _make(leaf)
-            _write(
-                leaf / f"{seq:016x}-{seq:016x}",
-                b"".join((_MAGIC, struct.pack(">HIIII", 1, *lengths), *(x or b"" for x in four))),
-            )
+            _write(leaf / f"{seq:016x}-{seq:016x}", write_group([row]))
 
     def blobs(self, thread: bytes) -> dict[bytes, bytes]:
         """The blobs of a thread by digest."""
@@ -249,6 +241,43 @@ class DirectoryBurglar:
         files = sorted(path for path in self._path.rglob("*"))
         names = [str(path.relative_to(self._path)).encode() for path in files]
         return b"\n".join([*names, *(path.read_bytes() for path in files if path.is_file())])
+
+
+def group_folder(last: int) -> str:
+    """Where the group lies whose last record is at a position, in the directory of its thread."""
+    digits = f"{last:x}"
+    return "/".join((f"{len(digits):02x}", *digits[:-1]))
+
+
+def read_group(data: bytes) -> list[Record]:
+    """The records of a group, which is one that nobody has damaged."""
+    (count,) = struct.unpack_from(">H", data, len(_MAGIC))
+    at = len(_MAGIC) + 2
+    lengths = [struct.unpack_from(">IIII", data, at + 16 * place) for place in range(count)]
+    at += 16 * count
+    found = []
+    for four in lengths:
+        parts: list[bytes | None] = []
+        for length in four:
+            parts.append(None if length == _NONE else data[at : at + length])
+            at += 0 if length == _NONE else length
+        header, seals, body, payload = parts
+        found.append(Record(header or b"", seals or b"", body, payload))
+    return found
+
+
+def write_group(records: Sequence[Record]) -> bytes:
+    """The bytes of a group."""
+    parts = [(row.header, row.seals, row.body, row.payload) for row in records]
+    lengths = [[_NONE if part is None else len(part) for part in four] for four in parts]
+    return b"".join(
+        (
+            _MAGIC,
+            struct.pack(">H", len(records)),
+            *(struct.pack(">IIII", *four) for four in lengths),
+            *(part or b"" for four in parts for part in four),
+        )
+    )
 
 
 def _make(folder: Path) -> None:
