@@ -42,8 +42,8 @@ TARGETS = (
     "gate/_review.py",
     "store/_release.py",
 )
-"""The rules of the gate, what it releases and the second look at it, the verification of the ledger,
-and the counting of approvals."""
+"""The rules of the gate, what it releases and the second look at it, the verification of the
+ledger, and the counting of approvals."""
 
 TESTS = (
     "tests/unit/gate",

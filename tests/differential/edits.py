@@ -196,7 +196,7 @@ def _as_before(target: Target, one: int, two: int) -> Changes:
         return {}
     backup = target.earlier[one % len(target.earlier)]
     changed = sorted(key for key, value in backup.items() if target.content.get(key) != value)
-    return {key: backup[key] for key in changed[two % 4 :: 4]}
+    return {key: backup[key] for key in changed[two % max(len(changed), 1) :]}
 
 
 EDITS: dict[str, Edit] = {

@@ -340,9 +340,8 @@ class History:
             if isinstance(draft, SaveDraft):
                 draft.holds = draft.id is not None  # as a framework's adapter does
         outcomes = thread.commit(drafts)
-        self.tally["held back"] += sum(
-            isinstance(each, CheckpointRef) and each.held for each in outcomes
-        )
+        held = [each for each in outcomes if isinstance(each, CheckpointRef) and each.held]
+        self.tally["held back"] += len(held)
         return [each for each in outcomes if not isinstance(each, Paused)]
 
 

@@ -54,13 +54,14 @@ _Read = Callable[[], Any]
 
 
 def _verbs(thread: Thread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
-    """Every read of a thread."""
+    """Every read of a thread: a verb that is added to threads is added here."""
     yield "load", thread.load
     yield "snapshots", thread.snapshots
     yield "history", thread.history
     yield "paused", lambda: thread.paused
     yield "question", lambda: thread.question
     yield "requests", thread.requests
+    yield "release", thread.release
     yield "judge", partial(thread.judge, world=READ)
     yield "judge in a wider world", partial(thread.judge, world=SHELL)
     for lane in LANES:
@@ -72,6 +73,7 @@ def _verbs(thread: Thread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
             yield f"load {key.id}", partial(thread.load, key.id)
     for key in [key for key in keys if not key.lane][:1]:
         yield f"judge {key.id}", partial(thread.judge, world=READ, ref=key.id)
+        yield f"release {key.id}", partial(thread.release, key.id)
 
 
 def read_all(store: Store, keys: Mapping[str, Sequence[Key]], turn: int) -> Readings:
@@ -82,7 +84,10 @@ def read_all(store: Store, keys: Mapping[str, Sequence[Key]], turn: int) -> Read
         keys: The checkpoints that are asked for, by the name of their thread.
         turn: With which read to begin: what one read has met, the next ones rest on.
     """
-    reads: list[tuple[str, _Read]] = [("threads", store.threads), ("requests", store.requests)]
+    reads: list[tuple[str, _Read]] = [
+        ("threads", partial(store.threads, partial=True)),
+        ("requests", store.requests),
+    ]
     for name, chosen in keys.items():
         thread = store.thread(name)
         reads += [(f"{name}: {verb}", read) for verb, read in _verbs(thread, chosen)]

@@ -35,7 +35,14 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, blob_digest, within_bound
 from sealpoint.store._chain import Chain
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, ResultPlace, entry_body, place_of
+from sealpoint.store._index import (
+    CheckpointIndex,
+    CheckpointPlace,
+    Key,
+    ResultPlace,
+    entry_body,
+    place_of,
+)
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
 from sealpoint.store._release import PendingResult, Release, make_release

@@ -38,8 +38,7 @@ class Till:
         self._depth = depth
         self.paid: list[int] = []
         self.before_inner: list[Callable[[], object]] = []
-        """Done before the innermost subgraph is loaded. It is empty when the graph is looked at
-        first, so that filling it makes no other graph."""
+        """Done before the innermost subgraph is loaded."""
 
     def _payment(self, amount: int) -> Any:
         def pay(_state: State) -> State:
