@@ -70,6 +70,8 @@ class WouldRun:
     deleted: tuple[Line, ...]
     question: Any
     basis: str
+    copied: bool
+    """It is a copy that nobody has resumed yet."""
 
     @property
     def held(self) -> bool:
@@ -86,6 +88,10 @@ class WouldRun:
     def digest(self) -> str:
         """What statements bind and resumes record."""
         line, origin = self.checkpoint, self.checkpoint.body.origin
+        copied_from = None
+        if origin is not None:
+            at = origin.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            copied_from = {"thread": origin.thread, "entry": origin.entry, "at": at}
         fields = {
             "v": 1,
             "thread": line.thread,
@@ -95,6 +101,8 @@ class WouldRun:
             "held": self.held,
             "newest": self.newest,
             "world": line.body.world,
+            "origin": copied_from,
+            "copied": self.copied,
             "question": self.question,
             "results": [each.entry for each in self.results],
             "lanes": [
@@ -103,24 +111,7 @@ class WouldRun:
             ],
             "deleted": [each.entry for each in self.deleted],
         }
-        texts = {name: _json(value) for name, value in fields.items()}
-        texts["origin"] = "null"
-        if origin is not None:
-            at = origin.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            texts["origin"] = (
-                "{"
-                + ",".join(
-                    f'"{name}":{_json(value)}'
-                    for name, value in (
-                        ("thread", origin.thread),
-                        ("entry", origin.entry),
-                        ("at", at),
-                    )
-                )
-                + "}"
-            )
-        document = "{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}"
-        return sha256(document.encode()).hexdigest()
+        return sha256(_json(fields).encode()).hexdigest()
 
 
 def _json(value: Any) -> str:
@@ -208,6 +199,8 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
         deleted=tuple(_deleted(lines, target, gone)),
         question=_question(lines, target, results, gone),
         basis=next(line.entry for line in reversed(lines) if line.moves),
+        copied=target.body.origin is not None
+        and all(line.seq < target.seq for line in lines if line.kind is Kind.RESUME),
     )
 
 

@@ -27,7 +27,7 @@ from tests.properties.gate_model_release import (
 )
 from tests.unit.gate.team import NARROW, READ, SHELL
 
-__all__ = ["FORGIVEN", "LEVELS", "PERSONS", "Ask", "Rulebook", "ThreadFacts", "Wish"]
+__all__ = ["LEVELS", "PERSONS", "Ask", "Rulebook", "ThreadFacts", "Wish"]
 
 LEVELS = {World.from_dict(world).digest: level for level, world in enumerate((NARROW, READ, SHELL))}
 """How much a world allows, by its digest."""
@@ -45,13 +45,6 @@ _APPROVERS = {key(name).key: name for name in ("ann", "bob", "bobby", "carl", "t
 _NAMES = {key(name).key: name for name in (*PERSONS, "operator", "chief", "officer")}
 _TIMELESS = (Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY)
 """Anybody may write these, so they do not move the time of a thread."""
-FORGIVEN = {
-    "deleted before it was read",
-    "results of the session before",
-    "superseded before it was read",
-    "world of what was deleted",
-}
-"""Known faults that the model looks away from; each has a test of its own that is to fail."""
 _AGE_MAX = timedelta(days=7)
 _SLACK = timedelta(minutes=2)
 """A decision is made a little before it is written."""
@@ -214,16 +207,7 @@ class ThreadFacts:
         ]
         expected = early[0] if early else None
         assert line.body.again is None
-        assert line.body.since == expected or self._adds_last(line), "counts other results"
-
-    def _adds_last(self, line: Line) -> bool:
-        """A known fault: what lies last below a new session counts, if it is of the same name."""
-        below = self.lines[line.fence - 1]
-        return (
-            "results of the session before" in FORGIVEN
-            and line.body.since == below.seq
-            and (below.kind, below.name) == (Kind.WRITES, line.name)
-        )
+        assert line.body.since == expected, "counts other results"
 
     def _check_gone(self, kind: Kind, found: set[int], gone: set[int]) -> None:
         """What was taken is what somebody wanted to be rid of."""
@@ -319,7 +303,7 @@ class ThreadFacts:
         if abs(age - _AGE_MAX) < _SLACK:
             return None
         found = set()
-        if not run.newest or run.deleted or run.checkpoint.body.origin is not None:
+        if not run.newest or run.deleted or run.copied:
             found.add("older-checkpoint")
         if (run.question is not None) or wish.answer is not None:
             found.add("answer")

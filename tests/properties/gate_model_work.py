@@ -15,7 +15,7 @@ from sealpoint.errors import Paused, SealpointError, Superseded
 from sealpoint.ledger import Kind, Origin
 from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
 from sealpoint.world import World as Declared
-from tests.properties.gate_model_release import STATES, Line, given_up, read
+from tests.properties.gate_model_release import STATES, given_up, read
 from tests.properties.gate_model_scene import (
     GateScene,
     Run,
@@ -24,7 +24,6 @@ from tests.properties.gate_model_scene import (
     workers,
     worlds,
 )
-from tests.properties.gate_model_truth import FORGIVEN
 from tests.unit.gate.team import READ
 
 __all__ = ["DELETIONS", "WORK", "GateWork", "work_kinds"]
@@ -244,7 +243,8 @@ class GateWork(GateScene):
         try:
             found = thread.snapshot(lane, name, running=True, session=run.session)
         except Superseded:
-            assert facts.fence != run.session, "nobody has overtaken it"
+            deleted = any(line.kind is Kind.HIDE for line in facts.lines if line.seq > run.session)
+            assert facts.fence != run.session or deleted, "nobody has overtaken it"
             self.count("overtaken, and given nothing")
             return
         assert facts.fence == run.session, "overtaken, and given something"
@@ -253,9 +253,6 @@ class GateWork(GateScene):
         if wrote:
             self.check_snapshot(found, read(facts.lines, lane, name))
             self.count("read what it wrote")
-            return
-        if since and self._is_forgiven(run, since):
-            self.count("read after something that the model looks away from")
             return
         if found is None and run.released.checkpoint.seq in given_up(facts.lines):
             self.count("gone before it was read, and given nothing")
@@ -271,12 +268,3 @@ class GateWork(GateScene):
         )
         self.check_snapshot(found, expected)
         self.count("read another lane of what was released")
-
-    def _is_forgiven(self, run: Run, since: Sequence[Line]) -> bool:
-        """Whether a read that is not the very next thing may give something else: known faults."""
-        deleted = any(line.kind is Kind.HIDE for line in since)
-        target = run.released.checkpoint
-        same = [line for line in self.facts[run.name].states() if line.name == target.name]
-        return (deleted and "deleted before it was read" in FORGIVEN) or (
-            target is not same[0] and "superseded before it was read" in FORGIVEN
-        )

@@ -221,7 +221,6 @@ def _begun(team: Team, ref: str | CheckpointRef) -> tuple[Thread, int | None]:
     return thread, thread.begin(world=READ, ref=ref)
 
 
-@pytest.mark.xfail(strict=True, reason="the first read of a run is not bound to its release")
 def test_what_is_deleted_before_it_is_read_is_replaced_by_nothing(team: Team) -> None:
     """A run that was decided about the newest is not given what a deletion left."""
     thread = team.fresh()
@@ -232,7 +231,6 @@ def test_what_is_deleted_before_it_is_read_is_replaced_by_nothing(team: Team) ->
     assert found is None or found.state == {"n": 2}
 
 
-@pytest.mark.xfail(strict=True, reason="the first read of a run is not bound to its release")
 def test_a_run_from_what_was_superseded_is_given_that(team: Team) -> None:
     """Also if an entry that changes nothing comes between the decision and the read."""
     first = team.thread().snapshot(id="1")
@@ -247,7 +245,6 @@ def test_a_run_from_what_was_superseded_is_given_that(team: Team) -> None:
     assert found.state == {"n": 1}
 
 
-@pytest.mark.xfail(strict=True, reason="the first read of a run is not bound to its release")
 def test_a_run_from_an_older_checkpoint_is_not_given_the_newest(team: Team) -> None:
     """Whoever was let go on from the older one reads the older one, or nothing."""
     thread, session = _begun(team, "1")
@@ -256,7 +253,6 @@ def test_a_run_from_an_older_checkpoint_is_not_given_the_newest(team: Team) -> N
     assert found is None or found.state == {"n": 1}
 
 
-@pytest.mark.xfail(strict=True, reason="a session from nothing is not judged by its lanes")
 def test_a_lane_that_is_left_is_not_run_in_a_wider_world(team: Team) -> None:
     """Where the main lane was deleted, what another lane holds still needs approval."""
     saved(team.thread(), put({"child": 1}, "3", "child"))
@@ -269,9 +265,6 @@ def test_a_lane_that_is_left_is_not_run_in_a_wider_world(team: Team) -> None:
     )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an audit cannot compare a world with itself once it is gone"
-)
 @pytest.mark.parametrize("how", ["hide", "prune"])
 def test_an_honest_resume_stays_justified_when_its_checkpoint_goes(team: Team, how: str) -> None:
     """The world of the resume was that of the checkpoint, and both digests are still there."""
@@ -286,7 +279,6 @@ def test_an_honest_resume_stays_justified_when_its_checkpoint_goes(team: Team, h
     assert team.world.open(None, read_only=True).verify().findings == ()
 
 
-@pytest.mark.xfail(strict=True, reason="what lies last below a new session is taken for its own")
 def test_results_of_an_ended_session_count_for_no_later_checkpoint(team: Team) -> None:
     """Whatever lies last when the session begins that saves the checkpoint."""
     saved(team.thread(), results("of another session", "3"))

@@ -16,7 +16,7 @@ from sealpoint.gate._policies import Policies
 from sealpoint.gate._requests import Request, make_request
 from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
-from sealpoint.store import Chain, Core, unknown_threads
+from sealpoint.store import Chain, Core, thread_slot, unknown_threads
 
 __all__ = ["Desk", "Requests"]
 
@@ -39,6 +39,8 @@ class _Known:
     epoch: int
     """The epoch of the store then: a restore voids what was asked for before it."""
     name: str
+    named: bool
+    """Whether the name is what its genesis says; otherwise it is looked up again."""
     pending: Pending
 
 
@@ -73,7 +75,8 @@ class Desk:
                 continue
             if seen is None:
                 continue
-            known[anchored.thread] = seen
+            if seen.named:
+                known[anchored.thread] = seen
             now = core.now(seen.pending.time)
             found += [
                 make_request(asked, seen.name, roster=roster, policy=policy, now=now)
@@ -123,4 +126,5 @@ class Desk:
         if chain.place.ns != core.namespace:
             return None
         pending = read_pending(chain)
-        return _Known(chain.verified_head().raw, epoch, chain.name, pending)
+        named = thread_slot(core.parts.secret, core.namespace, chain.name) == slot
+        return _Known(chain.verified_head().raw, epoch, chain.name, named, pending)

@@ -78,8 +78,6 @@ class _Prefetched(NamedTuple):
     """What a session that has just begun was decided about, for the first who reads it."""
 
     session: int
-    id: str | None
-    """The checkpoint that was asked for; None: the newest."""
     snapshot: Snapshot
 
 
@@ -125,8 +123,7 @@ class Gate:
                     return None
                 session = self._decide_and_open(call, release)
                 if session is not None:
-                    name = None if call.ref is None else release.id
-                    self._prefetched = _Prefetched(session, name, snapshot)
+                    self._prefetched = _Prefetched(session, snapshot)
                     return session
 
     def admit(
@@ -156,7 +153,8 @@ class Gate:
             return None
         except UnknownCheckpoint:
             if call.ref is not None:
-                raise  # else there may be something in another lane
+                raise
+            return None  # what lies in other lanes comes with the main one, and not without it
         else:
             if not self._core.parts.read_only:
                 owner = self._context.owner()
@@ -196,18 +194,16 @@ class Gate:
         self, lane: str, name: str | None, *, running: bool, session: int | None
     ) -> Snapshot | None:
         """Read a lane; what a session was decided about is not read twice."""
-        with self._state.lock:
+        with self._state.reporting():
             ready = self._prefetched
-            if ready is not None and session == ready.session:
+            if running and ready is not None and (lane, session) == ("", ready.session):
                 self._prefetched = None
-                # If the session is the newest entry, nobody has written since this was read.
-                if (lane, name) == ("", ready.id) and self._is_newest(ready.session):
+                self._state.refresh()
+                self._state.require_session(session)
+                if name in (None, ready.snapshot.ref.id):
+                    # Whatever lies there by now: this is what was decided about.
                     return ready.snapshot
         return self._reader.snapshot(lane, name, running=running, session=session)
-
-    def _is_newest(self, session: int) -> bool:
-        self._state.refresh()
-        return self._chain.verified_head().seq == session
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
         return self._state.retry_if_pruned(lambda: self._look_up_once(call, read))
@@ -385,6 +381,7 @@ class Gate:
                 if draft.declared is None:
                     draft.declare(world)
                 world = draft.declared
+            self._prefetched = None  # a run that writes reads what it wrote
             outcomes = self.writer.commit(drafts)
             if self._state.session is not None:
                 self._admission = None  # it is recorded by now

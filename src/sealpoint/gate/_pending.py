@@ -86,7 +86,7 @@ def read_pending(chain: Chain) -> Pending:
         return Pending(time=tip.time)  # so nothing is: the most frequent case
     found: list[tuple[Header, Record]] = []
     for header, record in chain.walk():
-        if KINDS[header.kind].halts:
+        if KINDS[header.kind].halts or header.kind is Kind.ERASE:
             break
         found.append((header, record))
     return _folded(chain, tip.basis, reversed(found), Pending(time=tip.time))

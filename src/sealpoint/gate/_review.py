@@ -35,7 +35,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.store import Release
-from sealpoint.world import World
+from sealpoint.world import World, WorldDiff
 
 __all__ = ["Reviewer"]
 
@@ -204,11 +204,13 @@ class Reviewer:
         world = self._world_now(body)
         told = _told(body)
         diff, readable = None, True
-        if release.world is not None and body.world is not None:
+        if release.world is not None and release.world == body.world:
+            diff = WorldDiff()
+        elif release.world is not None and body.world is not None:
             saved = self._worlds(release.world)
             diff = difference(release.world, world, lambda: saved)
             # The world of the checkpoint may be pruned: then what was told of it is believed.
-            pruned = saved is None and world is not None and release.world != body.world
+            pruned = saved is None and world is not None
             readable = not (pruned and WORLD_RULES.intersection(told))
         return facts_of(
             release,
@@ -229,7 +231,7 @@ class Reviewer:
         )
 
     def _facts_far_back(self, resume: _Resume, grant: GrantFacts | None) -> Facts:
-        """The same for a checkpoint that reaches too far back: known is whether it is the newest."""
+        """The same for what reaches too far back: known is whether it is the newest."""
         return Facts(
             thread=resume.entry.header.thread[:12],
             paused=None,

@@ -13,7 +13,7 @@ from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._json import plain_value
-from sealpoint.store._names import check_name, store_slot
+from sealpoint.store._names import check_name, store_slot, thread_slot
 from sealpoint.store._reader import ThreadReader, decode_world, make_ref
 from sealpoint.store._refs import (
     CheckpointRef,
@@ -116,6 +116,7 @@ __all__ = [
     "require_roots",
     "store_slot",
     "take_survey",
+    "thread_slot",
     "unanchored_threads",
     "unknown_threads",
 ]

@@ -78,6 +78,8 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
+        self._ownerless = False
+        """Whether the body that names the owner was missing when somebody looked."""
         self._cuts = CutWatch()
         self._epoch: int | None = None
 
@@ -156,9 +158,18 @@ class Chain:
                 self.head, self.head_record, self._tip = entry, record, tip
         if expected == first:
             raise self._nothing_at(first, anchored)
-        if self._tip is not None:
-            self._tip.require_owner()
+        self._require_owner()
         self._compare(anchored, known)
+
+    def _require_owner(self) -> None:
+        """Refuse a body that is missing although nothing was erased, for as long as it is."""
+        if self._tip is None and not self._ownerless:
+            return
+        tip = self._known_tip()
+        self._ownerless = tip.fence.owner is None and not tip.fence.erased
+        if self._ownerless:
+            self._tip = None  # it may be put back: then this handle goes on as a new one would
+            tip.require_owner()
 
     def is_outdated(self) -> bool:
         """Whether a restore was accepted since this handle looked."""

@@ -20,6 +20,7 @@ from sealpoint.errors import (
     Misplaced,
     Missing,
     SealpointError,
+    Superseded,
     UnknownCheckpoint,
     UnknownThread,
 )
@@ -272,9 +273,39 @@ class ThreadReader:
     ) -> Snapshot | None:
         # (0) to (5): the store chain, the head, its descent from the anchored entry
         holds = self._state.find()
-        if running and self._chain.head is not None:
+        if not running:
+            return self.read_lane(lane, name) if holds else None
+        if self._chain.head is not None:
             self._state.require_session(session)
-        return self.read_lane(lane, name) if holds else None
+        if not holds or not self._is_released(lane, name):
+            return None
+        return self.read_lane(lane, name)
+
+    def _is_released(self, lane: str, name: str | None) -> bool:
+        """Whether what lies in a lane was released to the run, or the run saved it itself.
+
+        Raises:
+            Superseded: What was the newest of the lane was deleted since the run began.
+        """
+        state = self._state
+        index, standpoint = state.index(), state.standpoint()
+        place = index.newest(lane, state.is_deleted)
+        now, before = standpoint.given_up, standpoint.given_up_before
+        first = None if now is None or now is before else now.newly_hidden(before)
+        if now is not None and first is not None and name is None:
+            for each in index.saved_after(first - 1):
+                was_there = before is None or not before.hides(each.seq)
+                newer = place is None or each.rank > place.rank
+                if each.key.lane == lane and newer and was_there and now.hides(each.seq):
+                    raise Superseded(
+                        f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted since the "
+                        "run began, and what is left is older"
+                    )
+        if state.session is None:
+            # Nothing is written yet: the gate decided about the main lane, if there is one.
+            return not lane or index.newest("", state.is_deleted) is not None
+        found = place if name is None else index.find(Key(lane, name))
+        return state.released or found is None or found.seq > state.session
 
     def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
         """Read below the verified head."""

@@ -84,6 +84,8 @@ class ThreadState:
         self.caches = BlobCaches()
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
+        self.released = False
+        """Whether that session began from a checkpoint; otherwise nothing was released to it."""
         self.standing = Standing.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""

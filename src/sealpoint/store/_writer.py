@@ -143,7 +143,7 @@ class ThreadWriter:
             state.uncertain = True
             state.own = frozenset({sha256(encode_body(start.body)).hexdigest()})
             raise
-        state.session = entry.seq
+        state.session, state.released = entry.seq, start.body.checkpoint is not None
         self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
         return entry
 
@@ -177,6 +177,10 @@ class ThreadWriter:
         """
         chain = self._chain
         opening, trust = self._opening(group[0].draft)
+        released = any(
+            isinstance(draft.body, ResumeBody) and draft.body.checkpoint is not None
+            for draft in opening
+        )
         paused = chain.head is not None and chain.tip().paused is not None
         drafts = [*opening, *(item.entry(paused=paused) for item in group)]
         if chain.head is None and not reserve(chain, chain.thread):
@@ -206,6 +210,8 @@ class ThreadWriter:
         if not entries:
             self._lost_swap(group[0].draft)
             return []
+        if opening:
+            self._state.released = released
         return self._saved(entries[len(opening) :], group)
 
     def _opening(self, draft: EntryDraft) -> tuple[list[Draft], StoreChain | None]:
@@ -365,7 +371,9 @@ class ThreadWriter:
             return state.checkpoint_body(header, record).since
         if draft.key is None or not state.is_indexed():
             return None
-        session = self._chain.verified_head().seq if state.session is None else state.session
+        session = state.session
+        if session is None:
+            session = self._chain.verified_head().seq + 1  # one that begins with this write
         return state.index().earliest(draft.key, session, state.is_given_up)
 
     def _checkpoint(

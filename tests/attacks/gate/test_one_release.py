@@ -79,7 +79,7 @@ def test_a_held_back_checkpoint_without_a_pause_is_refused_by_readers(raid: Raid
     raid.append(raid.forged(Kind.HELD, body, "worker"))
 
     for thread in (warm, raid.fresh()):
-        with pytest.raises(NotTrusted, match="only while the thread is paused"):
+        with pytest.raises(NotTrusted, match="expected a pause in force"):
             thread.load()
     assert not raid.world.open(None, read_only=True).verify().ok
 
