@@ -8,7 +8,7 @@ import pytest
 from sealpoint.errors import NameInvalid
 from tests.cli.machine import Machine
 
-_UNTOLD = ("invoice-7 ", " invoice-7", "invoice-7\u3164", "invoice\u034f-7", "cafe\u0301")
+_UNTOLD = ("invoice-7 ", " invoice-7", "invoice-7\u3164", "invoice\u034f-7", "Rene\u0301")
 _TOLD = {
     "\u0456nvoice-7": r"\u{456}nvoice-7",
     "invoice\u20107": r"invoice\u{2010}7",
@@ -21,7 +21,7 @@ def machine(tmp_path: Path) -> Machine:
     """A machine with a store that has the thread that is meant."""
     made = Machine(tmp_path / "store.db", tmp_path / "one")
     made.done("init")
-    for name in ("invoice-7", "caf\u00e9"):
+    for name in ("invoice-7", "Ren\u00e9"):
         made.done("save", name, stdin="1")
     return made
 

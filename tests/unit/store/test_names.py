@@ -28,7 +28,7 @@ def test_printable_names_are_kept_as_they_are(name: str) -> None:
             " t",
             "t ",
             " ",
-            "cafe\u0301",
+            "Rene\u0301",
             "\u0301t",
             "a\u3164",
             "a\u2800b",
@@ -51,14 +51,14 @@ def test_other_names_are_refused(name: Any, memory: World) -> None:
 def test_a_hint_says_what_to_do_about_a_name() -> None:
     """Followed literally, it gives a name that is taken."""
     hints = {}
-    for name in ("t ", "cafe\u0301", "a\u3164"):
+    for name in ("t ", "Rene\u0301", "a\u3164"):
         with pytest.raises(NameInvalid) as caught:
             check_name(name, "thread name")
         hints[name] = caught.value.hint
 
     assert len(set(hints.values())) == 3
-    assert 'unicodedata.normalize("NFC", name)' in hints["cafe\u0301"]
-    assert check_name(unicodedata.normalize("NFC", "cafe\u0301"), "thread name") == "caf\u00e9"
+    assert 'unicodedata.normalize("NFC", name)' in hints["Rene\u0301"]
+    assert check_name(unicodedata.normalize("NFC", "Rene\u0301"), "thread name") == "Ren\u00e9"
     assert check_name("t ".strip(), "thread name") == "t"
 
 
@@ -71,7 +71,7 @@ def test_what_frameworks_make_of_names_is_taken_as_it_comes() -> None:
             check_path(path, "lane")
 
 
-@pytest.mark.parametrize("namespace", ["", "a\nb", "a ", "cafe\u0301"])
+@pytest.mark.parametrize("namespace", ["", "a\nb", "a ", "Rene\u0301"])
 def test_a_namespace_is_a_name(namespace: str, memory: World) -> None:
     """The store is not opened for a namespace that cannot be shown."""
     with pytest.raises(NameInvalid, match="namespace"):
