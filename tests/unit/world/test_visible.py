@@ -48,7 +48,7 @@ def test_every_script_from_right_to_left_is_known() -> None:
 
 def test_other_lines_stay_as_they_are() -> None:
     """Marks are for lines that need them."""
-    for line in ("", "plain", "\xfcber \u6f22\u5b57", "caf\xe9 5"):
+    for line in ("", "plain", "\xfcber \u6f22\u5b57", "\xe9t\xe9 5"):
         assert isolate(line) == line
 
 
