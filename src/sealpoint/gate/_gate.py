@@ -115,11 +115,10 @@ class Gate:
             while True:
                 try:
                     release, snapshot = self._look_up(call, self._reader.read_snapshot)
-                except (UnknownThread, Erased):
-                    return None
-                except UnknownCheckpoint:
-                    if call.ref is not None:
+                except (UnknownThread, UnknownCheckpoint, Erased) as error:
+                    if call.ref is not None and isinstance(error, UnknownCheckpoint):
                         raise
+                    self._state.session = None  # the first save begins one, from nothing
                     return None
                 session = self._decide_and_open(call, release)
                 if session is not None:
@@ -149,12 +148,12 @@ class Gate:
         self._admission = None
         try:
             release, _ = self._look_up_once(call, lambda found: found)
-        except (UnknownThread, Erased):
-            return None
-        except UnknownCheckpoint:
-            if call.ref is not None:
+        except (UnknownThread, UnknownCheckpoint, Erased) as error:
+            if call.ref is not None and isinstance(error, UnknownCheckpoint):
                 raise
-            return None  # what lies in other lanes comes with the main one, and not without it
+            # What lies in other lanes comes with the main one, and not without it.
+            self._state.session = None
+            return None
         else:
             if not self._core.parts.read_only:
                 owner = self._context.owner()

@@ -292,7 +292,8 @@ class ThreadReader:
         place = index.newest(lane, state.is_deleted)
         now, before = standpoint.given_up, standpoint.given_up_before
         first = None if now is None or now is before else now.newly_hidden(before)
-        if now is not None and first is not None and name is None:
+        # Before it has a session, the gate has judged what had been deleted by then.
+        if state.session is not None and now is not None and first is not None and name is None:
             for each in index.saved_after(first - 1):
                 was_there = before is None or not before.hides(each.seq)
                 newer = place is None or each.rank > place.rank

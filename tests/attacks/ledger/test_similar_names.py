@@ -19,7 +19,8 @@ _TOLD = {
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     """A machine with a store that has the thread that is meant."""
-    made = Machine(tmp_path / "store.db", tmp_path / "one")
+    (tmp_path / "disk").mkdir()
+    made = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
     made.done("init")
     for name in ("invoice-7", "Ren\u00e9"):
         made.done("save", name, stdin="1")
