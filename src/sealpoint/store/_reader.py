@@ -40,13 +40,12 @@ from sealpoint.store._index import (
     CheckpointIndex,
     CheckpointPlace,
     Key,
-    ResultPlace,
     entry_body,
     place_of,
 )
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
-from sealpoint.store._release import PendingResult, Release, make_release
+from sealpoint.store._release import PendingResult, Release, make_release, pending_result
 from sealpoint.store._state import ThreadState
 
 __all__ = ["ThreadReader", "decode_world", "make_ref"]
@@ -320,7 +319,7 @@ class ThreadReader:
         # (7) and (8): the bodies and blobs against their digests, then the decoding
         value = self._decode(found.header, found.record, found.body, keep=name is None)
         results = (
-            self._result(each)
+            self.read_result(pending_result(each))
             for each in index.results(place.key, place.since)
             if not state.is_given_up(each.seq)
         )
@@ -408,18 +407,6 @@ class ThreadReader:
     def _world(self, found: _Found, blobs: BlobReader) -> dict[str, Any] | None:
         world = found.body.world
         return None if world is None else decode_world(blobs.get(bytes.fromhex(world)))
-
-    def _result(self, place: ResultPlace) -> Results:
-        return self.read_result(
-            PendingResult(
-                task=place.task,
-                path=place.path,
-                seq=place.seq,
-                entry=place.entry.hex(),
-                question=place.question,
-                answers=place.answers,
-            )
-        )
 
     def _decode(
         self, header: Header, record: Record, body: CheckpointBody | WritesBody, *, keep: bool

@@ -17,9 +17,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sealpoint.ledger import Origin, PruneBody
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key, ResultPlace
 
-__all__ = ["Deleted", "PendingResult", "Release", "ReleasedLane", "Standpoint", "make_release"]
+__all__ = [
+    "Deleted",
+    "PendingResult",
+    "Release",
+    "ReleasedLane",
+    "Standpoint",
+    "make_release",
+    "pending_result",
+]
 
 _encode_json = msgspec.json.Encoder(order="sorted").encode
 
@@ -243,16 +251,19 @@ def _gone(given_up: PruneBody | None) -> Gone:
 
 def _results(index: CheckpointIndex, key: Key, since: int, gone: Gone) -> tuple[PendingResult, ...]:
     return tuple(
-        PendingResult(
-            task=place.task,
-            path=place.path,
-            seq=place.seq,
-            entry=place.entry.hex(),
-            question=place.question,
-            answers=place.answers,
-        )
-        for place in index.results(key, since)
-        if not gone(place.seq)
+        pending_result(place) for place in index.results(key, since) if not gone(place.seq)
+    )
+
+
+def pending_result(place: ResultPlace) -> PendingResult:
+    """Results that lie somewhere, for whoever is given or shown them."""
+    return PendingResult(
+        task=place.task,
+        path=place.path,
+        seq=place.seq,
+        entry=place.entry.hex(),
+        question=place.question,
+        answers=place.answers,
     )
 
 
