@@ -128,16 +128,20 @@ class ThreadReader:
         return self._at(place)
 
     def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
-        """(6) The newest checkpoint of a lane that was not deleted.
+        """(6) The newest checkpoint of a lane that has its state.
 
-        A prune always keeps that one: where it is gone, somebody wrote a prune that makes an older
-        one pass for the newest.
+        A prune always keeps the newest: where that is gone without having been deleted, somebody
+        wrote a prune that makes an older one pass for it.
         """
-        place = index.newest(lane, self._state.is_deleted)
-        if place is not None and self._state.is_given_up(place.seq):
+        state = self._state
+        place = index.newest(lane, state.is_given_up)
+        if state.given_up() is None:
+            return place
+        top = index.newest(lane, lambda _seq: False)
+        if top is not None and state.is_given_up(top.seq) and not state.is_deleted(top.seq):
             raise Misplaced(
-                f"entry {place.seq} of thread {self._state.name!r}: a prune took the newest "
-                "checkpoint, which a prune must keep"
+                f"entry {top.seq} of thread {state.name!r}: a prune took the newest checkpoint, "
+                "which a prune must keep"
             )
         return place
 

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.errors import NotOwner, NotTrusted, Pruned, ReadOnly, UnknownThread
+from sealpoint.errors import (
+    NotOwner,
+    NotTrusted,
+    Pruned,
+    ReadOnly,
+    UnknownCheckpoint,
+    UnknownThread,
+)
 from sealpoint.ledger import Kind, PruneBody, parse_body, parse_header
 from sealpoint.store import Key
 from tests.unit.store.laned import (
@@ -279,3 +286,16 @@ def test_a_crash_before_the_bytes_go_is_made_good(memory: World) -> None:
     check_verified(memory)
     fresh.gc()
     assert stored(store) == {}
+
+
+def test_deleting_what_a_prune_kept_is_no_alarm(world: World) -> None:
+    """What is left has given up its state: there is nothing to load, and nothing is amiss."""
+    store = world.open()
+    saved(store.thread("t"), put(1, "1"), put(2, "2"))
+    store.thread("t").prune(keep_last=1)
+    store.thread("t").hide([Key("", "2")])
+
+    for thread in (store.thread("t"), cold(world)):
+        assert thread.snapshot() is None
+        with pytest.raises(UnknownCheckpoint):
+            thread.load()
