@@ -206,6 +206,7 @@ class GateModel(GateWork):
             self.count("nothing to begin from")
             assert not self.learn(name)
             assert self.facts[name].newest() is None, "nothing to begin from, and there was"
+            self.sessions.pop((process, name), None)  # a run from nothing has a session of its own
             return None
         found = self.own(self.learn(name), meant)
         assert len(found) == 1, "released without a recorded allowance"
