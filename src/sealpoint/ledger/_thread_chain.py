@@ -195,7 +195,11 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
             f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
         )
     if rule.only_paused and tip.paused is None:
-        raise NotTrusted(f"{where}: expected a pause in force for kind {header.kind}, found none")
+        raise NotTrusted(
+            f"{where}: expected a pause in force for kind {header.kind}, found none",
+            hint=f"Find out who uses the key of {entry.writer!r}, and revoke it: sealpoint keys "
+            "revoke NAME; sealpoint audit tells what lies before the entry.",
+        )
     return Tip(
         entry,
         tip.spine.grown(header.seq, entry.hash),

@@ -42,7 +42,6 @@ from sealpoint.adapters.langgraph._tuples import (
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
 from sealpoint.errors import EncodeError, Paused, UnknownThread
-from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, SaveDraft
 from sealpoint.world import World
 
@@ -264,9 +263,6 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             if found is None:
                 found = self._outboxes[name] = Outbox(self._store.thread(name))
             return found
-
-    def _thread(self, address: Address) -> Thread:
-        return self._store.thread(address.thread)
 
     # ------------------------------------------------------------------ deleting and copying
 
