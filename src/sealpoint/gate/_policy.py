@@ -191,6 +191,15 @@ class Policy:
     takeover_after: timedelta
     """How long another session must have saved nothing before it may be taken over."""
 
+    @property
+    def asks_people(self) -> bool:
+        """Whether any run may need the approval of others; that of handoffs is no run's affair."""
+        return any(
+            measure is Measure.APPROVAL
+            for rule, measure in self.rules.items()
+            if rule is not Rule.HANDOFF_BY_OPERATOR
+        )
+
     def measure(self, rule: str) -> Measure:
         """What this policy asks for where a rule applies.
 

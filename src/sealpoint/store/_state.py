@@ -8,7 +8,7 @@ would find, or less.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from typing import NoReturn, TypeVar
@@ -41,9 +41,9 @@ from sealpoint.store._append import Draft, append
 from sealpoint.store._caches import BlobCaches
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
-from sealpoint.store._index import CheckpointIndex, entry_body
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, entry_body
 from sealpoint.store._names import check_name
-from sealpoint.store._release import Standpoint
+from sealpoint.store._release import Release, Standpoint
 
 __all__ = ["Standing", "ThreadState"]
 
@@ -84,13 +84,13 @@ class ThreadState:
         self.caches = BlobCaches()
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
-        self.released = False
-        """Whether that session began from a checkpoint; otherwise nothing was released to it."""
+        self.released: Release | None = None
+        """What was released to that session; None: it began from nothing."""
+        self.released_lanes: Mapping[str, str] = {}
+        """The checkpoints of other lanes that were released although they are not the newest."""
         self.standing = Standing.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""
-        self.times_shown = 0
-        """How often the caller was given what is newest: what was decided before is about that."""
         self.uncertain = False
         """Whether nobody knows what became of the last write: the next one looks first."""
         self.own: frozenset[str] = frozenset()
@@ -194,6 +194,26 @@ class ThreadState:
         if keep:
             self._index = found
         return found
+
+    def newest_place(self, lane: str) -> CheckpointPlace | None:
+        """The newest checkpoint of a lane that was not deleted."""
+        return None if self.chain.head is None else self.index().newest(lane, self.is_deleted)
+
+    def place(self, key: Key, *, rises: bool = False) -> CheckpointPlace | None:
+        """The newest checkpoint of a name, unless it was deleted.
+
+        Args:
+            key: Lane and name.
+            rises: Whether the names of a lane rise, as texts: a higher one than the newest is new,
+                and nobody has to look for it.
+        """
+        if self.chain.head is None:
+            return None
+        index = self.index()
+        newest = index.newest(key.lane, self.is_deleted) if rises else None
+        is_new = newest is not None and newest.key.id < key.id
+        found = index.known(key) if is_new else index.find(key)
+        return None if found is None or self.is_deleted(found.seq) else found
 
     def is_indexed(self) -> bool:
         """Whether there is an index that is kept."""
@@ -334,7 +354,6 @@ class ThreadState:
         """The caller is given what is newest, and may write again."""
         head, moved = self.chain.head, self.standing is Standing.MOVED
         self.was_overtaken = self.was_overtaken or moved
-        self.times_shown += 1
         self.standing, self.uncertain = Standing.CURRENT, False
         # After a restore the session of somebody else may begin at the very position of this one.
         if head is None or moved or head.header.fence != self.session:

@@ -18,7 +18,7 @@ from sealpoint.store import Key, SaveDraft
 from sealpoint.world import World
 from tests.attacks.gate.raid import Raid
 from tests.unit.gate.team import READ
-from tests.unit.store.laned import put, saved
+from tests.unit.store.laned import put, saved, written
 
 _RULE = "older-checkpoint"
 _WORLD = World.of(READ)
@@ -78,7 +78,7 @@ _every_trick = pytest.mark.parametrize("trick", _TRICKS.values(), ids=_TRICKS)
 _WAYS: dict[str, Callable[[Thread], Any]] = {
     "resume": lambda thread: thread.resume(world=READ),
     "begin": lambda thread: thread.begin(world=READ),
-    "admit": lambda thread: thread.admit(world=READ),
+    "run": lambda thread: written(thread, World.of(READ)),
     "save": lambda thread: thread.save({"balance": 95}, world=READ),
 }
 
@@ -115,7 +115,6 @@ _RELEASES: dict[str, Callable[[Thread], Any]] = {
     "snapshot": lambda thread: thread.snapshot(),
     "resume": lambda thread: thread.resume(world=READ),
     "begin": _begun,
-    "admit": lambda thread: thread.admit(world=READ),
 }
 
 
