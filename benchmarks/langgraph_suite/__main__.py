@@ -14,7 +14,8 @@ environment that has ours:
 No server is needed. The tests run first with the stock saver (`--baseline FILE` keeps what that
 gave, and reads it the next time), then in each mode with ours: `bare`, or every graph behind
 `guard`, and either with LANGGRAPH_STRICT_MSGPACK (`strict`, `guard-strict`). What fails is run once
-more, alone. The policy `allow` asks for as little as a policy can, and the calls carry a reason.
+more, alone; and with the stock `SqliteSaver`, if it was no error of ours. The policy `allow` asks
+for as little as a policy can, and the calls carry a reason.
 
 `--time` measures instead what the core tests cost on a SQLite file, beside the stock `SqliteSaver`.
 """
@@ -78,12 +79,17 @@ class _Suite:
         """Run everything, and what fails once more."""
         outcomes: list[Outcome] = []
         unsteady: set[str] = set()
+        peer: set[str] = set()
         for name, checkout in self.checkouts.items():
             only = self._only if name == "langgraph" else ["tests"]
             found = run(checkout, plan, jobs=self._jobs, chosen=only)
             failed = [each.test for each in found if each.outcome == "failed"]
             again = run(checkout, plan, chosen=sorted(failed)) if failed else []
             unsteady |= {f"{name}/{each.test}" for each in again if each.outcome == "passed"}
+            strange = [each.test for each in again if each.outcome == "failed" and not each.ours]
+            theirs = Plan(saver="peer", strict=plan.strict)
+            other = run(checkout, theirs, chosen=sorted(strange)) if strange else []
+            peer |= {f"{name}/{each.test}" for each in other if each.outcome == "failed"}
             outcomes += (replace(each, test=f"{name}/{each.test}") for each in found)
         return Row(
             mode=mode,
@@ -91,6 +97,7 @@ class _Suite:
             outcomes=outcomes,
             unsteady=frozenset(unsteady),
             upstream=upstream,
+            peer=frozenset(peer),
         )
 
     def stock(self, *, strict: bool) -> Row:

@@ -39,7 +39,7 @@ _RULES = {
 }
 _REMEDIES = ("(pass deliberate", "(approvals needed", "(the policy refuses")
 """How a sentence ends that decides; the others are told beside it."""
-_SNAPSHOT = "snapshot"
+_SNAPSHOT = "[- snapshot]"
 _MARK = "sealpoint"
 
 
@@ -49,6 +49,8 @@ class Cause(NamedTuple):
     name: str
     line: str
     """What the exception says, shortened to a line."""
+    ours: bool
+    """Whether it is an error of ours."""
 
 
 def cause_of(error: BaseException, refused: Iterable[str] = ()) -> Cause:
@@ -60,11 +62,11 @@ def cause_of(error: BaseException, refused: Iterable[str] = ()) -> Cause:
     """
     ours = next((each for each in _chain(error) if isinstance(each, SealpointError)), None)
     if ours is not None:
-        return Cause(_name(ours), _line(ours))
+        return Cause(_name(ours), _line(ours), ours=True)
     name = _expectation(error)
     if hidden := ", ".join(sorted(set(refused))):
         name = f"{name} after {hidden}"
-    return Cause(name, _line(error))
+    return Cause(name, _line(error), ours=False)
 
 
 def rules_of(sentences: Iterable[str]) -> list[str]:
@@ -106,7 +108,7 @@ def _expectation(error: BaseException) -> str:
         if "DID NOT RAISE" in text:
             return "did not raise"
         return "took too long" if text.startswith("Timeout") else "failed by itself"
-    if isinstance(error, AttributeError | TypeError) and "SealedSaver" in text:
+    if isinstance(error, AttributeError | TypeError) and "Saver' object" in text:
         return "private parts of the stock saver"
     if isinstance(error, AssertionError):
         if _MARK in text:

@@ -133,5 +133,5 @@ class _Recorder:
             self._line["outcome"] = "failed"
             if call.excinfo is not None:
                 cause = cause_of(call.excinfo.value, self._stores.refused)
-                self._line |= {"cause": cause.name, "line": cause.line}
+                self._line |= {"cause": cause.name, "line": cause.line, "ours": cause.ours}
         return report

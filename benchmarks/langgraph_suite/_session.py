@@ -72,6 +72,8 @@ class Outcome:
     outcome: str
     cause: str = ""
     line: str = ""
+    ours: bool = False
+    """Whether an error of ours ended it."""
     savers: int = 0
     guards: int = 0
     types: Sequence[str] = ()

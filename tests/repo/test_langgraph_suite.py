@@ -51,7 +51,7 @@ def test_other_errors_are_told_by_what_was_expected() -> None:
     assert cause_of(AssertionError(text)).name == "a mark in a configuration"
     assert cause_of(pytest.fail.Exception("DID NOT RAISE ValueError")).name == "did not raise"
     assert cause_of(KeyError("k"), ["superseded", "superseded"]).name == "KeyError after superseded"
-    assert cause_of(AttributeError("'SealedSaver' object has no attribute 'blobs'")).name == (
+    assert cause_of(AttributeError("'_NotingSaver' object has no attribute 'blobs'")).name == (
         "private parts of the stock saver"
     )
 
