@@ -104,16 +104,17 @@ class _Suite:
         """The run that ours are compared with."""
         name = "stock-strict" if strict else "stock"
         kept = self._kept()
-        if name not in kept:
+        key = " ".join([name, *(path.name for path in self.checkouts.values()), *self._only])
+        if key not in kept:
             row = self.row(name, "", Plan(strict=strict), frozenset())
-            kept[name] = {
+            kept[key] = {
                 "outcomes": [asdict(each) for each in row.outcomes],
                 "unsteady": sorted(row.unsteady),
             }
             if self._baseline is not None:
                 self._baseline.write_text(json.dumps(kept), encoding="utf-8")
-        outcomes = [Outcome(**each) for each in kept[name]["outcomes"]]
-        unsteady = frozenset(kept[name]["unsteady"])
+        outcomes = [Outcome(**each) for each in kept[key]["outcomes"]]
+        unsteady = frozenset(kept[key]["unsteady"])
         return Row(mode=name, policy="", outcomes=outcomes, unsteady=unsteady)
 
     def _kept(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def measure_cost(checkout: Path, *, rounds: int, guarded: bool) -> list[str]:
     for number in range(1, rounds + 1):
         theirs_s, ours_s, common = _round(checkout, peer, ours)
         ratios.append(ours_s["call"] / theirs_s["call"])
-        rest = [figures["setup"] + figures["teardown"] for figures in (theirs_s, ours_s)]
+        rest = [figures.total() - figures["call"] for figures in (theirs_s, ours_s)]
         lines.append(
             f"| {number} | {common} | {theirs_s['call']:.1f} | {ours_s['call']:.1f} "
             f"| {ratios[-1]:.2f} | {rest[0]:.1f} | {rest[1]:.1f} |"

@@ -87,7 +87,9 @@ class _Recorder:
         try:
             return (yield)
         finally:
+            start = time.process_time()
             self._stores.close()
+            self._seconds["close"] = time.process_time() - start
             self._line["savers"] = self._stores.made
             self._line["types"] = sorted(self._stores.allowed)
             self._line["guards"] = (self._swap.guards if self._swap is not None else 0) - guards
