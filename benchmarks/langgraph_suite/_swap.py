@@ -27,6 +27,8 @@ __all__ = ["Swap"]
 
 _FIXTURE = "MemorySaverAssertImmutable"
 _TESTS = "tests."
+_COPYING = "copyreg"
+"""The module that makes the copy of an object, which has no arguments then."""
 _REASON = "a test of the framework"
 _ACTOR = "suite"
 _CALLS = {"stream": 1, "astream": 1, "bulk_update_state": 0, "abulk_update_state": 0}
@@ -72,6 +74,7 @@ class Swap:
         # What is no instance of the class is not initialised either.
         fixture = cls.__name__ == _FIXTURE
         own = cls is InMemorySaver and not positional and not named and not self._fixtures_only
+        own = own and _caller() != _COPYING
         return self._make() if fixture or own else object.__new__(cls)
 
     def _taking(self, compile_graph: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,10 +86,8 @@ class Swap:
 
     def _new_pregel(self, cls: type, *positional: Any, **named: Any) -> Any:
         plain: Any = object.__new__(cls)
-        frame = inspect.currentframe()
-        caller = frame.f_back if frame is not None else None
         # The framework makes some itself, of a graph or an entrypoint that was taken over already.
-        by_test = caller is not None and str(caller.f_globals.get("__name__")).startswith(_TESTS)
+        by_test = _caller().startswith(_TESTS)
         ours = isinstance(named.get("checkpointer"), SealedSaver)
         if cls is not Pregel or not (by_test and ours):
             return plain
@@ -116,6 +117,14 @@ class Swap:
         """Make the calls of a class of graphs carry a reason."""
         for name, place in _CALLS.items():
             setattr(owner, name, _with_reason(getattr(owner, name), place))
+
+
+def _caller() -> str:
+    """The module that makes the object whose constructor asks."""
+    frame = inspect.currentframe()
+    for _ in range(2):
+        frame = frame.f_back if frame is not None else None
+    return str(frame.f_globals.get("__name__")) if frame is not None else ""
 
 
 def _with_reason(call: Callable[..., Any], place: int) -> Callable[..., Any]:
