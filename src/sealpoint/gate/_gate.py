@@ -372,6 +372,7 @@ class Gate:
         if not group:
             return []
         state, run = self._state, self._run
+        early = [] if run is None else run.take_early()
         if state.session is None:
             self._world = None
         world = self._world
@@ -379,7 +380,8 @@ class Gate:
             if draft.declared is None:
                 draft.declare(world)
             world = draft.declared
-        outcomes = self.writer.commit(group)
+        # Results count in the session that saves their checkpoint, so those are added once more.
+        outcomes = self.writer.commit([*early, *group])[len(early) :]
         if run is not None and run.session is None:
             run.session = state.session
         if self._displaced is not None and run is not None:
@@ -422,29 +424,28 @@ class Gate:
             ResumeRefused: The policy does not allow it.
         """
         state, position = self._state, draft.position or RunPosition()
-        if self._run is not None and self._run.awaits(draft):
-            # Its results came first and began or joined the session; it is judged all the same.
-            self._judge_run(Run(position, position.checkpoint), draft)
-            return
         if self._chain.head is None:
             state.find()
         newest = state.newest_place("")
         named = position.checkpoint
         place = None if named is None else state.place(Key("", named), rises=True)
         is_older = place is not None and place != newest
-        if is_older and not position.begins and (draft.lane or isinstance(draft, ResultsDraft)):
+        goes_on = not (position.begins or position.answered)
+        if is_older and goes_on and (draft.lane or isinstance(draft, ResultsDraft)):
             raise self._overtaken(named)
         if place is not None:
             state.mark_seen()  # it goes on from what it was shown
         self._displaced, self._refused = (self._run, state.session), None
         base = place or newest
         older = older_in_lane(draft, state) if draft.lane else None
+        early = [] if self._run is None else self._run.early_results(draft)
         self._run = Run(
             position,
             None if base is None else base.key.id,
             {} if older is None else {draft.lane: older},
             draft.declared,
             is_older=is_older,
+            early=early,
         )
         state.session = None
 

@@ -6,7 +6,7 @@ where it began, what it has written since, and where it stands. Who names someth
 thread holds is another run, or one that was overtaken; the gate judges that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sealpoint.store import EntryDraft, Key, ResultsDraft, RunPosition, ThreadState
 from sealpoint.world import World
@@ -23,6 +23,7 @@ class Run:
         lanes: The checkpoints of other lanes that it goes on from although they are not the newest.
         world: What it declares to be able to do.
         is_older: Whether that checkpoint is not the newest.
+        early: Results of its first checkpoint that came before that, into the run before.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Run:
         world: World | None = None,
         *,
         is_older: bool = False,
+        early: Sequence[ResultsDraft] = (),
     ) -> None:
         self.position = position
         self.base = base
@@ -41,13 +43,14 @@ class Run:
         """The session that records it; None: nothing has been written yet."""
         self.is_older = is_older or bool(self.lanes)
         """Whether it goes on from older checkpoints: those of other lanes come with them."""
+        self._early = list(early)
         self._world = world
         self._stands_on = base
         self._written: set[Key] = set()
         self._branches: set[str] = set()
         """Checkpoints of the main lane that code of its own tasks has written."""
-        self._awaited: set[Key] = set()
-        """Checkpoints that are on their way: others have named them already."""
+        self._awaited: dict[Key, list[ResultsDraft]] = {}
+        """Checkpoints that are on their way, because something has named them, with results."""
         self._asks = False
         """Whether it waits for an answer: what is saved after that has got one."""
 
@@ -60,6 +63,8 @@ class Run:
             return True
         if position.begins or draft.declared != self._world:
             return False
+        if self._asks and position.answered:
+            return False
         saves = not draft.lane and not isinstance(draft, ResultsDraft)
         if saves and self._asks and draft.key not in self._awaited:
             return False
@@ -67,14 +72,14 @@ class Run:
             return False
         return self.is_older or not draft.lane or self._goes_on_in_lane(draft, state)
 
-    def awaits(self, draft: EntryDraft) -> bool:
-        """Whether what is to be saved was named before, and goes on from where the run stands."""
-        return (
-            not isinstance(draft, ResultsDraft)
-            and draft.key in self._awaited
-            and draft.parent == self._stands_on
-            and draft.declared == self._world
-        )
+    def take_early(self) -> list[ResultsDraft]:
+        """The results that came before the run had begun, once."""
+        found, self._early = self._early, []
+        return found
+
+    def early_results(self, draft: EntryDraft) -> list[ResultsDraft]:
+        """Results that came before the checkpoint with which, as it turns out, a run begins."""
+        return [] if draft.key is None else self._awaited.get(draft.key, [])
 
     def is_needed_by(self, draft: EntryDraft) -> bool:
         """Whether something goes on from what this run was to write, and nothing else did."""
@@ -87,14 +92,14 @@ class Run:
         """Something of it is about to be written."""
         self._asks = self._asks or draft.question is not None
         if draft.lane and draft.position is not None and draft.position.checkpoint is not None:
-            self._await(Key("", draft.position.checkpoint))
+            self._await(Key("", draft.position.checkpoint), [])
         if isinstance(draft, ResultsDraft):
-            self._await(draft.key)
+            self._await(draft.key, [draft])
             return
         if draft.key is None:
             return
         self._written.add(draft.key)
-        self._awaited.discard(draft.key)
+        self._awaited.pop(draft.key, None)
         if draft.lane:
             return
         if draft.position is not None and draft.position.inside:
@@ -102,9 +107,9 @@ class Run:
         else:
             self._stands_on = draft.key.id
 
-    def _await(self, key: Key) -> None:
+    def _await(self, key: Key, early: list[ResultsDraft]) -> None:
         if key not in self._written and key != Key("", self._stands_on or ""):
-            self._awaited.add(key)
+            self._awaited.setdefault(key, []).extend(early)
 
     def _stands_where(self, name: str | None, draft: EntryDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that nobody decided about before: each write says what it goes on from."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,14 +13,17 @@ from sealpoint.world import World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import put, refused, results, saved
 
-_ALLOW = policy(  # type: ignore[arg-type]
+_ALLOW = policy(
     "calm",
-    **{
-        rule.value.replace("-", "_"): "allow"
-        for rule in Rule
-        if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
-    },
     after_restore="deliberate",
+    **cast(
+        "Any",
+        {
+            rule.value.replace("-", "_"): "allow"
+            for rule in Rule
+            if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
+        },
+    ),
 )
 
 
@@ -260,32 +263,30 @@ def test_results_may_come_before_their_checkpoint(solo: Team) -> None:
     solo.check_sound()
 
 
-def test_a_run_whose_results_come_before_its_input_is_judged(memory: Team) -> None:
-    """In the session that the results joined, and by the policy as it is then."""
-    memory.apply(shipped_policy("solo"))
-    thread = memory.thread()
+def test_a_run_whose_results_come_before_its_input_is_one_run(solo: Team) -> None:
+    """They joined the session before; they count in the one that the input begins."""
+    thread = solo.thread()
     _turn(thread, "1")
-    saved(thread, _add("r", "2"))
-    memory.later(days=30)
-    memory.apply(policy("old", old_age="refuse", older_checkpoint="refuse", **_NOBODY))
-    thread._state.core.renewed_trust()
-    (outcome,) = thread.commit([_save("2", "1", begins=True)])
+    saved(thread, _add("r", "2"), _add("s", "2"))
+    saved(thread, _save("2", "1", begins=True))
+    found = solo.fresh().snapshot()
 
-    assert isinstance(outcome, ResumeRefused)
+    assert found is not None
+    assert [each.value for each in found.results] == ["r", "s"]
+    assert _sessions(solo) == 2
+    solo.check_sound()
 
 
-_NOBODY = dict.fromkeys(
-    (
-        "changed_code",
-        "wider_world",
-        "narrower_world",
-        "first_world",
-        "missing_world",
-        "answer",
-        "after_restore",
-    ),
-    "refuse",
-)
+def test_an_answer_by_name_begins_a_run(solo: Team) -> None:
+    """It comes with the results of the task that asked, and with nothing before them."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("?", "1", question="pay 5?"))
+    saved(thread, _add("yes", "1", answered=True), _add("more", "1", answered=True))
+    saved(thread, _save("2", "1"))
+
+    assert _sessions(solo) == 2
+    assert solo.newest(Kind.RESUME).rules == (Rule.ANSWER,)
 
 
 # ---------------------------------------------------------------------- other lanes

@@ -248,6 +248,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> Ticket:
         asked = [value for channel, value in writes if channel == _INTERRUPT]
         begins = task_id == _NO_TASK and not address.lane
+        answered = begins or any(channel == _RESUME for channel, _ in writes)
         draft = ResultsDraft(
             storable_writes(writes),
             checkpoint=address.id or "",
@@ -257,7 +258,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             question=shown_question(asked[-1], self._store.registry) if asked else None,
             answers=all(channel == _RESUME for channel, _ in writes),
             world=self._world_of(address, config),
-            position=position_of(address, config, begins=begins, answered=begins),
+            position=position_of(address, config, begins=begins, answered=answered),
         )
         return self._enqueued(address, config, draft)
 
