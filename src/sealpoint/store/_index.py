@@ -86,6 +86,8 @@ class CheckpointIndex:
     def __init__(self, chain: Chain | None) -> None:
         self._chain = chain
         self._bottom: Header | None = None
+        self._top = -1
+        """The newest position that it covers."""
         self._complete = chain is None
         self._places: dict[Key, CheckpointPlace] = {}
         self._results: dict[Key, list[ResultPlace]] = {}
@@ -190,16 +192,25 @@ class CheckpointIndex:
         )
         return next(found, None)
 
-    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> None:
-        """Take in an entry that has just become the newest."""
+    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> bool:
+        """Take in an entry that has just become the newest.
+
+        Returns:
+            False if a newer one is in it already. What was saved last would no longer be what is
+            newest, so nothing is taken in, and who keeps the index makes another.
+        """
         if self._bottom is None and not self._complete:
-            return  # nothing has been asked for yet: the way down begins above this one
+            return True  # nothing has been asked for yet: the way down begins above this one
+        if header.seq <= self._top:
+            return False
+        self._top = header.seq
         if isinstance(body, CheckpointBody):
             self._put(place_of(header, entry, body), older=False)
         else:
             place = _result_of(header, entry, body)
             self._results.setdefault(place.key, []).append(place)
             self._note(place)
+        return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:
         """Let go of what lies before a position, to keep memory within a bound.
@@ -260,6 +271,7 @@ class CheckpointIndex:
         """The entries below the bottom; at first the head, which is at hand."""
         if self._bottom is None:
             head, record = chain.verified_head(), chain.head_record
+            self._top = head.seq
             if record is not None:
                 yield head.header, record
                 if not head.seq:

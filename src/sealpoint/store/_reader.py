@@ -353,7 +353,7 @@ class ThreadReader:
         with state.reporting():
             state.refresh()
             # A view of its own, so that saving goes on while somebody reads.
-            view = Chain(self._core, state.name, lambda _entry, _record: None)
+            view = Chain(self._core, state.name)
             view.bind(self._chain.thread)
             view.head = self._chain.verified_head()
             given_up = state.given_up()

@@ -177,10 +177,12 @@ class ThreadWriter:
         """
         chain = self._chain
         opening, trust = self._opening(group[0].draft)
-        released = any(
-            isinstance(draft.body, ResumeBody) and draft.body.checkpoint is not None
-            for draft in opening
-        )
+        released = self._state.released
+        if opening:
+            released = any(
+                isinstance(draft.body, ResumeBody) and draft.body.checkpoint is not None
+                for draft in opening
+            )
         paused = chain.head is not None and chain.tip().paused is not None
         drafts = [*opening, *(item.entry(paused=paused) for item in group)]
         if chain.head is None and not reserve(chain, chain.thread):
@@ -204,15 +206,13 @@ class ThreadWriter:
                 raise
             return []  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
-            if (saved := self._after_failure(exc, drafts, group)) is None:
+            if (saved := self._after_failure(exc, drafts, group, released=released)) is None:
                 raise
             return saved
         if not entries:
             self._lost_swap(group[0].draft)
             return []
-        if opening:
-            self._state.released = released
-        return self._saved(entries[len(opening) :], group)
+        return self._saved(entries[len(opening) :], group, released=released)
 
     def _opening(self, draft: EntryDraft) -> tuple[list[Draft], StoreChain | None]:
         """The entries that a session begins with, and by whose roster; none if there is one."""
@@ -245,18 +245,17 @@ class ThreadWriter:
         draft.repeat_after(self._chain.verified_head(), self._state.name)
 
     def _saved(
-        self, entries: Sequence[Entry], group: Sequence[_Item]
+        self, entries: Sequence[Entry], group: Sequence[_Item], *, released: bool
     ) -> list[tuple[_Item, Outcome]]:
         """Take note of what was written, and tell where it lies."""
         state, last = self._state, entries[-1]
         outcomes: list[tuple[_Item, Outcome]] = []
         opened = state.session != last.header.fence
-        state.session = last.header.fence
+        state.session, state.released = last.header.fence, released
         if opened:
             self._core.emit("session-opened", last.header.thread, last.header.fence, b"")
         for entry, item in zip(entries, group, strict=True):
             body = item.body
-            state.follow(entry, body)
             self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
             if isinstance(body, WritesBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
@@ -278,7 +277,12 @@ class ThreadWriter:
         return entries
 
     def _after_failure(
-        self, exc: BaseException, drafts: Sequence[Draft], group: Sequence[_Item]
+        self,
+        exc: BaseException,
+        drafts: Sequence[Draft],
+        group: Sequence[_Item],
+        *,
+        released: bool,
     ) -> list[tuple[_Item, Outcome]] | None:
         """Look up before the next save signs anything whether the entries stand.
 
@@ -295,7 +299,7 @@ class ThreadWriter:
             return None
         entries = self._standing(head, len(group))
         told: list[tuple[_Item, Outcome]] = []
-        for item, ref in self._saved(entries, group):
+        for item, ref in self._saved(entries, group, released=released):
             if not isinstance(exc, SealpointError) or not hasattr(exc, "ref"):
                 return None
             error = copy.copy(exc)
