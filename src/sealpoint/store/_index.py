@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from sealpoint.errors import Edited, Missing
+from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
@@ -25,6 +25,7 @@ from sealpoint.ledger import (
     WritesBody,
     link_hash,
     parse_body,
+    require_past,
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
@@ -340,11 +341,17 @@ def entry_body(name: str, header: Header, data: bytes | None) -> Any:
     Raises:
         Missing: It is gone, and no erasure says so.
         Edited: It is not the one that was sealed, or not one of its kind.
+        Misplaced: It names a position that was not there when it was written.
     """
     where = f"entry {header.seq} of thread {name!r}"
     if data is None:
         raise Missing(f"{where}: expected its body, found none")
     try:
-        return parse_body(header.kind, header.body, data)
+        body = parse_body(header.kind, header.body, data)
     except Edited as exc:
         raise Edited(f"{where}: {exc.message}") from exc
+    try:
+        require_past(header, body)
+    except Misplaced as exc:
+        raise Misplaced(f"thread {name!r}: {exc.message}") from exc
+    return body

@@ -118,6 +118,8 @@ class ThreadReader:
         if KINDS[head.header.kind].is_checkpoint and record is not None:
             body = self._state.checkpoint_body(head.header, record)
             if not body.lane and body.again is None:
+                if body.prune is not None:
+                    self._state.given_up()  # what it names must be there, as for a release
                 return _Found(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()

@@ -163,12 +163,12 @@ class ThreadState:
         elif rule.is_checkpoint or header.kind is Kind.HIDE:
             self.caches.lose_known()
         if self._index is not None and rule.holds_payload:
-            if record.body is None:
-                # Either an erasure follows, or the store was edited: whoever reads next looks
-                # from the head downwards, as a handle does that has just been opened.
-                self._index = None
-            else:
+            # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
+            # next looks from the head downwards, as a handle does that has just been opened.
+            try:
                 self._follow(entry, entry_body(self.name, header, record.body))
+            except (Missing, Misplaced):
+                self._index = None
 
     def observe_own(self, entry: Entry, body: Body) -> None:
         """This handle has just written an entry: nobody else has, so where it stands stays.
@@ -270,8 +270,10 @@ class ThreadState:
         record, header = self.chain.descend(seq)
         self.chain.verify(record, seq)
         where = f"entry {seq} of thread {self.name!r}"
-        if header.kind not in _GIVES_UP_STATES or record.body is None:
-            raise Missing(f"{where}: expected a prune, found none")
+        if header.kind not in _GIVES_UP_STATES:
+            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
+        if record.body is None:
+            raise Missing(f"{where}: expected the body of a prune, found none")
         body: PruneBody = parse_body(header.kind, header.body, record.body)
         if body.end > seq or (body.earlier is not None and body.earlier >= seq):
             raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
