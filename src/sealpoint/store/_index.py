@@ -98,6 +98,8 @@ class CheckpointIndex:
         """By lane, in the order of their ranks."""
         self._saved: deque[tuple[int, Key]] = deque()
         """Every checkpoint by its position, rising."""
+        self._added: deque[tuple[int, Key]] = deque()
+        """The same for all results."""
         self._floor = 0
         """What lies before this position was let go of."""
         self.asked_too_far = False
@@ -136,10 +138,12 @@ class CheckpointIndex:
         return sorted(self._order)
 
     def lanes_after(self, seq: int, gone: Gone) -> Iterator[CheckpointPlace]:
-        """The newest checkpoint of every lane in which something was saved after a position."""
+        """The newest checkpoint of every lane in which something was written after a position.
+
+        That is a checkpoint, or results that are not gone, whichever checkpoint they belong to.
+        """
         self._grow_down_to(seq)
-        busy = {key.lane for _, key in self._saved_after(seq)}
-        for lane in sorted(busy):
+        for lane in sorted(self._busy_after(seq, gone)):
             found = self.newest(lane, gone)
             if found is not None:
                 yield found
@@ -210,15 +214,16 @@ class CheckpointIndex:
         else:
             place = _result_of(header, entry, body)
             self._results.setdefault(place.key, []).append(place)
+            self._added.append((place.seq, place.key))
             self._note(place)
         return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:
         """Let go of what lies before a position, to keep memory within a bound.
 
-        The newest of the main lane stays, and of each lane in which something was saved since.
+        The newest of the main lane stays, and of each lane in which something was written since.
         """
-        busy = {key.lane for _, key in self._saved_after(seq - 1)} | {""}
+        busy = self._busy_after(seq - 1, gone) | {""}
         found = (self.newest(lane, gone) for lane in busy)
         newest = {place.entry for place in found if place is not None}
         for key, place in list(self._places.items()):
@@ -229,6 +234,7 @@ class CheckpointIndex:
             if key not in self._places and results[-1].seq < seq:
                 del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
+        self._added = deque(added for added in self._added if added[1] in self._results)
         self._asking = [place for place in self._asking if place.seq >= seq]
         self._floor = seq
 
@@ -238,6 +244,12 @@ class CheckpointIndex:
 
     def _saved_after(self, seq: int) -> Iterator[tuple[int, Key]]:
         return takewhile(lambda saved: saved[0] > seq, reversed(self._saved))
+
+    def _busy_after(self, seq: int, gone: Gone) -> set[str]:
+        added = takewhile(lambda added: added[0] > seq, reversed(self._added))
+        return {key.lane for _, key in self._saved_after(seq)} | {
+            key.lane for at, key in added if not gone(at)
+        }
 
     def _left(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
         for _, name in reversed(self._order.get(lane, ())):
@@ -290,6 +302,7 @@ class CheckpointIndex:
         else:
             place = _result_of(header, link_hash(record.header), body)
             self._results.setdefault(place.key, []).insert(0, place)
+            self._added.appendleft((place.seq, place.key))
             self._note(place)
 
     def _put(self, place: CheckpointPlace, *, older: bool) -> None:
