@@ -44,7 +44,7 @@ def _check_origin(origin: Any) -> Origin:
                 f"origin: expected {name} to be {digits} hexadecimal digits in lower case, found "
                 "something else"
             )
-    at = origin.at
+    at: Any = origin.at  # nothing checks what a caller gives
     if not isinstance(at, datetime) or at.utcoffset() is None:
         raise UsageError("origin: expected a time with a zone, found something else")
     try:
