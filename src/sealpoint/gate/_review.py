@@ -48,10 +48,6 @@ Whoever writes the entry also writes its time, so less would prove no more."""
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
-_GATE_FIELDS = ("world", "leaves", "rules", "request", "answer", "actor")
-"""What a resume has not that no gate has written, which is none where no policy is in force."""
-
-
 class _Resume(NamedTuple):
     """A resume that is judged again, with what lay before it."""
 
@@ -150,8 +146,7 @@ class Reviewer:
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
-            judged = expected is not None or any(getattr(body, name) for name in _GATE_FIELDS)
-            if judged and self._log.holds_anything():
+            if self._log.holds_anything():
                 yield "a resume: it does not name the checkpoint that was released"
             return
         try:

@@ -126,11 +126,11 @@ def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
 
 
 def test_entries_of_a_store_without_a_policy_are_fine() -> None:
-    """Resumes that an earlier version wrote name nothing, and no policy was in force."""
+    """What a gate writes names what it released, whether or not a policy was in force."""
     world = World()
-    store = world.open()
+    store = world.open(gated=True)
     store.thread("t").save(1)
-    world.open().thread("t").save(2)
+    world.open(gated=True).thread("t").save(2)
     report = world.open(None, read_only=True).verify()
     world.close()
 
@@ -467,10 +467,11 @@ def _lawless() -> Team:
         {"answer": "33" * 32},
         {"actor": "somebody"},
         {"rules": ("answer",)},
+        {},
     ],
 )
 def test_without_a_policy_a_resume_names_what_it_releases(fields: dict[str, Any]) -> None:
-    """Whoever knows of the gate names the checkpoint, or hides what it went on from."""
+    """Every gate names the checkpoint; who does not hides what it went on from."""
     team = _lawless()
     _rogue(team, **({"policy": None, "checkpoint": None, "world": None} | fields))
 
