@@ -183,10 +183,14 @@ class CheckpointLog:
         release = make_release(self._index, place, standpoint)
         return None if self._index.asked_too_far else release
 
+    def newest(self) -> str | None:
+        """The hash of the newest checkpoint, however far back it lies."""
+        found = self._newest()
+        return None if found is None else found.hex()
+
     def is_newest(self, checkpoint: str) -> bool:
         """Whether a checkpoint is the newest one, which is known however far back it lies."""
-        newest = self._newest()
-        return newest is not None and newest.hex() == checkpoint
+        return self.newest() == checkpoint
 
     def _newest(self) -> bytes | None:
         """The newest checkpoint of the main lane that is left."""

@@ -28,6 +28,7 @@ from sealpoint.ledger import (
     KINDS,
     Entry,
     HandoffBody,
+    Header,
     Kind,
     ResumeBody,
     StoreChain,
@@ -39,7 +40,7 @@ from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["Reviewer"]
+__all__ = ["Newest", "Reviewer"]
 
 _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
@@ -47,6 +48,19 @@ Whoever writes the entry also writes its time, so less would prove no more."""
 
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+class Newest(NamedTuple):
+    """The newest checkpoint of a thread, as the gate would have found it before some entry."""
+
+    entry: str
+    """The hash of its entry."""
+    seq: int
+    time: datetime
+    world: str | None
+    question: Any
+    """None if it lies too far back to say."""
+
 
 class _Resume(NamedTuple):
     """A resume that is judged again, with what lay before it."""
@@ -116,6 +130,16 @@ class Reviewer:
         if header.kind is Kind.RESUME:
             self._executed_epoch = header.epoch
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified)
+
+    def newest(self, header: Header, before: Tip) -> Newest | None:
+        """The newest checkpoint of the main lane before an entry that is taken next."""
+        entry = self._log.newest()
+        outline = None if entry is None else self._log.outline(entry)
+        if entry is None or outline is None:
+            return None
+        release = self._log.release(entry, header, before)
+        question = None if release is None else release.question
+        return Newest(entry, outline.seq, outline.time, outline.world, question)
 
     # ------------------------------------------------------------------ what lies before
 
