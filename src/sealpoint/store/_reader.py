@@ -119,6 +119,8 @@ class ThreadReader:
         if KINDS[head.header.kind].is_checkpoint and record is not None:
             body = self._state.checkpoint_body(head.header, record)
             if not body.lane and body.again is None:
+                if body.prune is not None:
+                    self._state.given_up()  # what it names must be there, as for a release
                 return _Found(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
@@ -387,7 +389,7 @@ class ThreadReader:
         with state.reporting():
             state.refresh()
             # A view of its own, so that saving goes on while somebody reads.
-            view = Chain(self._core, state.name, lambda _entry, _record: None)
+            view = Chain(self._core, state.name)
             view.bind(self._chain.thread)
             view.head = self._chain.verified_head()
             given_up = state.given_up()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be written, checked before anything is read or written."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -23,6 +25,34 @@ _encode_json = msgspec.json.Encoder().encode
 _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end
 must not keep it for ever."""
+
+_THREAD = re.compile("[0-9a-f]{32}")
+_ENTRY = re.compile("[0-9a-f]{64}")
+
+
+def _check_origin(origin: Any) -> Origin:
+    """What a copy was taken from, as every reader will take it; its time in UTC.
+
+    Raises:
+        UsageError: No reader would take it, and the thread could not be read any more.
+    """
+    if not isinstance(origin, Origin):
+        raise UsageError(f"origin: expected an Origin, found {type(origin).__name__}")
+    for name, form in (("thread", _THREAD), ("entry", _ENTRY)):
+        text = getattr(origin, name)
+        if not isinstance(text, str) or form.fullmatch(text) is None:
+            digits = form.pattern.partition("{")[2].rstrip("}")
+            raise UsageError(
+                f"origin: expected {name} to be {digits} hexadecimal digits in lower case, found "
+                "something else"
+            )
+    at: Any = origin.at  # nothing checks what a caller gives
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise UsageError("origin: expected a time with a zone, found something else")
+    try:
+        return msgspec.structs.replace(origin, at=at.astimezone(UTC))
+    except OverflowError as exc:
+        raise UsageError("origin: expected a time that there is in UTC, found another") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +118,7 @@ class _EntryDraft:
         self.position = position
         self.lane = "" if lane == "" else check_path(lane, "lane")
         self.question = None if question is None else plain_value(question, "question")
-        self.origin = origin
+        self.origin = None if origin is None else _check_origin(origin)
         self.halts = False
         """A pause stops it although its kind would be let pass."""
         self._repeats = _REPEATS_MAX

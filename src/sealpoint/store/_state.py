@@ -28,8 +28,10 @@ from sealpoint.errors import (
 from sealpoint.ids import ThreadId
 from sealpoint.ledger import (
     KINDS,
+    Body,
     CheckpointBody,
     Entry,
+    EraseBody,
     Header,
     Kind,
     PruneBody,
@@ -80,7 +82,7 @@ class ThreadState:
         self.core = core
         self.name = check_name(name, "thread name")
         self.lock = threading.RLock()
-        self.chain = Chain(core, self.name, self._observe, self._cut_off)
+        self.chain = Chain(core, self.name, self)
         self.caches = BlobCaches()
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
@@ -140,7 +142,9 @@ class ThreadState:
                 if self._given_up == given_up:
                     raise
 
-    def _observe(self, entry: Entry, record: Record) -> None:
+    # ------------------------------------------------------------------ told by the chain
+
+    def observe(self, entry: Entry, record: Record) -> None:
         """An entry that this handle did not know has been verified."""
         header, rule = entry.header, KINDS[entry.header.kind]
         # A prune keeps what the newest checkpoint holds, so a session goes on after it.
@@ -155,29 +159,51 @@ class ThreadState:
             self._retention_known = False
             self._given_up += rule.gives_up
         if header.kind is Kind.ERASE:
-            self._forget()
+            self._forget_states()
         elif rule.is_checkpoint or header.kind is Kind.HIDE:
             self.caches.lose_known()
         if self._index is not None and rule.holds_payload:
-            if record.body is None:
-                # Either an erasure follows, or the store was edited: whoever reads next looks
-                # from the head downwards, as a handle does that has just been opened.
+            # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
+            # next looks from the head downwards, as a handle does that has just been opened.
+            try:
+                self._follow(entry, entry_body(self.name, header, record.body))
+            except (Missing, Misplaced):
                 self._index = None
-            else:
-                body = entry_body(self.name, header, record.body)
-                self._index.follow(header, entry.hash, body)
 
-    def _cut_off(self) -> None:
+    def observe_own(self, entry: Entry, body: Body) -> None:
+        """This handle has just written an entry: nobody else has, so where it stands stays.
+
+        The blobs of the state that it saved are remembered once the save has returned.
+        """
+        if isinstance(body, CheckpointBody | WritesBody):
+            self._follow(entry, body)
+        elif isinstance(body, PruneBody):
+            self._retention, self._retention_known = (entry.seq, body), True
+            if entry.header.kind is Kind.HIDE:
+                self.caches.lose_known()
+        elif isinstance(body, EraseBody):
+            self._forget_states()
+            self._retention, self._retention_known = None, True
+
+    def cut_off(self) -> None:
         """A restore has cut off what this handle knew."""
-        self._forget()
-        self._retention, self._retention_known = None, False
+        self.forget()
         self._given_up += 1
         if self.standing is Standing.CURRENT:
             self.standing = Standing.MOVED
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Let go of whatever was derived from entries; it is found again from the head."""
+        self._forget_states()
+        self._retention, self._retention_known = None, False
+
+    def _forget_states(self) -> None:
         self.caches.forget()
         self._index = None
+
+    def _follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
+        if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
+            self._index = None  # it is made again, from the head downwards
 
     # ------------------------------------------------------------------ the index
 
@@ -219,11 +245,6 @@ class ThreadState:
         """Whether there is an index that is kept."""
         return self._index is not None
 
-    def follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
-        """Take in what this handle has just written."""
-        if self._index is not None:
-            self._index.follow(entry.header, entry.hash, body)
-
     # ------------------------------------------------------------------ what was given up
 
     def given_up(self) -> PruneBody | None:
@@ -235,16 +256,6 @@ class ThreadState:
         """The position of the newest prune or hide, for the checkpoint that follows it."""
         newest = None if self.chain.head is None else self._newest_retention()
         return None if newest is None else newest[0]
-
-    def note_retention(self, seq: int, body: PruneBody) -> None:
-        """This handle has written a prune or hide."""
-        self._retention, self._retention_known = (seq, body), True
-
-    def note_erasure(self) -> None:
-        """This handle has written an erasure: let go of what is no longer there."""
-        self._forget()
-        self._retention, self._retention_known = None, True
-        self.mark_seen()
 
     def is_given_up(self, seq: int) -> bool:
         """Whether a checkpoint or results have lost what they held."""
@@ -279,8 +290,10 @@ class ThreadState:
         record, header = self.chain.descend(seq)
         self.chain.verify(record, seq)
         where = f"entry {seq} of thread {self.name!r}"
-        if header.kind not in _GIVES_UP_STATES or record.body is None:
-            raise Missing(f"{where}: expected a prune, found none")
+        if header.kind not in _GIVES_UP_STATES:
+            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
+        if record.body is None:
+            raise Missing(f"{where}: expected the body of a prune, found none")
         body: PruneBody = parse_body(header.kind, header.body, record.body)
         if body.end > seq or (body.earlier is not None and body.earlier >= seq):
             raise Misplaced(f"{where}: expected a prune of what was there, found one of more")

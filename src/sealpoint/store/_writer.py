@@ -206,15 +206,13 @@ class ThreadWriter:
                 raise
             return []  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
-            if (saved := self._after_failure(exc, drafts, group)) is None:
+            if (saved := self._after_failure(exc, drafts, group, start)) is None:
                 raise
             return saved
         if not entries:
             self._lost_swap(group[0].draft)
             return []
-        if start is not None:
-            self._state.released, self._state.released_lanes = start.release, start.lanes
-        return self._saved(entries[len(opening) :], group)
+        return self._saved(entries[len(opening) :], group, start)
 
     def _opening(self, draft: EntryDraft) -> tuple[list[Draft], SessionStart | None]:
         """The entries that a session begins with; none if there is one."""
@@ -247,18 +245,19 @@ class ThreadWriter:
         draft.repeat_after(self._chain.verified_head(), self._state.name)
 
     def _saved(
-        self, entries: Sequence[Entry], group: Sequence[_Item]
+        self, entries: Sequence[Entry], group: Sequence[_Item], start: SessionStart | None
     ) -> list[tuple[_Item, Outcome]]:
         """Take note of what was written, and tell where it lies."""
         state, last = self._state, entries[-1]
         outcomes: list[tuple[_Item, Outcome]] = []
         opened = state.session != last.header.fence
         state.session = last.header.fence
+        if start is not None:
+            state.released, state.released_lanes = start.release, start.lanes
         if opened:
             self._core.emit("session-opened", last.header.thread, last.header.fence, b"")
         for entry, item in zip(entries, group, strict=True):
             body = item.body
-            state.follow(entry, body)
             self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
             if isinstance(body, WritesBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
@@ -280,7 +279,11 @@ class ThreadWriter:
         return entries
 
     def _after_failure(
-        self, exc: BaseException, drafts: Sequence[Draft], group: Sequence[_Item]
+        self,
+        exc: BaseException,
+        drafts: Sequence[Draft],
+        group: Sequence[_Item],
+        start: SessionStart | None,
     ) -> list[tuple[_Item, Outcome]] | None:
         """Look up before the next save signs anything whether the entries stand.
 
@@ -297,7 +300,7 @@ class ThreadWriter:
             return None
         entries = self._standing(head, len(group))
         told: list[tuple[_Item, Outcome]] = []
-        for item, ref in self._saved(entries, group):
+        for item, ref in self._saved(entries, group, start):
             if not isinstance(exc, SealpointError) or not hasattr(exc, "ref"):
                 return None
             error = copy.copy(exc)
