@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an adapter says when its framework is missing or too old: one sentence with the command."""
 
-from importlib.metadata import PackageNotFoundError, version
-
-from sealpoint.errors import ExtraMissing
+from sealpoint.config import code_of
+from sealpoint.errors import ExtraMissing, WorldInvalid
 
 __all__ = ["extra_missing"]
 
@@ -25,10 +24,10 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> 
         return cause
     name = package.replace("_", "-")
     try:
-        found = f"release {version(name)}, which lacks {_lacking(cause)}"
-    except PackageNotFoundError:
-        found = "it missing"
-    command = "pip install" if found == "it missing" else "pip install -U"
+        found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
+        command = "pip install -U"
+    except WorldInvalid:
+        found, command = "it missing", "pip install"
     return ExtraMissing(
         f"sealpoint.adapters.{extra}: expected {name}, found {found}: "
         f"{command} 'sealpoint[{extra}]'"

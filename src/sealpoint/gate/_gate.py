@@ -32,7 +32,7 @@ from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.gate._run import Run, older_in_lane, older_lanes
+from sealpoint.gate._run import Run, named_older, older_in_lane, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
@@ -116,7 +116,8 @@ class Gate:
     def begin(self, call: ResumeCall, token: str | None) -> int | None:
         """Begin a session for a caller that reads by `snapshot`; see `Thread.begin`."""
         session = self._begin(call)
-        self._run = None if token is None else Run(RunPosition(token=token))
+        position = RunPosition(token=token, deliberate=call.deliberate or None)
+        self._run = None if token is None else Run(position, actor=call.actor)
         if self._run is not None:
             self._run.session = session
         return session
@@ -437,12 +438,14 @@ class Gate:
             state.mark_seen()  # it goes on from what it was shown
         self._displaced, self._refused = (self._run, state.session), None
         base = place or newest
-        older = older_in_lane(draft, state) if draft.lane else None
+        lanes = {} if draft.lane else named_older(position, state)
+        if draft.lane and (older := older_in_lane(draft, state)) is not None:
+            lanes = {draft.lane: older}
         early = [] if self._run is None else self._run.early_results(draft)
         self._run = Run(
             position,
             None if base is None else base.key.id,
-            {} if older is None else {draft.lane: older},
+            lanes,
             draft.declared,
             is_older=is_older,
             early=early,
@@ -491,6 +494,7 @@ class Gate:
             basis=basis,
             world=None if world is None else world.digest,
             policy=None if policy is None else policy.digest,
+            actor=None if run is None else run.actor,
         )
         release, decision = self._judge_run(run, draft)
         if release is not None and decision is not None:
@@ -521,7 +525,7 @@ class Gate:
         policy = self._context.policies.in_force(trust.roster)
         position = RunPosition() if run is None else run.position
         if run is not None and position.token is None and policy is not None and policy.asks_people:
-            words = f"the policy {policy.name!r} asks for approvals, and nobody can give them here"
+            words = f"the policy {policy.name!r} asks for approvals, which it did not ask for"
             raise ResumeRefused(
                 f"thread {self._state.name!r}: a run that was not decided about before: {words}",
                 reasons=(words,),
@@ -546,7 +550,7 @@ class Gate:
         decision = decide(facts, policy)
         if decision.outcome is not Outcome.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
-            if run is not None and run.is_older and not (position.begins or position.deliberate):
+            if run is not None and run.is_overtaken:
                 raise self._overtaken(run.base)
             raise ResumeRefused(
                 f"thread {self._state.name!r}: this save would begin a session that is no "

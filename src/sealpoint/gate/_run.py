@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from sealpoint.store import EntryDraft, Key, ResultsDraft, RunPosition, ThreadState
 from sealpoint.world import World
 
-__all__ = ["Run", "older_in_lane", "older_lanes"]
+__all__ = ["Run", "named_older", "older_in_lane", "older_lanes"]
 
 
 class Run:
@@ -23,6 +23,7 @@ class Run:
         lanes: The checkpoints of other lanes that it goes on from although they are not the newest.
         world: What it declares to be able to do.
         is_older: Whether that checkpoint is not the newest.
+        actor: Who goes on, as the caller claims.
         early: Results of its first checkpoint that came before that, into the run before.
     """
 
@@ -34,6 +35,7 @@ class Run:
         world: World | None = None,
         *,
         is_older: bool = False,
+        actor: str | None = None,
         early: Sequence[ResultsDraft] = (),
     ) -> None:
         self.position = position
@@ -41,8 +43,11 @@ class Run:
         self.lanes = dict(lanes or {})
         self.session: int | None = None
         """The session that records it; None: nothing has been written yet."""
+        self.is_overtaken = is_older and not (position.begins or position.deliberate)
+        """Whether it only goes on, from what is not the newest any more."""
         self.is_older = is_older or bool(self.lanes)
         """Whether it goes on from older checkpoints: those of other lanes come with them."""
+        self.actor = actor
         self._early = list(early)
         self._world = world
         self._stands_on = base
@@ -62,6 +67,8 @@ class Run:
         if position.inside and not draft.lane:
             return True
         if position.begins or draft.declared != self._world:
+            return False
+        if not draft.lane and position.lanes and position.lanes != self.position.lanes:
             return False
         if self._asks and position.answered:
             return False
@@ -133,6 +140,16 @@ def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:
         f"checkpoint {name!r} is not the newest of namespace {lane!r}"
         for lane, name in sorted(lanes.items())
     )
+
+
+def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
+    """The checkpoints of other lanes that a run was told to go on from, and that are not newest."""
+    found = {}
+    for lane, name in position.lanes.items():
+        newest = state.newest_place(lane)
+        if newest is None or newest.key.id != name:
+            found[lane] = name
+    return found
 
 
 def older_in_lane(draft: EntryDraft, state: ThreadState) -> str | None:

@@ -116,13 +116,15 @@ class CheckpointIndex:
 
     def newest(self, lane: str, gone: Gone) -> CheckpointPlace | None:
         """The newest checkpoint of a lane that is not gone."""
-
-        def ranks_first(seq: int) -> bool:
-            found = next(self._left(lane, gone), None)
-            return found is not None and seq <= found.rank
-
-        self._grow(ranks_first)
         found = next(self._left(lane, gone), None)
+        if found is None or self._bottom is None or self._bottom.seq > found.rank:
+
+            def ranks_first(seq: int) -> bool:
+                newest = next(self._left(lane, gone), None)
+                return newest is not None and seq <= newest.rank
+
+            self._grow(ranks_first)
+            found = next(self._left(lane, gone), None)
         if found is None or found.rank < self._floor:
             self._note_floor(-1)
         return found

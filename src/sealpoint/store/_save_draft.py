@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,6 +68,8 @@ class RunPosition:
     """What `begin` was given for the run; None: nobody has decided about it before."""
     checkpoint: str | None = None
     """The checkpoint of the main lane that the run goes on from; None: it does not say."""
+    lanes: Mapping[str, str] = field(default_factory=dict)
+    """The checkpoints of other lanes that the run was told to go on from, by lane."""
     begins: bool = False
     """Whether a run begins with this write: an input, an edit, an answer."""
     inside: bool = False

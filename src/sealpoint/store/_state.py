@@ -98,6 +98,7 @@ class ThreadState:
         self.own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
         self._index: CheckpointIndex | None = None
+        self._read_body: tuple[Header, bytes | None, CheckpointBody] | None = None
         self._retention: tuple[int, PruneBody] | None = None
         self._retention_known = False
         """Whether `_retention` is the newest prune or hide, with its position."""
@@ -314,8 +315,17 @@ class ThreadState:
         return None
 
     def checkpoint_body(self, header: Header, record: Record) -> CheckpointBody:
-        """The body of a checkpoint of the generation that is there."""
+        """The body of a checkpoint of the generation that is there.
+
+        The same bytes in the same place are read once, unless the caller gets at something in them
+        that could be changed.
+        """
+        known = self._read_body
+        if known is not None and known[0] == header and known[1] == record.body:
+            return known[2]
         body: CheckpointBody = entry_body(self.name, header, record.body)
+        if body.metadata is None and body.question is None:
+            self._read_body = (header, record.body, body)
         return body
 
     def require_generation(self, header: Header) -> None:

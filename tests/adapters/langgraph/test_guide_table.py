@@ -522,14 +522,6 @@ def _record(column: Column) -> None:
 
 # ---------------------------------------------------------------------- the page
 
-_NOT_YET = {
-    ("bare", "an older checkpoint, of the graph or of a subgraph"): (
-        "an answer for an older checkpoint of a subgraph is refused as superseded, with no word of "
-        "a reason, and after it has been written"
-    )
-}
-"""What the page says and the code does not do yet."""
-
 
 def _table() -> dict[str, tuple[str, ...]]:
     """The lines of the table, without links."""
@@ -562,8 +554,6 @@ def column(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Column]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_the_cell_is_true(column: Column, name: str, request: pytest.FixtureRequest) -> None:
+def test_the_cell_is_true(column: Column, name: str) -> None:
     """The scenario of the line, for the column."""
-    if (column.kind, name) in _NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason=_NOT_YET[column.kind, name], strict=True))
     SCENARIOS[name].check(column)

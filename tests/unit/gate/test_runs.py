@@ -397,3 +397,54 @@ def test_a_token_ends_with_its_session(memory: Team, how: str) -> None:
 
     assert refused(outcomes) == ["superseded", "superseded"]
     assert memory.everything() == before
+
+
+def test_who_begins_a_thread_is_recorded(memory: Team) -> None:
+    """There is nothing to decide about, and the record says who went on all the same."""
+    thread = memory.fresh()
+    thread.begin(world=READ, actor="clerk", token="mine")  # noqa: S106
+    saved(thread, _save("1", None, token="mine"))  # noqa: S106
+
+    assert memory.newest(Kind.RESUME).actor == "clerk"
+    memory.check_sound()
+
+
+# ---------------------------------------------------------------------- what a run reads
+
+
+def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
+    """It goes on from an older checkpoint, and is given no other one, however often it asks."""
+    _turn(solo.thread(), "1", "2", "3")
+    thread = solo.fresh()
+    session = thread.begin(world=READ, ref="1", deliberate="the receipt was lost", token="mine")  # noqa: S106
+
+    for name in (None, None, "1"):
+        found = thread.snapshot("", name, running=True, session=session)
+        assert found is not None
+        assert found.ref.id == "1"
+    for name in ("2", "3"):
+        with pytest.raises(ResumeRefused, match="not what was decided about"):
+            thread.snapshot("", name, running=True, session=session)
+    saved(thread, _add("r", "1", token="mine"))  # noqa: S106
+    found = thread.snapshot(running=True, session=session)
+    assert found is not None
+    assert found.ref.id == "1"
+    saved(thread, _save("4", "1", token="mine"))  # noqa: S106
+    found = thread.snapshot(running=True, session=session)
+    assert found is not None
+    assert found.ref.id == "4"
+
+
+def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
+    """Another process goes on before the anchor has followed."""
+    memory.thread().save(1, id="1", world=READ)
+    store = memory.world.open("worker", gated=True)
+    other = memory.fresh()
+
+    def resume() -> None:
+        store.anchor.advancing.before = lambda: None
+        other.resume(world=READ)
+
+    store.anchor.advancing.before = resume
+    with pytest.raises(Superseded):
+        store.thread("t").resume(world=READ)

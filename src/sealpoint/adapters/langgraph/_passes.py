@@ -214,9 +214,12 @@ def position_of(
     token, deliberate = named.get(PASS), named.get(DELIBERATE)
     if token is not None:
         return RunPosition(token=str(token))
-    root = map_of(named.get("checkpoint_map")).get("") if address.lane else address.id
+    by_lane = map_of(named.get("checkpoint_map"))
+    root = by_lane.get("") if address.lane else address.id
+    lanes = {} if address.lane else {lane: id_ for lane, id_ in by_lane.items() if lane and id_}
     return RunPosition(
         checkpoint=root or None,
+        lanes=lanes,
         begins=begins,
         inside=task_on(address.thread) is not None,
         answered=answered,
