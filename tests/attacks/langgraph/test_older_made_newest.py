@@ -138,10 +138,7 @@ def team(_homes: Callable[[str], Office]) -> Iterator[Office]:
 def test_what_was_made_the_newest_wants_a_reason(
     solo: Office, trick: Callable[[Shop], None], kind: str, face: str
 ) -> None:
-    """Under `solo`, in the process that made it and in a new one: nothing is saved.
-
-    A guarded graph runs no node; a bare saver can refuse no earlier than at the first write.
-    """
+    """Under `solo` nothing is saved; a guarded graph runs no node, a bare one may run the first."""
     shop = Shop(solo, kind, face)
     trick(shop)
     graphs = {"new": shop.other(), "same": shop.graph}
