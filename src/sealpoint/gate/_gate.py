@@ -89,8 +89,8 @@ class Gate:
         self.writer = ThreadWriter(state, reader, self._start_session, self._go_on)
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
-        self._displaced: tuple[Run | None, int | None] | None = None
-        """The run and the session before one that has not written anything yet."""
+        self._displaced: tuple[Run | None, int | None, World | None] | None = None
+        """The run, session and world before a run that has not written anything yet."""
         self._refused: tuple[Run, SealpointError] | None = None
         """The run that was refused last, and why."""
         self._run: Run | None = None
@@ -389,7 +389,7 @@ class Gate:
             if run.session is None and isinstance(outcomes[0], SealpointError):
                 # Who is refused takes nobody's place, and what else it writes is refused as well.
                 self._refused = (run, outcomes[0])
-                self._run, state.session = self._displaced
+                self._run, state.session, self._world = self._displaced
             self._displaced = None
         return outcomes
 
@@ -436,7 +436,7 @@ class Gate:
             raise self._overtaken(named)
         if place is not None:
             state.mark_seen()  # it goes on from what it was shown
-        self._displaced, self._refused = (self._run, state.session), None
+        self._displaced, self._refused = (self._run, state.session, self._world), None
         base = place or newest
         lanes = {} if draft.lane else named_older(position, state)
         if draft.lane and (older := older_in_lane(draft, state)) is not None:

@@ -65,7 +65,7 @@ class Run:
         if position is None:
             return True
         if position.inside and not draft.lane:
-            return True
+            return self._has_met(position.checkpoint)
         if position.begins or draft.declared != self._world:
             return False
         if not draft.lane and position.lanes and position.lanes != self.position.lanes:
@@ -117,6 +117,10 @@ class Run:
     def _await(self, key: Key, early: list[ResultsDraft]) -> None:
         if key not in self._written and key != Key("", self._stands_on or ""):
             self._awaited.setdefault(key, []).extend(early)
+
+    def _has_met(self, name: str | None) -> bool:
+        """Whether the run has gone on from a checkpoint of the main lane, or has written it."""
+        return name in (None, self.base, self._stands_on) or Key("", name or "") in self._written
 
     def _stands_where(self, name: str | None, draft: EntryDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""

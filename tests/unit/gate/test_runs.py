@@ -60,6 +60,21 @@ def _add(value: Any, name: str, lane: str = "", **options: Any) -> ResultsDraft:
 _WHERE = ("checkpoint", "begins", "inside", "answered", "deliberate", "token")
 
 
+_NOBODY: Any = dict.fromkeys(
+    (
+        "changed_code",
+        "older_checkpoint",
+        "wider_world",
+        "narrower_world",
+        "missing_world",
+        "answer",
+        "old_age",
+        "after_restore",
+    ),
+    "refuse",
+)
+
+
 def _sessions(team: Team) -> int:
     return team.kinds().count("resume")
 
@@ -354,6 +369,30 @@ def test_a_task_may_edit_its_own_thread(solo: Team) -> None:
 
     assert _sessions(solo) == 1
     assert solo.fresh().load().ref.id == "3"
+
+
+def test_code_that_outlives_its_run_is_no_part_of_another(solo: Team) -> None:
+    """What a task left running goes on from what is not the newest any more."""
+    thread = solo.thread()
+    _turn(thread, "1", "2")
+    _turn(thread, "3", parent="2")
+    (outcome,) = thread.commit([_save("x", "1", begins=True, inside=True, answered=True)])
+
+    assert isinstance(outcome, ResumeRefused)
+    saved(thread, _save("4", "3"))
+    assert _sessions(solo) == 2
+
+
+def test_who_is_refused_takes_nobodys_world(memory: Team) -> None:
+    """The run that goes on is the one that was decided about, with what it could do."""
+    memory.apply(policy("calm", first_world="refuse", **_NOBODY))
+    thread = memory.thread()
+    _turn(thread, "1", "2")
+    (outcome,) = thread.commit([_save("x", "1", begins=True)])
+    assert isinstance(outcome, ResumeRefused)
+    saved(thread, _save("3", "2"))
+
+    assert memory.newest(Kind.CHECKPOINT).world is not None
 
 
 # ---------------------------------------------------------------------- decided about before
