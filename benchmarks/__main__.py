@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record.
 
-`--sizes` measures large stores instead, which takes long; either leaves the other's record alone.
+`--sizes` measures large stores instead, which takes long; either leaves the other's record alone,
+and that of `python -m benchmarks.langgraph_suite`.
 """
 
 import argparse
@@ -10,15 +11,14 @@ import platform
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from benchmarks import _codec, _gate, _langgraph, _models, _plot, _sharing, _sizes, _store
 from benchmarks._measure import Result
+from benchmarks._record import RESULTS, SIZES_HEADING, kept_sections, write_section
 from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 from sealpoint.testing.agmi_langgraph import LangGraphAdapter
 
-_RESULTS = Path(__file__).parent / "RESULTS.md"
 _ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter)
 _EXPERIMENTS = (
     _codec.experiments,
@@ -28,7 +28,6 @@ _EXPERIMENTS = (
     _langgraph.experiments,
     _models.experiments,
 )
-_SIZES_HEADING = "## Sizes"
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
@@ -84,19 +83,12 @@ def _report(results: list[Result]) -> str:
             "|---|---|---|---|---|",
             *(_agmi_row(each, row) for each in _ADAPTERS for row in run_agmi(each)),
             "",
-            _SIZES_HEADING,
-            _recorded()[1],
+            kept_sections(),
         ]
     )
 
 
-def _recorded() -> tuple[str, str]:
-    """The record as it is: what comes before the sizes, and the sizes."""
-    before, _, sizes = _RESULTS.read_text(encoding="utf-8").partition(f"{_SIZES_HEADING}\n")
-    return before, sizes
-
-
-def _measure_sizes() -> str:
+def _measure_sizes() -> list[str]:
     measured = []
     for each in _sizes.measure():
         measured.append(each)
@@ -104,7 +96,7 @@ def _measure_sizes() -> str:
         sys.stdout.flush()
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     said = f"Written by `python -m benchmarks --sizes --write` on {datetime.now(UTC):%Y-%m-%d}"
-    return "\n".join(["", f"{said}; {machine}. SQLite.", "", *_sizes.table(measured), ""])
+    return ["", f"{said}; {machine}. SQLite.", "", *_sizes.table(measured)]
 
 
 def main() -> int:
@@ -120,8 +112,7 @@ def main() -> int:
     if arguments.sizes:
         sizes = _measure_sizes()
         if arguments.write:
-            text = f"{_recorded()[0]}{_SIZES_HEADING}\n{sizes}"
-            _RESULTS.write_text(text, encoding="utf-8")
+            write_section(SIZES_HEADING, sizes)
         return 0
     results = []
     for experiments in _EXPERIMENTS:
@@ -130,7 +121,7 @@ def main() -> int:
             sys.stdout.write(_row(result) + "\n")
             sys.stdout.flush()
     if arguments.write:
-        _RESULTS.write_text(_report(results), encoding="utf-8")
+        RESULTS.write_text(_report(results), encoding="utf-8")
         _plot.write(_langgraph.measured())
     return 0 if all(result.met for result in results) else 1
 

@@ -115,7 +115,7 @@ ANSWER_BYTES_MAX = 128 * _KIB
 
 AUDIT_CHECKPOINTS_MAX = 256
 """So many of a thread's newest checkpoints an audit can make the release of again; of a resume
-from further back it judges only that it was older."""
+from further back it judges all but the digest, a question, copies and deletions."""
 
 AUDIT_RESULTS_MAX = 64 * _KIB
 """So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them

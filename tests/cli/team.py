@@ -47,7 +47,7 @@ def ask(
     thread: str = "t",
     *,
     world: Any = None,
-    ref: str | None = None,
+    ref: Any = None,
     answer: Any = None,
     reason: str = "a new tool",
 ) -> str:

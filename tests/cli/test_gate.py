@@ -116,6 +116,19 @@ def test_what_needs_approval_is_told_with_every_reason(team: Machine) -> None:
     assert (_entries(team), team.json("requests", "--all")["requests"]) == (before, [])
 
 
+def test_a_dry_run_prints_what_the_run_asks(team: Machine) -> None:
+    """As does `show`; a run that asks for nothing has no such words."""
+    with team.open() as store:
+        store.thread("u").save(1, world=READ, question={"pay": "250.00 EUR"})
+    asked = team.run("resume", "u", "--world", _world(team, READ))
+    plain = team.run("resume", "t", "--world", _world(team, READ))
+
+    for printed in (asked.stdout, team.done("show", "u")):
+        asks = printed.partition("What the run asks, as it was saved:\n")[2]
+        assert '"pay": "250.00 EUR"' in asks
+    assert "What the run asks" not in plain.stdout + team.done("show", "t")
+
+
 def test_what_would_be_refused_exits_with_70(team: Machine) -> None:
     """A pause, a foreign identity, and without a policy's consent a missing word."""
     team.done("policy", "apply", "solo")

@@ -287,6 +287,33 @@ def test_what_a_task_asks_is_shown(team: Machine) -> None:
     assert "pending: task pay, seq:4, a question that it waits with:" in printed
 
 
+def test_a_checkpoint_of_another_lane_is_named_with_its_lane(team: Machine) -> None:
+    """Two lanes may have one id: whose state and results would run is said, and the main lane."""
+    world = World.of(READ)
+    with team.open() as store:
+        thread = store.thread("u")
+        outcomes = thread.commit(
+            [
+                SaveDraft({"step": 1}, "x", None, None, world),
+                SaveDraft({"evil": 1}, "x", None, None, world, lane="pay:1"),
+                ResultsDraft("mine", checkpoint="x", task="pay", lane="pay:1", world=world),
+                SaveDraft({"step": 2}, "y", None, None, world),
+                ResultsDraft("main", checkpoint="y", task="look", world=world),
+            ]
+        )
+        assert not [each for each in outcomes if isinstance(each, Exception)]
+        (ref,) = thread.snapshots("pay:1")
+    printed = team.done("requests", ask(team, "u", world=READ, ref=ref))
+    main = team.run("resume", "u", "--json")
+    pending = json.loads(main.stdout)["release"]["pending"]
+
+    assert "checkpoint x of lane pay:1, seq:3, NOT the newest\n" in printed
+    assert "with it: the main lane, checkpoint y, seq:5\n" in printed
+    assert "pending: task pay of lane pay:1, seq:4, results" in printed
+    assert "pending: task look of the main lane, seq:6, results" in printed
+    assert [(each["lane"], each["task"]) for each in pending] == [("", "look")]
+
+
 def test_what_the_requester_says_cannot_scroll_the_statement_away(
     asked: tuple[Machine, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

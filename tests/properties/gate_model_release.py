@@ -188,7 +188,9 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
     if target is None:
         return None
     states = [line for line in lines if line.kind in STATES]
-    busy = {line.body.lane for line in states if line.seq > target.rank} - {target.body.lane}
+    added = [line for line in lines if line.kind is Kind.WRITES and line.seq not in gone]
+    since = [line for line in (*states, *added) if line.seq > target.rank]
+    busy = {line.body.lane for line in since} - {target.body.lane}
     heads = [head for lane in sorted(busy) for head in living(lines, lane, gone)[:1]]
     results = _added(lines, target, gone)
     return WouldRun(

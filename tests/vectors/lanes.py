@@ -221,6 +221,16 @@ def _spellings() -> Iterator[dict[str, Any]]:
         yield _case(21, f"a checkpoint: {name}", "edited", _with_value(made, 21))
 
 
+def _positions() -> Iterator[dict[str, Any]]:
+    """Checkpoints that name what was not there when they were written."""
+    ledger = _cut(21)
+    for field in ("again", "since", "prune"):
+        for name, seq in {"below 0": -1, "of its own": 21, "of what is yet to come": 22}.items():
+            body = _saved(21, "5", **{"prune": 19, field: seq})[1]
+            made = _with_value(ledger.record(Kind.CHECKPOINT, body), 21)
+            yield _case(21, f"a checkpoint whose {field} is a position {name}", "misplaced", made)
+
+
 def _deletions() -> Iterator[dict[str, Any]]:
     ledger = _cut(21)
     hidden = ((5, 7), (10, 10))
@@ -293,7 +303,7 @@ def lane_vectors() -> str:
         "place": json.dumps({"namespace": "default", "thread": _THREAD.hex()}),
         "entries": _lines([{**vector_entry(record), **row(record)} for record in records]),
         "shown": _lines(shown),
-        "refused": _lines([*_results(), *_held(), *_spellings(), *_deletions()]),
+        "refused": _lines([*_results(), *_held(), *_spellings(), *_positions(), *_deletions()]),
     }
     body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
     return "{\n" + body + "\n}\n"

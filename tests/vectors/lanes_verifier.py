@@ -20,6 +20,7 @@ __all__ = [
     "gives_up",
     "hides",
     "judge",
+    "judge_positions",
     "shown",
 ]
 
@@ -66,6 +67,13 @@ def judge(kind: str, body: Body) -> None:
             ends += [first, last + 1]
         require(all(one < two for one, two in itertools.pairwise(ends)), "stretches")
         require(body.get("earlier", 0) >= 0, "a position")
+
+
+def judge_positions(header: dict[str, Any], body: Body) -> None:
+    """A checkpoint names only what lies before it."""
+    if header["kind"] in STATES:
+        named = [body[name] for name in ("again", "since", "prune") if name in body]
+        require(all(0 <= seq < header["seq"] for seq in named), "positions")
 
 
 def hides(body: Body | None, seq: int) -> bool:

@@ -115,13 +115,14 @@ class _Thread:
         ]
 
     def lanes(self) -> list[tuple[str, int, list[int]]]:
-        """The other lanes in which something was saved since."""
-        saved = {
+        """The other lanes in which something was written since."""
+        states = [(seq, body) for seq, kind, body in self._entries if kind in STATES]
+        busy = {
             body.get("lane", "")
-            for seq, kind, body in self._entries
-            if kind in STATES and seq > _rank(self.target)
+            for seq, body in (*states, *self._writes())
+            if seq > _rank(self.target)
         }
-        found = [(lane, self.newest(lane)) for lane in sorted(saved - {_name(self.target[1])[0]})]
+        found = [(lane, self.newest(lane)) for lane in sorted(busy - {_name(self.target[1])[0]})]
         return [(lane, each[0], self.results(each)) for lane, each in found if each is not None]
 
     def question(self) -> Any:

@@ -215,6 +215,21 @@ _AGAIN = (
     Said(8, 6, basis=7),
     Said(9, 6, basis=8),
 )
+_BELOW = (
+    Said(4, 3, basis=3),
+    Said(5, 3, basis=4, lanes=(("sub", 2, (4,)),)),
+    Said(6, 3, basis=5, lanes=(("sub", 2, (4, 5)),)),
+    Said(8, 3, basis=7, lanes=(("sub", 2, (4, 5)),)),
+    Said(
+        *(8, 2),
+        basis=7,
+        newest=False,
+        question=["pay?"],
+        results=(4, 5),
+        lanes=(("", 3, ()),),
+    ),
+    Said(10, 3, basis=9),
+)
 
 _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
     "plain": (
@@ -283,6 +298,18 @@ _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
             *(_GENESIS, _BEGIN, _saved("1"), (Kind.ERASE, None)),
             *(_GENESIS, _BEGIN, _saved("1"), _resumed(_AGAIN[0])),
             (Kind.HANDOFF, handoff("second")),
+        ),
+    ),
+    "results below": (
+        _BELOW,
+        (
+            *(_GENESIS, _BEGIN, _saved("1", lane="sub"), _saved("1")),
+            *(
+                _added("1", "a", lane="sub", question="pay?"),
+                _added("1", "a", lane="sub", answers=True),
+            ),
+            *(_added("2", "b", lane="sub"), _added("1", "c", lane="nothing saved")),
+            *(_resumed(_BELOW[3]), _gone(Kind.HIDE, 0, hidden=((4, 6),))),
         ),
     ),
 }

@@ -119,6 +119,7 @@ def _body(header: dict[str, Any], data: bytes) -> dict[str, Any]:
     for name in body.keys() - {"roster", "kept"} - free:
         require(type(body[name]) is _TYPES.get(name, str), name)
     _judge(header["kind"], body)
+    lanes.judge_positions(header, body)
     return body
 
 

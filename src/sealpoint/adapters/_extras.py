@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter says when its framework is not installed: one sentence with the command."""
+"""What an adapter says when its framework is missing or too old: one sentence with the command."""
 
-from sealpoint.errors import ExtraMissing
+from sealpoint.config import code_of
+from sealpoint.errors import ExtraMissing, WorldInvalid
 
 __all__ = ["extra_missing"]
 
 
-def extra_missing(extra: str, packages: tuple[str, ...], cause: ModuleNotFoundError) -> Exception:
+def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> Exception:
     """The error for an import that failed.
 
     Args:
@@ -21,7 +22,19 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ModuleNotFoundEr
     package = str(cause.name).partition(".")[0]
     if package not in packages:
         return cause
+    name = package.replace("_", "-")
+    try:
+        found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
+        command = "pip install -U"
+    except WorldInvalid:
+        found, command = "it missing", "pip install"
     return ExtraMissing(
-        f"sealpoint.adapters.{extra}: expected {package.replace('_', '-')}, found it missing: "
-        f"pip install 'sealpoint[{extra}]'"
+        f"sealpoint.adapters.{extra}: expected {name}, found {found}: "
+        f"{command} 'sealpoint[{extra}]'"
     )
+
+
+def _lacking(cause: ImportError) -> str:
+    """What could not be imported: a module, or a name of one."""
+    name = getattr(cause, "name_from", None)
+    return str(cause.name) if name is None else f"{cause.name}.{name}"

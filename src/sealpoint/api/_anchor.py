@@ -140,7 +140,7 @@ class _Look:
         return [*found, *(each for each in named if each.name in names)]
 
     def _slot(self, name: str) -> bytes:
-        return Chain(self._core, name, lambda _entry, _record: None).slot
+        return Chain(self._core, name).slot
 
     def _compared(
         self, name: str | None, thread: bytes, position: Position | None

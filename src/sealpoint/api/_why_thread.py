@@ -12,11 +12,19 @@ from sealpoint.api._review import read_world, reviewer
 from sealpoint.api._why_report import Why, WhyApproval
 from sealpoint.audit import NOT_RELEASED, Step, ThreadWalk, record_of
 from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
-from sealpoint.gate import RULE_WORDS, Measure, Policies, Policy, Reason, Rule, policy_digest
+from sealpoint.gate import (
+    RULE_WORDS,
+    Measure,
+    Newest,
+    Policies,
+    Policy,
+    Reason,
+    Rule,
+    policy_digest,
+)
 from sealpoint.ledger import (
     KINDS,
     BreakGlassBody,
-    CheckpointBody,
     ExpiryBody,
     HandoffBody,
     Kind,
@@ -43,7 +51,7 @@ class Explaining:
         self._name = ""
         self._steps: list[Step] = []
         """Since the basis before the subject: what a decision rests on lies there."""
-        self._saved: Step | None = None
+        self._newest: Newest | None = None
         self._unjustified: tuple[str, ...] = ()
         self._release: Release | None = None
         """What the decision released, made again from the entries before it."""
@@ -81,6 +89,8 @@ class Explaining:
         closed, spending, session, released = False, None, -1, True
         for step in self._walk.steps():
             header = step.entry.header
+            if header.seq == self._seq and step.before is not None:
+                self._newest = self._review.newest(header, step.before)
             judged = self._review.take(step.entry, step.body, step.before, step.chain)
             if subject is not None and closed:
                 if KINDS[header.kind].is_checkpoint and header.fence == session:
@@ -99,8 +109,6 @@ class Explaining:
                     spending = None if step is subject else step
                     if header.kind is Kind.RESUME:
                         session, released = header.seq, False
-            if isinstance(step.body, CheckpointBody) and subject is None:
-                self._saved = step
         self._name = self._walk.name
         if subject is None:
             raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
@@ -267,11 +275,11 @@ class Explaining:
         before = decided.before
         if before is not None and before.fence.owner is not None:
             yield "owner", visible(before.fence.owner)
-        saved = self._saved
-        if saved is not None:
-            yield "newest checkpoint", f"entry {saved.entry.seq}, {saved.entry.hash.hex()}"
-            yield "its age", str(decided.entry.header.at - saved.entry.header.at)
-            if saved.body is not None and saved.body.question is not None:
+        newest = self._newest
+        if newest is not None:
+            yield "newest checkpoint", f"entry {newest.seq}, {newest.entry}"
+            yield "its age", str(decided.entry.header.at - newest.time)
+            if newest.question is not None:
                 yield "question", "pending"
         named: Any = decided.body if isinstance(decided.body, ResumeBody) else None
         if request is not None:
@@ -297,11 +305,13 @@ class Explaining:
                 yield "actor, as claimed", visible(named.actor)
 
     def _worlds(self, named: Any, request: Step | None) -> Iterator[tuple[str, str]]:
-        saved, old = self._saved, None
+        newest, old = self._newest, None
         if request is not None:
             old = request.body.statement.world_from
-        elif saved is not None and saved.entry.hash.hex() == named.checkpoint:
-            old = saved.body.world
+        elif self._release is not None:
+            old = self._release.world
+        elif newest is not None and newest.entry == named.checkpoint:
+            old = newest.world
         new = named.world if isinstance(named, ResumeBody) else named.world_to
         if old is not None:
             yield "world it was saved in", old

@@ -22,6 +22,7 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
     read_body,
+    require_past,
 )
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
@@ -42,13 +43,16 @@ def readable_body(header: Header, data: bytes) -> Any:
 
     Raises:
         Edited: It is not the body that was sealed, or the thread cannot do without it.
+        Misplaced: It names a position that was not there when it was written.
     """
     try:
-        return read_body(header.kind, header.body, data)
+        body = read_body(header.kind, header.body, data)
     except Unreadable as exc:
         if header.kind not in _ABOUT_REQUESTS:
             raise Edited(exc.message) from exc
         return None
+    require_past(header, body)
+    return body
 
 
 class Claims(NamedTuple):
@@ -165,19 +169,19 @@ class Retention:
 
 
 def _claimed(core: Core, thread: bytes) -> Claims:
-    """Look from the end for the newest erasure and prune; nothing of this is believed yet."""
+    """Look from the end for the newest erasure and prune; nothing of this is believed yet.
+
+    What a checkpoint says of it is not asked: by a lie, honest entries would seem to lack
+    something.
+    """
     prune: int | None = None
-    found = False
     for seq, record in core.storage.scan(thread, 0, descending=True):
         header = parse_header(record.header)
         if header.kind is Kind.ERASE:
             return _with_rule(core, thread, Claims(seq, prune))
-        if not found and header.kind in _GIVES_UP:
-            prune, found = seq, True
-        elif not found and KINDS[header.kind].is_checkpoint and record.body is not None:
-            body: CheckpointBody = parse_body(header.kind, header.body, record.body)
-            prune, found = body.prune, True
-        if found and not header.gen:
+        if prune is None and header.kind in _GIVES_UP:
+            prune = seq
+        if prune is not None and not header.gen:
             break
     return _with_rule(core, thread, Claims(None, prune))
 

@@ -128,7 +128,7 @@ def select_threads(core: Core, names: list[str]) -> list[tuple[str, Source]]:
     core.trust()
     found = []
     for name in names:
-        chain = Chain(core, check_name(name, "thread name"), lambda _entry, _record: None)
+        chain = Chain(core, check_name(name, "thread name"))
         position = core.anchor.get(chain.slot)
         if position is None:
             chain.refresh()  # which says why it cannot be found

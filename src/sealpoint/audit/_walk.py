@@ -160,6 +160,8 @@ class ThreadWalk:
         """
         core, anchored = self._core, self._anchored
         if core.storage.read(self.thread, 0) is None and anchored is not None:
+            if anchored.reserved:
+                return  # somebody is about to begin it
             raise self._ends_before(anchored, -1)
         namespace, claimed = claimed_name(core, self.thread)
         self.name = self.name or claimed

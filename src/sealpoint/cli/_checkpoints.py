@@ -16,7 +16,13 @@ from sealpoint.cli._references import (
     short_metadata,
     when,
 )
-from sealpoint.cli._release import ShownRelease, read_release, release_document, release_lines
+from sealpoint.cli._release import (
+    ShownRelease,
+    question_lines,
+    read_release,
+    release_document,
+    release_lines,
+)
 from sealpoint.cli._render import render
 from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (
@@ -159,6 +165,8 @@ def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> N
     print_lines(lines)
     print_lines(["", Styled("What would be resumed with it:", "heading")])
     print_lines(release_lines(shown), hang=4)
+    if asks := list(question_lines(shown)):
+        print_lines(["", *asks])
     if not full and any("... and " in line for line in lines):
         print_line("")
         print_line(Styled("Where it says ... and more, --full shows everything.", "quiet"))

@@ -13,7 +13,13 @@ from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._release import ShownRelease, read_release, release_document, release_lines
+from sealpoint.cli._release import (
+    ShownRelease,
+    question_lines,
+    read_release,
+    release_document,
+    release_lines,
+)
 from sealpoint.cli._statement import shown as shown_words
 from sealpoint.cli._store import (
     Where,
@@ -216,4 +222,6 @@ def _print(
     if shown is not None:
         print_lines(["", Styled("What would be resumed:", "heading")])
         print_lines(release_lines(shown), hang=4)
+        if lines := list(question_lines(shown)):
+            print_lines(["", *lines])
     print_lines(["", Styled("A dry run: nothing was recorded, requested or released.", "quiet")])

@@ -13,12 +13,39 @@ from typing import Any, NoReturn
 
 from sealpoint.errors import UsageError
 from sealpoint.limits import Limits
+from sealpoint.world import visible
 
-__all__ = ["json_fault", "parse_json", "read_document", "write_document"]
+__all__ = [
+    "json_fault",
+    "json_lines",
+    "parse_json",
+    "read_document",
+    "value_lines",
+    "write_document",
+]
 
 # What Python's own reader and writer of JSON can nest with a margin.
 _DEPTH_MAX = 500
 _PLAIN = frozenset({type(None), bool, int, str})
+
+
+def json_lines(value: Any, indent: str) -> list[str]:
+    """A value that is JSON, for people: as `value_lines`, each further in."""
+    return [f"{indent}{line}" for line in value_lines(value)]
+
+
+def value_lines(value: Any) -> list[str]:
+    """A value as indented JSON; a text of several lines line by line, behind a bar."""
+    if isinstance(value, str) and "\n" in value:
+        return [f"| {visible(line)}" for line in value.split("\n")]
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return [_indented(line) for line in text.split("\n")]
+
+
+def _indented(line: str) -> str:
+    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
+    text = line.lstrip(" ")
+    return line[: len(line) - len(text)] + visible(text)
 
 
 def parse_json(data: bytes, what: str) -> Any:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sealpoint.cli._json import json_fault
+from sealpoint.cli._json import json_fault, json_lines
 from sealpoint.cli._references import when
 from sealpoint.cli._render import render
 from sealpoint.cli._terminal import Line, Styled
@@ -18,7 +18,14 @@ from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, PendingResult, Release
 from sealpoint.world import visible
 
-__all__ = ["ShownRelease", "ShownResult", "read_release", "release_document", "release_lines"]
+__all__ = [
+    "ShownRelease",
+    "ShownResult",
+    "question_lines",
+    "read_release",
+    "release_document",
+    "release_lines",
+]
 
 _ID_DIGITS = 12
 
@@ -49,7 +56,7 @@ def read_release(thread: Thread, release: Release) -> ShownRelease:
     Raises:
         SealpointError: The thread is not what it was when the release was made.
     """
-    pending = [("", result) for result in release.results]
+    pending = [(release.lane, result) for result in release.results]
     pending += [(lane.lane, result) for lane in release.lanes for result in lane.results]
     return ShownRelease(
         release=release,
@@ -92,7 +99,8 @@ def release_lines(shown: ShownRelease) -> Iterator[Line]:
     """Everything that would be executed, in lines."""
     release, ref = shown.release, shown.ref
     newest = "the newest" if release.newest else Styled("NOT the newest", "warning")
-    yield (f"  checkpoint {visible(release.id)}, seq:{release.seq}, ", newest)
+    where = f" of lane {visible(release.lane)}" if release.lane else ""
+    yield (f"  checkpoint {visible(release.id)}{where}, seq:{release.seq}, ", newest)
     yield f"  saved {when(ref.time)} by {visible(ref.writer)}"
     if release.held:
         yield ("  ", Styled("held back by a pause", "warning"), " when it was saved")
@@ -107,22 +115,30 @@ def release_lines(shown: ShownRelease) -> Iterator[Line]:
         yield Styled(words, "warning")
     for each in release.lanes:
         held = ", held back by a pause" if each.held else ""
-        yield (
-            f"  with it: lane {visible(each.lane)}, checkpoint {visible(each.id)}, "
-            f"seq:{each.seq}{held}"
-        )
+        yield f"  with it: {_lane(each.lane)}, checkpoint {visible(each.id)}, seq:{each.seq}{held}"
     if not shown.results:
         yield Styled("  no results of tasks are pending on it", "quiet")
     for pending in shown.results:
-        yield from _result_lines(pending)
+        yield from _result_lines(pending, release.lane)
 
 
-def _result_lines(shown: ShownResult) -> Iterator[Line]:
+def question_lines(shown: ShownRelease) -> Iterator[Line]:
+    """What the run waits for somebody to answer, in lines; none if it waits for nothing."""
+    if shown.release.question is not None:
+        yield Styled("What the run asks, as it was saved:", "heading")
+        yield from json_lines(shown.release.question, "  ")
+
+
+def _lane(lane: str) -> str:
+    return f"lane {visible(lane)}" if lane else "the main lane"
+
+
+def _result_lines(shown: ShownResult, target: str) -> Iterator[Line]:
     result = shown.result
     what = "an answer that was given" if result.answers else "results that count as done"
     if result.question is not None:
         what = "a question that it waits with"
-    lane = f" of lane {visible(shown.lane)}" if shown.lane else ""
+    lane = f" of {_lane(shown.lane)}" if shown.lane or target else ""
     path = f" ({visible(result.path)})" if result.path else ""
     yield f"  pending: task {visible(result.task)}{path}{lane}, seq:{result.seq}, {what}:"
     if shown.fault is not None:

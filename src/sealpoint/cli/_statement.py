@@ -8,7 +8,6 @@ does not show is written as `\u{202e}`, and text that is folded stands further i
 so that no text can pass for another part.
 """
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ from typing import Any
 import msgspec
 
 from sealpoint.api import Store
+from sealpoint.cli._json import json_lines, value_lines
 from sealpoint.cli._names import shown_name
 from sealpoint.cli._references import when
-from sealpoint.cli._release import ShownRelease, read_release, release_lines
+from sealpoint.cli._release import ShownRelease, question_lines, read_release, release_lines
 from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status
@@ -221,7 +221,7 @@ def _print_worlds(examined: Examined) -> None:
     elif told.world_to is not None:
         found = "cannot be compared" if told.world_from is not None else "was not declared"
         _section(f"What the run could do; at the checkpoint it {found}:")
-        print_lines(_json_lines(examined.request.world, "  "))
+        print_lines(json_lines(examined.request.world, "  "))
     elif told.world_from is not None:
         _section("What the run could do is not declared, and it was at the checkpoint.")
     else:
@@ -249,14 +249,14 @@ def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
         yield from _only_value(change.leaf, change.before)
     for change in diff.changed:
         yield ("  ", Styled(next(words), "warning"))
-        for mark, line in _aligned(_value_lines(change.before), _value_lines(change.after)):
+        for mark, line in _aligned(value_lines(change.before), value_lines(change.after)):
             yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
 
 
 def _only_value(leaf: str, value: Any) -> Iterator[Line]:
     # A permission is its name; what is there is true.
     if not (value is True and _PERMISSION.match(leaf)):
-        yield from _json_lines(value, "      ")
+        yield from json_lines(value, "      ")
 
 
 def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
@@ -271,30 +271,10 @@ def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
             yield line[0], line[1:]
 
 
-def _value_lines(value: Any) -> list[str]:
-    """A value as indented JSON; a text of several lines line by line, behind a bar."""
-    if isinstance(value, str) and "\n" in value:
-        return [f"| {visible(line)}" for line in value.split("\n")]
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return [_indented(line) for line in text.split("\n")]
-
-
-def _json_lines(value: Any, indent: str) -> list[str]:
-    return [f"{indent}{line}" for line in _value_lines(value)]
-
-
-def _indented(line: str) -> str:
-    """A line of JSON made visible; its own spaces at the beginning are those of `json`."""
-    text = line.lstrip(" ")
-    return line[: len(line) - len(text)] + visible(text)
-
-
 def _print_answer(examined: Examined) -> None:
     print_line("")
-    question = None if examined.shown is None else examined.shown.release.question
-    if question is not None:
-        _section("What the run asks, as it was saved:")
-        print_lines(_json_lines(question, "  "))
+    if examined.shown is not None and examined.shown.release.question is not None:
+        print_lines(question_lines(examined.shown))
         print_line("")
     if examined.request.statement.answer is None:
         _section("The run would be given no answer.")
@@ -302,7 +282,7 @@ def _print_answer(examined: Examined) -> None:
         _section("What answer the run would be given is not known.")
     else:
         _section("The answer that the run would be given:")
-        print_lines(_json_lines(examined.request.answer, "  "))
+        print_lines(json_lines(examined.request.answer, "  "))
     print_line("")
 
 

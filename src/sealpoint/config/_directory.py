@@ -7,11 +7,18 @@ address of the store is, and where that led then.
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 import msgspec
 
-from sealpoint.config._disk import check_directory, make_directory, read_file, write_new_file
+from sealpoint.config._disk import (
+    check_directory,
+    make_directory,
+    read_file,
+    sync_directory,
+    write_new_file,
+)
 from sealpoint.config._settings import Settings
 from sealpoint.config._url import StoreUrl
 
@@ -33,11 +40,13 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class StoreDirectory:
     """Where the files of a store lie, and the safe way to them."""
 
-    __slots__ = ("_settings", "directory", "url")
+    __slots__ = ("_prepared", "_settings", "directory", "url")
 
     def __init__(self, settings: Settings, url: StoreUrl) -> None:
         self._settings = settings
         self.url = url
+        self._prepared: set[Path] = set()
+        """Directories that this object has made, or found, and whose names are on the disk."""
         name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
         self.directory = settings.config_dir / "stores" / name
 
@@ -60,10 +69,17 @@ class StoreDirectory:
 
     def _prepare(self, directory: Path) -> None:
         """Make the directories down to one, and note where the store lies, unless that is known."""
+        if directory in self._prepared and self._is_safe(directory):
+            return
         make_directory(self._settings.config_dir, follow=True, parents=True)
         for path in self._below(directory):
             make_directory(path)
-        write_new_file(self.note_path, self._note())
+        if os.path.lexists(self.note_path):
+            # Whoever wrote it may have died before its name was on the disk.
+            sync_directory(self.directory)
+        else:
+            write_new_file(self.note_path, self._note())
+        self._prepared.add(directory)
 
     @property
     def note_path(self) -> Path:

@@ -16,7 +16,7 @@ from sealpoint.gate._policy import (
     shipped_policy,
 )
 from sealpoint.gate._requests import Request, Status
-from sealpoint.gate._review import Reviewer
+from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
 from sealpoint.gate._thread import Thread
 
@@ -28,6 +28,7 @@ __all__ = [
     "Facts",
     "GrantFacts",
     "Measure",
+    "Newest",
     "Outcome",
     "Policies",
     "Policy",

@@ -33,6 +33,7 @@ def facts_of(
     answered: bool = False,
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
+    also_older: tuple[str, ...] = (),
     told: tuple[Rule, ...] = (),
     worlds_readable: bool = True,
 ) -> Facts:
@@ -45,6 +46,7 @@ def facts_of(
         world_before=release.world is not None,
         world_now=world_now,
         newest=release.newest,
+        also_older=also_older,
         deleted=len(release.deleted),
         copied=release.copied,
         question=release.question is not None,
@@ -72,6 +74,7 @@ def gather(
     answered: bool = False,
     deliberate: str | None = None,
     grant: GrantFacts | None = None,
+    also_older: tuple[str, ...] = (),
 ) -> Facts:
     """The facts of a resume that is asked for now.
 
@@ -87,6 +90,7 @@ def gather(
         answered: Whether something is brought in from outside.
         deliberate: What the caller said to show that this is meant.
         grant: What has become of the request for exactly this.
+        also_older: What else it goes on from that is not the newest, in words.
     """
     tip = state.chain.tip()
     owner = tip.fence.owner
@@ -106,6 +110,7 @@ def gather(
         answered=answered,
         deliberate=deliberate,
         grant=grant,
+        also_older=also_older,
     )
 
 

@@ -20,6 +20,7 @@ from sealpoint.errors import (
     NeedsApproval,
     ResumeRefused,
     SealpointError,
+    Superseded,
     UnknownCheckpoint,
     UnknownThread,
     UsageError,
@@ -31,13 +32,17 @@ from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
+from sealpoint.gate._run import Run, named_older, older_in_lane, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
     CheckpointRef,
     EntryDraft,
+    Key,
     Loaded,
     Release,
+    ResultsDraft,
+    RunPosition,
     SessionStart,
     Snapshot,
     ThreadReader,
@@ -65,15 +70,6 @@ class _Judged(NamedTuple):
     """By whose roster it was decided."""
 
 
-class _Admission(NamedTuple):
-    """A resume that was decided and is to be recorded with the first entry of its session."""
-
-    call: ResumeCall
-    answered: bool
-    shown: int
-    """What `times_shown` was: it is about what the caller was shown then."""
-
-
 class _Prefetched(NamedTuple):
     """What a session that has just begun was decided about, for the first who reads it."""
 
@@ -93,7 +89,12 @@ class Gate:
         self.writer = ThreadWriter(state, reader, self._start_session, self._go_on)
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
-        self._admission: _Admission | None = None
+        self._displaced: tuple[Run | None, int | None, World | None] | None = None
+        """The run, session and world before a run that has not written anything yet."""
+        self._refused: tuple[Run, SealpointError] | None = None
+        """The run that was refused last, and why."""
+        self._run: Run | None = None
+        """The run of a framework that this handle's session belongs to, if it is one's."""
         self._prefetched: _Prefetched | None = None
 
     # ------------------------------------------------------------------ resuming
@@ -104,12 +105,24 @@ class Gate:
             self._core.signer()
             while True:
                 release, loaded = self._look_up(call, self._reader.read_loaded)
-                if self._decide_and_open(call, release) is not None:
+                session = self._decide_and_open(call, release)
+                if session is not None:
+                    self._run = None
+                    # Somebody may have gone on before the anchor had followed.
+                    self._state.require_session(session)
                     # (6) only now is the caller given anything
                     return loaded
 
-    def begin(self, call: ResumeCall) -> int | None:
+    def begin(self, call: ResumeCall, token: str | None) -> int | None:
         """Begin a session for a caller that reads by `snapshot`; see `Thread.begin`."""
+        session = self._begin(call)
+        position = RunPosition(token=token, deliberate=call.deliberate or None)
+        self._run = None if token is None else Run(position, actor=call.actor)
+        if self._run is not None:
+            self._run.session = session
+        return session
+
+    def _begin(self, call: ResumeCall) -> int | None:
         with self._state.reporting(), self._state.shown_only_if_it_passes():
             self._core.signer()
             while True:
@@ -124,47 +137,6 @@ class Gate:
                 if session is not None:
                     self._prefetched = _Prefetched(session, snapshot)
                     return session
-
-    def admit(
-        self, call: ResumeCall, *, answered: bool, lane: str, name: str | None
-    ) -> Snapshot | None:
-        """Decide now, and record it with the first entry that is written; see `Thread.admit`."""
-        state = self._state
-        session, world = state.session, self._world
-        with state.reporting(), state.shown_only_if_it_passes():
-            try:
-                # To try again is to decide again: there is no look between deciding and reading.
-                return state.retry_if_pruned(
-                    lambda: self._admit(call, lane, name, answered=answered)
-                )
-            except BaseException:
-                # A load that failed is nothing to go on from.
-                state.session, self._world, self._admission = session, world, None
-                raise
-
-    def _admit(
-        self, call: ResumeCall, lane: str, name: str | None, *, answered: bool
-    ) -> Snapshot | None:
-        self._admission = None
-        try:
-            release, _ = self._look_up_once(call, lambda found: found)
-        except (UnknownThread, UnknownCheckpoint, Erased) as error:
-            if call.ref is not None and isinstance(error, UnknownCheckpoint):
-                raise
-            # What lies in other lanes comes with the main one, and not without it.
-            self._state.session = None
-            return None
-        else:
-            if not self._core.parts.read_only:
-                owner = self._context.owner()
-                check_rights(self._chain, self._core.trust(), Kind.RESUME, owner)
-            decision = self._judge(call, release, answered=answered, granted=False).decision
-            if decision.outcome is not Outcome.ALLOW:
-                raise self._refusal(decision)
-            self._state.session = None
-            self._admission = _Admission(call, answered, self._state.times_shown)
-            self._world = call.world
-        return self._reader.read_lane(lane, name)
 
     def judge(self, call: ResumeCall) -> Decision:
         """What the gate would say, without writing or releasing anything."""
@@ -232,14 +204,18 @@ class Gate:
         check_rights(self._chain, self._core.trust(), Kind.RESUME, self._context.owner())
         # (4) the facts, and what the policy in force says to them
         judged = self._judge(call, release)
+        if call.offer is not None and (call.lanes or _concerns_people(judged.decision)):
+            call = call.with_answer(call.offer())
+            judged = self._judge(call, release)
         if judged.decision.outcome is Outcome.REFUSE:
             raise self._refusal(judged.decision)
         if judged.decision.outcome is Outcome.NEEDS_APPROVAL:
             self._ask(call, judged)
             return None
         # (5) the decision is written before the state is released
+        body = self._resume_body(call, judged)
         entry = self.writer.open_session(
-            SessionStart(self._resume_body(call, judged), judged.trust)
+            SessionStart(body, judged.trust, judged.release, call.lanes)
         )
         if entry is None:
             return None
@@ -248,13 +224,11 @@ class Gate:
 
     # ------------------------------------------------------------------ judging
 
-    def _judge(
-        self, call: ResumeCall, release: Release, *, answered: bool = False, granted: bool = True
-    ) -> _Judged:
+    def _judge(self, call: ResumeCall, release: Release) -> _Judged:
         trust = self._core.trust()
         policy = self._context.policies.in_force(trust.roster)
         pending = self._context.pending()
-        asked, grant = self._grant(call, release, policy, pending) if granted else (None, None)
+        asked, grant = self._grant(call, release, policy, pending)
         facts = gather(
             self._state,
             release,
@@ -264,9 +238,10 @@ class Gate:
             read_world=lambda: self._reader.read_world(release),
             now=self._context.now(),
             pause=pending.paused,
-            answered=answered or call.answer is not None,
+            answered=call.answer is not None,
             deliberate=call.deliberate,
             grant=grant,
+            also_older=older_lanes(call.lanes),
         )
         decision = decide(facts, policy)
         if facts.paused is not None:
@@ -368,28 +343,114 @@ class Gate:
     # ------------------------------------------------------------------ saving
 
     def commit(self, drafts: Sequence[EntryDraft]) -> list[Written]:
-        """Write several things; see `Thread.commit`.
+        """Write several things; see `Thread.commit`."""
+        with self._state.lock:
+            self._prefetched = None  # a run that writes reads what it wrote
+            outcomes: list[Written] = []
+            group: list[EntryDraft] = []
+            for draft in drafts:
+                try:
+                    if not self._goes_on_with_run(draft):
+                        outcomes += self._write(group)
+                        group = []
+                        self._begin_run(draft)
+                except SealpointError as error:
+                    outcomes += self._write(group)
+                    group = []
+                    self._state.report(error)
+                    outcomes.append(error)
+                    continue
+                if self._run is not None and draft.position is not None:
+                    self._run.note(draft)
+                group.append(draft)
+            return outcomes + self._write(group)
+
+    def _write(self, group: Sequence[EntryDraft]) -> list[Written]:
+        """Write what belongs to one session.
 
         What declares no world has that of the one before it, or of the session.
         """
-        with self._state.lock:
-            if self._state.session is None and self._admitted() is None:
-                self._world = None
-            world = self._world
-            for draft in drafts:
-                if draft.declared is None:
-                    draft.declare(world)
-                world = draft.declared
-            self._prefetched = None  # a run that writes reads what it wrote
-            outcomes = self.writer.commit(drafts)
-            if self._state.session is not None:
-                self._admission = None  # it is recorded by now
-            return outcomes
+        if not group:
+            return []
+        state, run = self._state, self._run
+        early = [] if run is None else run.take_early()
+        if state.session is None:
+            self._world = None
+        world = self._world
+        for draft in group:
+            if draft.declared is None:
+                draft.declare(world)
+            world = draft.declared
+        # Results count in the session that saves their checkpoint, so those are added once more.
+        outcomes = self.writer.commit([*early, *group])[len(early) :]
+        if run is not None and run.session is None:
+            run.session = state.session
+        if self._displaced is not None and run is not None:
+            if run.session is None and isinstance(outcomes[0], SealpointError):
+                # Who is refused takes nobody's place, and what else it writes is refused as well.
+                self._refused = (run, outcomes[0])
+                self._run, state.session, self._world = self._displaced
+            self._displaced = None
+        return outcomes
 
-    def _admitted(self) -> _Admission | None:
-        """What was decided about what the caller was shown last."""
-        found = self._admission
-        return found if found is not None and found.shown == self._state.times_shown else None
+    # ------------------------------------------------------------------ runs of frameworks
+
+    def _goes_on_with_run(self, draft: EntryDraft) -> bool:
+        """Whether something goes on with the run of this handle's session.
+
+        Raises:
+            Superseded: It does, or was decided about before, and another run goes on by now.
+            SealpointError: It needs what was refused.
+        """
+        position, run = draft.position, self._run
+        if position is None:
+            return True
+        if self._refused is not None and self._refused[0].is_needed_by(draft):
+            raise self._refused[1]
+        if position.token is None and (
+            run is None or run.position.token is not None or not run.includes(draft, self._state)
+        ):
+            return False
+        lost = run is None or run.session not in (None, self._state.session)
+        if lost or run is None or run.position.token != position.token:
+            self._run = None if lost else run
+            raise self._overtaken(None)
+        return True
+
+    def _begin_run(self, draft: EntryDraft) -> None:
+        """Let another run begin with something that is about to be written.
+
+        Raises:
+            Superseded: It only goes on, from what is not the newest any more.
+            ResumeRefused: The policy does not allow it.
+        """
+        state, position = self._state, draft.position or RunPosition()
+        if self._chain.head is None:
+            state.find()
+        newest = state.newest_place("")
+        named = position.checkpoint
+        place = None if named is None else state.place(Key("", named), rises=True)
+        is_older = place is not None and place != newest
+        goes_on = not (position.begins or position.answered)
+        if is_older and goes_on and (draft.lane or isinstance(draft, ResultsDraft)):
+            raise self._overtaken(named)
+        if place is not None:
+            state.mark_seen()  # it goes on from what it was shown
+        self._displaced, self._refused = (self._run, state.session, self._world), None
+        base = place or newest
+        lanes = {} if draft.lane else named_older(position, state)
+        if draft.lane and (older := older_in_lane(draft, state)) is not None:
+            lanes = {draft.lane: older}
+        early = [] if self._run is None else self._run.early_results(draft)
+        self._run = Run(
+            position,
+            None if base is None else base.key.id,
+            lanes,
+            draft.declared,
+            is_older=is_older,
+            early=early,
+        )
+        state.session = None
 
     def _go_on(self, draft: EntryDraft) -> None:
         """Refuse another world inside a session, unless it is narrower or an allowed first one."""
@@ -417,9 +478,15 @@ class Gate:
             hint="Call resume(world=...) with the new world: that begins a session with it.",
         )
 
+    def _overtaken(self, name: str | None) -> Superseded:
+        """What to say to a run that goes on from what is not the newest any more."""
+        stands = "" if name is None else f", and this one from checkpoint {name!r}"
+        return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
+
     def _start_session(self, draft: EntryDraft, owner: str, basis: int) -> SessionStart:
         """Judge the session that a save begins by itself."""
         world, trust = draft.declared, self._core.trust()
+        run = self._run if draft.position is not None else None
         policy = self._context.policies.in_force(trust.roster)
         body = ResumeBody(
             salt=self._core.salt(),
@@ -427,50 +494,85 @@ class Gate:
             basis=basis,
             world=None if world is None else world.digest,
             policy=None if policy is None else policy.digest,
+            actor=None if run is None else run.actor,
         )
-        release = self._release_to_go_on_from()
-        if release is not None:
-            admitted = self._admitted()
-            deliberate = None if admitted is None else admitted.call.deliberate
-            # Whether it is paused is told by the append, as to a save in a session.
-            facts = gather(
-                self._state,
-                release,
-                trust=trust,
-                who=self._context.identity(),
-                world=world,
-                read_world=lambda: self._reader.read_world(release),
-                now=self._context.now(),
-                answered=admitted is not None and admitted.answered,
-                deliberate=deliberate,
-            )
-            decision = decide(facts, policy)
-            if decision.outcome is not Outcome.ALLOW:
-                reasons = tuple(reason.words for reason in decision.reasons)
-                raise ResumeRefused(
-                    f"thread {self._state.name!r}: this save would begin a session that is no "
-                    f"ordinary continuation: {'; '.join(reasons)}",
-                    reasons=reasons,
-                    hint="Call resume(world=...) first: the gate decides, and records it.",
-                )
+        release, decision = self._judge_run(run, draft)
+        if release is not None and decision is not None:
             other = world is not None and world.digest != release.world
             body = msgspec.structs.replace(
                 body,
-                reason=deliberate,
+                reason=None if run is None else run.position.deliberate,
                 checkpoint=release.entry,
                 release=release.digest,
                 leaves=world.to_dict() if world is not None and other else None,
                 rules=tuple(reason.rule for reason in decision.reasons),
             )
         self._world = world
-        return SessionStart(body, trust)
+        return SessionStart(body, trust, release, {} if run is None else run.lanes)
 
-    def _release_to_go_on_from(self) -> Release | None:
+    def _judge_run(
+        self, run: Run | None, draft: EntryDraft
+    ) -> tuple[Release | None, Decision | None]:
+        """What a save without a session goes on from, and what is decided about that.
+
+        Returns:
+            Nothing if the thread holds nothing.
+
+        Raises:
+            ResumeRefused: It is not allowed without a word, or not without people.
+        """
+        trust = self._core.trust()
+        policy = self._context.policies.in_force(trust.roster)
+        position = RunPosition() if run is None else run.position
+        if run is not None and position.token is None and policy is not None and policy.asks_people:
+            words = f"the policy {policy.name!r} asks for approvals, which it did not ask for"
+            raise ResumeRefused(
+                f"thread {self._state.name!r}: a run that was not decided about before: {words}",
+                reasons=(words,),
+                hint="Call resume(world=...) or begin(...) first: the gate asks for approvals.",
+            )
+        release = self._release_to_go_on_from(run)
+        if release is None:
+            return None, None
+        # Whether it is paused is told by the append, as to a save in a session.
+        facts = gather(
+            self._state,
+            release,
+            trust=trust,
+            who=self._context.identity(),
+            world=draft.declared,
+            read_world=lambda: self._reader.read_world(release),
+            now=self._context.now(),
+            answered=position.answered,
+            deliberate=position.deliberate,
+            also_older=() if run is None else older_lanes(run.lanes),
+        )
+        decision = decide(facts, policy)
+        if decision.outcome is not Outcome.ALLOW:
+            reasons = tuple(reason.words for reason in decision.reasons)
+            if run is not None and run.is_overtaken:
+                raise self._overtaken(run.base)
+            raise ResumeRefused(
+                f"thread {self._state.name!r}: this save would begin a session that is no "
+                f"ordinary continuation: {'; '.join(reasons)}",
+                reasons=reasons,
+                hint="Call resume(world=...) first: the gate decides, and records it.",
+            )
+        return release, decision
+
+    def _release_to_go_on_from(self, run: Run | None) -> Release | None:
         """What a save without a session goes on from; None if the thread holds nothing."""
         if self._chain.head is None or self._chain.tip().fence.erased:
             return None
-        admitted = self._admitted()
         try:
-            return self._reader.release(None if admitted is None else admitted.call.ref)
+            return self._reader.release(None if run is None else run.base)
         except UnknownCheckpoint:
             return None
+
+
+def _concerns_people(decision: Decision) -> bool:
+    """Whether people are asked, or have asked for something: then what a run brings is bound."""
+    return any(
+        reason.rule == Rule.ANSWER or reason.measure is Measure.APPROVAL
+        for reason in decision.reasons
+    )

@@ -191,6 +191,13 @@ class Policy:
     takeover_after: timedelta
     """How long another session must have saved nothing before it may be taken over."""
 
+    @property
+    def asks_people(self) -> bool:
+        """Whether any run may need the approval of others; that of handoffs is no run's affair."""
+        measures = list(self.rules.values())
+        handoffs = self.rules[Rule.HANDOFF_BY_OPERATOR] is Measure.APPROVAL
+        return measures.count(Measure.APPROVAL) > handoffs
+
     def measure(self, rule: str) -> Measure:
         """What this policy asks for where a rule applies.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a caller of `resume` asks for, checked before anything is looked at."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple, Self
 
@@ -32,6 +32,10 @@ class ResumeCall(NamedTuple):
     answer: Any
     actor: str | None
     deliberate: str | None
+    lanes: Mapping[str, str] = {}
+    """Checkpoints of other lanes that it goes on from although they are not the newest there."""
+    offer: Callable[[], Any] | None = None
+    """What it brings along that is no answer, for where it has to be bound like one."""
 
     @classmethod
     def of(
@@ -42,6 +46,8 @@ class ResumeCall(NamedTuple):
         answer: Any,
         actor: str | None,
         deliberate: str | None,
+        lanes: Mapping[str, str] | None = None,
+        offer: Callable[[], Any] | None = None,
     ) -> Self:
         """Check what a caller gives.
 
@@ -54,9 +60,19 @@ class ResumeCall(NamedTuple):
         # An empty text is passed on: the rules say that it is no reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
+        found = cls(World.of(world), ref, None, actor, deliberate, lanes or {}, offer)
+        return found.with_answer(answer)
+
+    def with_answer(self, answer: Any) -> Self:
+        """The same with an answer.
+
+        Raises:
+            ValueNotAllowed: It is not JSON.
+            UsageError: It is too long.
+        """
         plain = None if answer is None else plain_value(answer, "answer")
         _check_answer(plain)
-        return cls(World.of(world), ref, plain, actor, deliberate)
+        return self._replace(answer=plain)
 
     @property
     def answer_digest(self) -> str | None:

@@ -6,7 +6,9 @@ is genuine. So the audit goes through the verified thread once more: it makes ea
 compares the digest, gathers the same facts as the gate did, and asks the same `decide` with the
 policy that the roster of that entry names. It is pure: what it is given has been verified. What an
 erasure has taken is not judged, and what cannot be computed again (a world that was pruned) is not
-held against anybody.
+held against anybody. Of a resume from further back than an audit remembers, the digest of its
+release, a pending question, copies and deletions are not judged; that its checkpoint was there,
+whether it was the newest, its world, its age and its grant are.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
-from sealpoint.gate._checkpoint_log import CheckpointLog
+from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._facts import difference, facts_of, is_restored
 from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
@@ -26,6 +28,7 @@ from sealpoint.ledger import (
     KINDS,
     Entry,
     HandoffBody,
+    Header,
     Kind,
     ResumeBody,
     StoreChain,
@@ -37,7 +40,7 @@ from sealpoint.signing import Action, Role, Roster, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["Reviewer"]
+__all__ = ["Newest", "Reviewer"]
 
 _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.
@@ -46,8 +49,17 @@ Whoever writes the entry also writes its time, so less would prove no more."""
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
-_GATE_FIELDS = ("world", "leaves", "rules", "request", "answer", "actor")
-"""What a resume has not that no gate has written, which is none where no policy is in force."""
+
+class Newest(NamedTuple):
+    """The newest checkpoint of a thread, as the gate would have found it before some entry."""
+
+    entry: str
+    """The hash of its entry."""
+    seq: int
+    time: datetime
+    world: str | None
+    question: Any
+    """None if it lies too far back to say."""
 
 
 class _Resume(NamedTuple):
@@ -119,6 +131,16 @@ class Reviewer:
             self._executed_epoch = header.epoch
         return tuple(f"entry {entry.seq}: {words}" for words in unjustified)
 
+    def newest(self, header: Header, before: Tip) -> Newest | None:
+        """The newest checkpoint of the main lane before an entry that is taken next."""
+        entry = self._log.newest()
+        outline = None if entry is None else self._log.outline(entry)
+        if entry is None or outline is None:
+            return None
+        release = self._log.release(entry, header, before)
+        question = None if release is None else release.question
+        return Newest(entry, outline.seq, outline.time, outline.world, question)
+
     # ------------------------------------------------------------------ what lies before
 
     def _now(self, entry: Entry) -> datetime:
@@ -148,8 +170,7 @@ class Reviewer:
             return
         # (2) A thread that holds no checkpoint yet begins, and nothing is released.
         if body.checkpoint is None:
-            judged = expected is not None or any(getattr(body, name) for name in _GATE_FIELDS)
-            if judged and self._log.holds_anything():
+            if self._log.holds_anything():
                 yield "a resume: it does not name the checkpoint that was released"
             return
         try:
@@ -162,10 +183,11 @@ class Reviewer:
             return
         resume = _Resume(entry, body, before, chain, roster, policy)
         # (3) What was released is what lies there.
-        self.release = release = self._log.release(body.checkpoint, entry.header, before)
-        if release is None and not self._log.forgets:
+        outline = self._log.outline(body.checkpoint)
+        if outline is None:
             yield f"a resume: there was no checkpoint {_short(body.checkpoint)} to release"
             return
+        self.release = release = self._log.release(body.checkpoint, entry.header, before)
         if release is not None and release.digest != body.release:
             yield (
                 f"a resume: it records release {_short(body.release)}, and what lay there was "
@@ -174,14 +196,15 @@ class Reviewer:
         # (4) What it spends was open, for exactly this, and granted.
         grant = None
         if body.request is not None:
-            faults = tuple(self._spending(resume, release))
+            faults = tuple(self._spending(resume, outline.world))
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
                 grant = grant_of(asked, roster, _forgiving(self._now(entry)))
         # (5) The gate would have said the same, and every rule that applied is told.
-        facts = self._facts_far_back(resume, grant)
-        if release is not None:
+        if release is None:
+            facts = self._facts_far_back(resume, outline, grant)
+        else:
             facts = self._facts(resume, release, grant)
         yield from self._judged_again(resume, facts)
 
@@ -200,57 +223,68 @@ class Reviewer:
     def _facts(self, resume: _Resume, release: Release, grant: GrantFacts | None) -> Facts:
         """The facts that the gate had, as far as they can be found again."""
         entry, body = resume.entry, resume.body
-        header = entry.header
-        world = self._world_now(body)
-        told = _told(body)
-        diff, readable = None, True
-        if release.world is not None and release.world == body.world:
-            diff = WorldDiff()
-        elif release.world is not None and body.world is not None:
-            saved = self._worlds(release.world)
-            diff = difference(release.world, world, lambda: saved)
-            # The world of the checkpoint may be pruned: then what was told of it is believed.
-            pruned = saved is None and world is not None
-            readable = not (pruned and WORLD_RULES.intersection(told))
+        diff, readable = self._diff(body, release.world)
         return facts_of(
             release,
-            thread=header.thread[:12],
+            thread=entry.header.thread[:12],
             owner=True,  # the walk has seen to it
             diff=diff,
             world_now=body.world is not None,
             now=_forgiving(self._now(entry)),
-            restored=is_restored(
-                resume.chain, bytes.fromhex(header.thread), self._executed_epoch, header.epoch
-            ),
+            restored=self._restored(resume),
             living_session=self._living_session(resume),
             answered=body.answer is not None,
             deliberate=body.reason,
             grant=grant,
-            told=told,
+            told=_told(body),
             worlds_readable=readable,
         )
 
-    def _facts_far_back(self, resume: _Resume, grant: GrantFacts | None) -> Facts:
-        """The same for what reaches too far back: known is whether it is the newest."""
+    def _facts_far_back(self, resume: _Resume, outline: Outline, grant: GrantFacts | None) -> Facts:
+        """The same for what reaches too far back for a release to be made.
+
+        Whether a question was pending, the checkpoint was a copy or newer ones had been deleted is
+        not known, and not held against anybody.
+        """
+        body = resume.body
+        diff, readable = self._diff(body, outline.world)
         return Facts(
             thread=resume.entry.header.thread[:12],
             paused=None,
             owner=True,
-            diff=None,
-            world_before=False,
-            world_now=False,
-            newest=self._log.is_newest(resume.body.checkpoint or ""),
+            diff=diff,
+            world_before=outline.world is not None,
+            world_now=body.world is not None,
+            newest=self._log.is_newest(body.checkpoint or ""),
             deleted=0,
             copied=False,
             question=False,
-            answered=resume.body.answer is not None,
-            age=timedelta(),
-            restored=False,
+            answered=body.answer is not None,
+            age=_forgiving(self._now(resume.entry)) - outline.time,
+            restored=self._restored(resume),
             living_session=self._living_session(resume),
-            deliberate=resume.body.reason,
+            deliberate=body.reason,
             grant=grant,
-            told=_told(resume.body),
+            told=_told(body),
+            worlds_readable=readable,
         )
+
+    def _restored(self, resume: _Resume) -> bool:
+        header = resume.entry.header
+        thread = bytes.fromhex(header.thread)
+        return is_restored(resume.chain, thread, self._executed_epoch, header.epoch)
+
+    def _diff(self, body: ResumeBody, before: str | None) -> tuple[WorldDiff | None, bool]:
+        """What differs from the world of the checkpoint, and whether that can be said again."""
+        if before is None or body.world is None:
+            return None, True
+        if before == body.world:
+            return WorldDiff(), True
+        world, saved = self._world_now(body), self._worlds(before)
+        # The world of the checkpoint may be pruned: then what was told of it is believed.
+        pruned = saved is None and world is not None
+        readable = not (pruned and WORLD_RULES.intersection(_told(body)))
+        return difference(before, world, lambda: saved), readable
 
     def _world_now(self, body: ResumeBody) -> World | None:
         """The world that the run went on in, if it can be read and is the one that was named.
@@ -276,7 +310,7 @@ class Reviewer:
             return None
         return resume.entry.header.at - self._basis_at
 
-    def _spending(self, resume: _Resume, release: Release | None) -> Iterator[str]:
+    def _spending(self, resume: _Resume, saved_world: str | None) -> Iterator[str]:
         """Why a request that a resume spends was not for exactly this, or was no grant."""
         entry, body = resume.entry, resume.body
         request = body.request or ""
@@ -295,11 +329,7 @@ class Reviewer:
             ("requester", statement.requester, entry.writer),
             ("policy", statement.policy, body.policy),
             ("epoch", str(statement.epoch), str(entry.header.epoch)),
-            (
-                "saved world",
-                statement.world_from,
-                statement.world_from if release is None else release.world,
-            ),
+            ("saved world", statement.world_from, saved_world),
         ):
             if found != expected:
                 yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"

@@ -72,6 +72,8 @@ class Facts:
     grant: GrantFacts | None
     told: tuple[Rule, ...] = ()
     """For an audit: the rules that the entry itself tells, which count as if they were found."""
+    also_older: tuple[str, ...] = ()
+    """What else it goes on from that is not the newest, in words."""
     worlds_readable: bool = True
     """For an audit: whether the worlds can be compared again, or what is told of them counts."""
 
@@ -183,7 +185,10 @@ def _applying(facts: Facts, policy: Policy | None) -> Iterator[tuple[Rule, str]]
     elif facts.question:
         yield Rule.ANSWER, "a question is pending and no answer is given"
     elif facts.answered:
-        yield Rule.ANSWER, "an answer is given although no question is pending"
+        yield (
+            Rule.ANSWER,
+            "an answer, an input or an edit is brought in, and no question is pending",
+        )
     age_max = None if policy is None else policy.age_max
     if age_max is not None and facts.age > age_max:
         yield Rule.OLD_AGE, f"the checkpoint is {facts.age} old, more than {age_max}"
@@ -195,6 +200,7 @@ def _older(facts: Facts) -> Iterator[str]:
     """Find why a checkpoint is not simply the newest thing that the run did."""
     if not facts.newest:
         yield f"the checkpoint is not the newest of thread {facts.thread!r}"
+    yield from facts.also_older
     if facts.deleted:
         yield f"checkpoints that were newer have been deleted ({facts.deleted})"
     if facts.copied:

@@ -7,7 +7,7 @@ and lets the writer write (`_gate.py`, `store/_writer.py`), retention gives up w
 share one `ThreadState`. Calls from several OS threads are taken one after the other.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -416,53 +416,42 @@ class Thread:
         answer: Any = None,
         actor: str | None = None,
         deliberate: str | None = None,
+        lanes: Mapping[str, str] | None = None,
+        offer: Callable[[], Any] | None = None,
+        token: str | None = None,
     ) -> int | None:
         """Begin a session as `resume` does, for a caller that reads the state by `snapshot`.
 
-        Args and errors are those of `resume`, except that a thread which holds nothing yet is no
-        error: its first save begins it.
+        Errors are those of `resume`, except that a thread which holds nothing yet is no error: its
+        first save begins it.
+
+        Args:
+            world: As for `resume`.
+            ref: As for `resume`.
+            answer: As for `resume`.
+            actor: As for `resume`.
+            deliberate: As for `resume`.
+            lanes: The checkpoints of other lanes that the run goes on from, by lane, where they are
+                not the newest there: that is judged like an older checkpoint of the thread.
+            offer: What the run brings along that is no answer, such as the input of a new turn. It
+                is asked for, and bound like an answer, where a question is pending or people have
+                to approve.
+            token: What the run shows with each write, in `RunPosition`; no other run has it.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
             nothing to decide about.
         """
-        call = ResumeCall.of(world, ref=ref, answer=answer, actor=actor, deliberate=deliberate)
-        return self._gate.begin(call)
-
-    def admit(
-        self,
-        *,
-        world: World | Mapping[str, Any] | None,
-        ref: "str | CheckpointRef | None" = None,
-        answered: bool = False,
-        deliberate: str | None = None,
-        lane: str = "",
-        id: str | None = None,  # noqa: A002 (as in `snapshot`)
-    ) -> Snapshot | None:
-        """Decide about a resume now, and record it with the first entry that is written.
-
-        For a framework that releases state by reading it, where reading must write nothing. It is
-        refused unless the policy allows it without anybody's approval. Until something is written
-        there is no record of it, so `begin` or `resume` is to be preferred.
-
-        Args:
-            world: What the run is able to do now.
-            ref: The checkpoint that it goes on from; without it the newest one.
-            answered: Whether something is brought in from outside, beside what was saved.
-            deliberate: Why this is meant, where the policy asks for that.
-            lane: Which lane is read by this, as by `snapshot`.
-            id: Which checkpoint of it; without it the newest one.
-
-        Returns:
-            What `snapshot` gives.
-
-        Raises:
-            ResumeRefused: The policy does not allow it, or asks for approvals.
-            Busy, NotOwner, NotTrusted, UnknownCheckpoint, Pruned, Tampered, RolledBack, Forked,
-                Unanchored: As for `resume`.
-        """
-        call = ResumeCall.of(world, ref=ref, answer=None, actor=None, deliberate=deliberate)
-        return self._gate.admit(call, answered=answered, lane=lane, name=id)
+        call = ResumeCall.of(
+            world,
+            ref=ref,
+            answer=answer,
+            actor=actor,
+            deliberate=deliberate,
+            lanes=lanes,
+            offer=offer,
+        )
+        return self._gate.begin(call, token)
 
     def snapshot(
         self,
@@ -493,13 +482,17 @@ class Thread:
         """
         return self._gate.snapshot(lane, id, running=running, session=session)
 
-    def snapshots(self, lane: str | None = None) -> Iterator[CheckpointRef]:
+    def snapshots(self, lane: str | None = None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
         """The checkpoints of a lane, or of all, that still have their state, newest first.
+
+        Args:
+            lane: Which lane; None: all of them.
+            by_id: Whether the highest id comes first, in whichever order they were saved.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
-        return self._reader.snapshots(lane)
+        return self._reader.snapshots(lane, by_id=by_id)
 
     def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
         """Write several things in their order, as one durable step where that can be.

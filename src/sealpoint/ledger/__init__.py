@@ -26,6 +26,7 @@ from sealpoint.ledger._bodies import (
     encode_body,
     parse_body,
     read_body,
+    require_past,
 )
 from sealpoint.ledger._body import Body
 from sealpoint.ledger._cuts import CutList, CutLists
@@ -109,6 +110,7 @@ __all__ = [
     "read_body",
     "read_fence",
     "read_standing",
+    "require_past",
     "require_words",
     "skip_seq",
     "verify_entry",

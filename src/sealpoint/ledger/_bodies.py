@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from sealpoint.errors import Edited, SealpointError
+from sealpoint.errors import Edited, Misplaced, SealpointError
 from sealpoint.ledger._body import Body
+from sealpoint.ledger._header import Header
 from sealpoint.ledger._kinds import Kind
 from sealpoint.ledger._pruning import PruneBody, require_sense
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
@@ -49,6 +50,7 @@ __all__ = [
     "encode_body",
     "parse_body",
     "read_body",
+    "require_past",
 ]
 
 
@@ -357,6 +359,24 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.HIDE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost]),
 }
+
+
+def require_past(header: Header, body: Any) -> None:
+    """Refuse a checkpoint that names a position which was not there when it was written.
+
+    By such a one, somebody with its owner's key would have a state pass for the newest for ever.
+
+    Raises:
+        Misplaced: It names one below the first, or its own or a later one.
+    """
+    if not isinstance(body, CheckpointBody):
+        return
+    named = {"again": body.again, "since": body.since, "prune": body.prune}
+    for field, seq in named.items():
+        if seq is not None and not 0 <= seq < header.seq:
+            raise Misplaced(
+                f"entry {header.seq}: expected {field!r} to be a position before it, found {seq}"
+            )
 
 
 class Unreadable(Edited):

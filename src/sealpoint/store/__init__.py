@@ -43,7 +43,7 @@ from sealpoint.store._restore import (
 from sealpoint.store._retention import ThreadRetention
 from sealpoint.store._roster import append_root, append_roster, require_roots
 from sealpoint.store._roster_copy import export_roster, import_roster
-from sealpoint.store._save_draft import ResultsDraft, SaveDraft
+from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft
 from sealpoint.store._state import Standing, ThreadState
 from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
@@ -80,6 +80,7 @@ __all__ = [
     "Results",
     "ResultsDraft",
     "ResultsRef",
+    "RunPosition",
     "SaveDraft",
     "SessionStart",
     "Snapshot",

@@ -101,7 +101,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     """
     text = _reason(reason)
     trust = core.trust()
-    chain = WholeChain(core, name, lambda _entry, _record: None)
+    chain = WholeChain(core, name)
     if core.anchor.get(chain.slot) is not None:
         raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
     chain.bind(thread)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing entries: sign, append by create-if-absent, then let the anchor follow.
 
-Order of a save: blobs and entries in one durable step, the anchor, return. Entries are judged by
-the same rules that every reader will apply, before anything is written. An append whose outcome
-is unknown is resolved by reading its position before anything else is signed for it.
+Order of a save: blobs and entries in one durable step, what the handle knows, the anchor, return.
+The anchor may fail, or show what others wrote next, so the handle takes its own entries in before.
+Entries are judged by the same rules that every reader will apply, before anything is written. An
+append whose outcome is unknown is resolved by reading its position before anything else is signed
+for it.
 """
 
 import hashlib
@@ -170,10 +172,16 @@ def append_all(
         )
     except StorageUnavailable as exc:
         _resolve(chain, first, records, exc)
-    chain.set_tip(tip, records[-1])
-    if follow:
-        chain.advance_anchor()
-        _require_standing(chain, trust, tip.entry, records[-1].body)
+    try:
+        bodies = (draft.body for draft in drafts)
+        chain.move_to(tip, records[-1], zip(entries, bodies, strict=True))
+        if follow:
+            chain.advance_anchor()
+            _require_standing(chain, trust, tip.entry, records[-1].body)
+    except BaseException:
+        if chain.observer is not None:
+            chain.observer.forget()
+        raise
     return entries
 
 

@@ -6,8 +6,8 @@ every entry that is newer than what both agree on. Whatever is older is reached 
 head by its links. What entries mean is decided in `_thread.py`; `_append.py` writes new ones.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Self
+from collections.abc import Iterable, Iterator
+from typing import Protocol, Self
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
@@ -25,6 +25,7 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.ledger import (
+    Body,
     CutWatch,
     Entry,
     GenesisBody,
@@ -52,22 +53,31 @@ from sealpoint.store._expiry import check_expiry
 from sealpoint.store._genesis import claimed_name, newest_genesis
 from sealpoint.store._names import label_of, thread_slot
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "Observer"]
+
+
+class Observer(Protocol):
+    """Who is told of the entries of a chain: all of them, in their order, before the anchor is."""
+
+    def observe(self, entry: Entry, record: Record) -> None:
+        """An entry that was not known has been verified."""
+
+    def observe_own(self, entry: Entry, body: Body) -> None:
+        """This handle has just written an entry, which stands whatever comes after."""
+
+    def cut_off(self) -> None:
+        """A restore has cut off what was known."""
+
+    def forget(self) -> None:
+        """Something failed after an entry was written: nothing that was derived may be kept."""
 
 
 class Chain:
     """A thread's chain, as far as this handle has verified it. Callers hold the thread's lock."""
 
-    def __init__(
-        self,
-        core: Core,
-        name: str,
-        observe: Callable[[Entry, Record], object],
-        forget: Callable[[], object] = lambda: None,
-    ) -> None:
+    def __init__(self, core: Core, name: str, observer: Observer | None = None) -> None:
         self.core = core
-        self.observe = observe
-        self.forget = forget
+        self.observer = observer
         self.name = name
         self._shown = f"thread {name!r}"
         self.slot = thread_slot(core.parts.secret, core.namespace, name)
@@ -89,7 +99,7 @@ class Chain:
         namespace, name = claimed_name(core, thread)
         if thread_slot(core.parts.secret, namespace, name) != slot:
             name = thread.hex()[:12]
-        chain = cls(core, name, lambda _entry, _record: None)
+        chain = cls(core, name)
         chain.slot = slot
         chain.bind(thread, namespace)
         return chain
@@ -108,9 +118,9 @@ class Chain:
     def refresh(self) -> None:
         """Verify whatever is newer than what this handle knows, then let the anchor follow.
 
-        `observe` is called for every entry that is new to this handle, oldest first; at first use
-        that begins with the anchored entry. `forget` is called before, if a restore has cut off
-        what this handle knew.
+        The observer is told of every entry that is new to this handle, oldest first; at first use
+        that begins with the anchored entry. If a restore has cut off what this handle knew, it is
+        told that before.
 
         Raises:
             UnknownThread: Nobody has saved anything under this name.
@@ -154,7 +164,8 @@ class Chain:
             else:
                 # The head moves last: what could not be observed is met again by the next call.
                 entry, tip = self._next(record, seq, anchored)
-                self.observe(entry, record)
+                if self.observer is not None:
+                    self.observer.observe(entry, record)
                 self.head, self.head_record, self._tip = entry, record, tip
         if expected == first:
             raise self._nothing_at(first, anchored)
@@ -183,7 +194,8 @@ class Chain:
                 trust.restores.check(self.head.header, self.head.hash, trust.lists)
             except Misplaced:
                 self.head = self.head_record = self._tip = self.anchored = None
-                self.forget()
+                if self.observer is not None:
+                    self.observer.cut_off()
         self._epoch = trust.epoch
 
     def _compare(self, anchored: Position, known: Entry | None) -> None:
@@ -219,7 +231,7 @@ class Chain:
     def _unknown(self) -> SealpointError:
         """Nobody knows the name, or only the store does. The label is a hint; genesis decides."""
         for thread in self.core.storage.labelled(self.label):
-            found = Chain(self.core, self.name, self.observe)
+            found = Chain(self.core, self.name)
             found.bind(thread)
             genesis = found.genesis()
             if genesis is not None and genesis.name == self.name:
@@ -315,10 +327,13 @@ class Chain:
             self._tip = Tip(head, Spine(hashes), fence, *standing)
         return self._tip
 
-    def set_tip(self, tip: Tip, record: Record) -> None:
-        """Move to a tip that this handle has just written."""
+    def move_to(self, tip: Tip, record: Record, written: Iterable[tuple[Entry, Body]]) -> None:
+        """Move to a tip that this handle has just written, with the entries that lead to it."""
         self.head, self.head_record, self._tip = tip.entry, record, tip
         self._epoch = tip.entry.header.epoch
+        if self.observer is not None:
+            for entry, body in written:
+                self.observer.observe_own(entry, body)
 
     def descend(self, seq: int) -> tuple[Record, Header]:
         """(4) An older entry, proven to be an ancestor of the verified head."""

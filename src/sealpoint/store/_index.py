@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from sealpoint.errors import Edited, Missing
+from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
@@ -25,6 +25,7 @@ from sealpoint.ledger import (
     WritesBody,
     link_hash,
     parse_body,
+    require_past,
 )
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
@@ -86,6 +87,8 @@ class CheckpointIndex:
     def __init__(self, chain: Chain | None) -> None:
         self._chain = chain
         self._bottom: Header | None = None
+        self._top = -1
+        """The newest position that it covers."""
         self._complete = chain is None
         self._places: dict[Key, CheckpointPlace] = {}
         self._results: dict[Key, list[ResultPlace]] = {}
@@ -95,6 +98,8 @@ class CheckpointIndex:
         """By lane, in the order of their ranks."""
         self._saved: deque[tuple[int, Key]] = deque()
         """Every checkpoint by its position, rising."""
+        self._added: deque[tuple[int, Key]] = deque()
+        """The same for all results."""
         self._floor = 0
         """What lies before this position was let go of."""
         self.asked_too_far = False
@@ -111,13 +116,15 @@ class CheckpointIndex:
 
     def newest(self, lane: str, gone: Gone) -> CheckpointPlace | None:
         """The newest checkpoint of a lane that is not gone."""
-
-        def ranks_first(seq: int) -> bool:
-            found = next(self._left(lane, gone), None)
-            return found is not None and seq <= found.rank
-
-        self._grow(ranks_first)
         found = next(self._left(lane, gone), None)
+        if found is None or self._bottom is None or self._bottom.seq > found.rank:
+
+            def ranks_first(seq: int) -> bool:
+                newest = next(self._left(lane, gone), None)
+                return newest is not None and seq <= newest.rank
+
+            self._grow(ranks_first)
+            found = next(self._left(lane, gone), None)
         if found is None or found.rank < self._floor:
             self._note_floor(-1)
         return found
@@ -133,10 +140,12 @@ class CheckpointIndex:
         return sorted(self._order)
 
     def lanes_after(self, seq: int, gone: Gone) -> Iterator[CheckpointPlace]:
-        """The newest checkpoint of every lane in which something was saved after a position."""
+        """The newest checkpoint of every lane in which something was written after a position.
+
+        That is a checkpoint, or results that are not gone, whichever checkpoint they belong to.
+        """
         self._grow_down_to(seq)
-        busy = {key.lane for _, key in self._saved_after(seq)}
-        for lane in sorted(busy):
+        for lane in sorted(self._busy_after(seq, gone)):
             found = self.newest(lane, gone)
             if found is not None:
                 yield found
@@ -190,23 +199,33 @@ class CheckpointIndex:
         )
         return next(found, None)
 
-    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> None:
-        """Take in an entry that has just become the newest."""
+    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> bool:
+        """Take in an entry that has just become the newest.
+
+        Returns:
+            False if a newer one is in it already. What was saved last would no longer be what is
+            newest, so nothing is taken in, and who keeps the index makes another.
+        """
         if self._bottom is None and not self._complete:
-            return  # nothing has been asked for yet: the way down begins above this one
+            return True  # nothing has been asked for yet: the way down begins above this one
+        if header.seq <= self._top:
+            return False
+        self._top = header.seq
         if isinstance(body, CheckpointBody):
             self._put(place_of(header, entry, body), older=False)
         else:
             place = _result_of(header, entry, body)
             self._results.setdefault(place.key, []).append(place)
+            self._added.append((place.seq, place.key))
             self._note(place)
+        return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:
         """Let go of what lies before a position, to keep memory within a bound.
 
-        The newest of the main lane stays, and of each lane in which something was saved since.
+        The newest of the main lane stays, and of each lane in which something was written since.
         """
-        busy = {key.lane for _, key in self._saved_after(seq - 1)} | {""}
+        busy = self._busy_after(seq - 1, gone) | {""}
         found = (self.newest(lane, gone) for lane in busy)
         newest = {place.entry for place in found if place is not None}
         for key, place in list(self._places.items()):
@@ -217,6 +236,7 @@ class CheckpointIndex:
             if key not in self._places and results[-1].seq < seq:
                 del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
+        self._added = deque(added for added in self._added if added[1] in self._results)
         self._asking = [place for place in self._asking if place.seq >= seq]
         self._floor = seq
 
@@ -226,6 +246,12 @@ class CheckpointIndex:
 
     def _saved_after(self, seq: int) -> Iterator[tuple[int, Key]]:
         return takewhile(lambda saved: saved[0] > seq, reversed(self._saved))
+
+    def _busy_after(self, seq: int, gone: Gone) -> set[str]:
+        added = takewhile(lambda added: added[0] > seq, reversed(self._added))
+        return {key.lane for _, key in self._saved_after(seq)} | {
+            key.lane for at, key in added if not gone(at)
+        }
 
     def _left(self, lane: str, gone: Gone) -> Iterator[CheckpointPlace]:
         for _, name in reversed(self._order.get(lane, ())):
@@ -260,6 +286,7 @@ class CheckpointIndex:
         """The entries below the bottom; at first the head, which is at hand."""
         if self._bottom is None:
             head, record = chain.verified_head(), chain.head_record
+            self._top = head.seq
             if record is not None:
                 yield head.header, record
                 if not head.seq:
@@ -277,6 +304,7 @@ class CheckpointIndex:
         else:
             place = _result_of(header, link_hash(record.header), body)
             self._results.setdefault(place.key, []).insert(0, place)
+            self._added.appendleft((place.seq, place.key))
             self._note(place)
 
     def _put(self, place: CheckpointPlace, *, older: bool) -> None:
@@ -328,11 +356,17 @@ def entry_body(name: str, header: Header, data: bytes | None) -> Any:
     Raises:
         Missing: It is gone, and no erasure says so.
         Edited: It is not the one that was sealed, or not one of its kind.
+        Misplaced: It names a position that was not there when it was written.
     """
     where = f"entry {header.seq} of thread {name!r}"
     if data is None:
         raise Missing(f"{where}: expected its body, found none")
     try:
-        return parse_body(header.kind, header.body, data)
+        body = parse_body(header.kind, header.body, data)
     except Edited as exc:
         raise Edited(f"{where}: {exc.message}") from exc
+    try:
+        require_past(header, body)
+    except Misplaced as exc:
+        raise Misplaced(f"thread {name!r}: {exc.message}") from exc
+    return body

@@ -12,6 +12,7 @@ beside the name itself, and goes when the name is erased.
 
 import hashlib
 import hmac
+import re
 import unicodedata
 
 from sealpoint.errors import NameInvalid
@@ -19,6 +20,10 @@ from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.world import visible
 
 __all__ = ["check_name", "check_path", "label_of", "store_slot", "thread_slot"]
+
+
+_PLAIN = re.compile(r"[0-9A-Za-z_.:/-]+")
+"""Names in which nothing can hide, as most are."""
 
 
 def check_name(text: object, what: str) -> str:
@@ -29,6 +34,8 @@ def check_name(text: object, what: str) -> str:
             has a space at one end, or spells letters in another way than NFC does.
     """
     name = _check_text(text, what, NAME_BYTES_MAX)
+    if _PLAIN.fullmatch(name):
+        return name
     if name != name.strip():
         raise NameInvalid(
             f"{what}: expected no space at its beginning or end, found one",

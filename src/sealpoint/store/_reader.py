@@ -19,6 +19,7 @@ from sealpoint.errors import (
     BytesMalformed,
     Misplaced,
     Missing,
+    ResumeRefused,
     SealpointError,
     Superseded,
     UnknownCheckpoint,
@@ -118,6 +119,8 @@ class ThreadReader:
         if KINDS[head.header.kind].is_checkpoint and record is not None:
             body = self._state.checkpoint_body(head.header, record)
             if not body.lane and body.again is None:
+                if body.prune is not None:
+                    self._state.given_up()  # what it names must be there, as for a release
                 return _Found(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
@@ -280,15 +283,22 @@ class ThreadReader:
             return self.read_lane(lane, name) if holds else None
         if self._chain.head is not None:
             self._state.require_session(session)
-        if not holds or not self._is_released(lane, name):
+        if not holds:
             return None
-        return self.read_lane(lane, name)
+        released = self._state.released
+        if name is None and released is not None and lane == released.lane:
+            # What it goes on from may be older than others that are there.
+            place = self._state.newest_place(lane)
+            if place is not None and place.seq < (self._state.session or 0):
+                name = released.id
+        return self.read_lane(lane, name) if self._is_released(lane, name) else None
 
     def _is_released(self, lane: str, name: str | None) -> bool:
         """Whether what lies in a lane was released to the run, or the run saved it itself.
 
         Raises:
             Superseded: What was the newest of the lane was deleted since the run began.
+            ResumeRefused: Something else was released to it.
         """
         state = self._state
         index, standpoint = state.index(), state.standpoint()
@@ -309,7 +319,32 @@ class ThreadReader:
             # Nothing is written yet: the gate decided about the main lane, if there is one.
             return not lane or index.newest("", state.is_deleted) is not None
         found = place if name is None else index.find(Key(lane, name))
-        return state.released or found is None or found.seq > state.session
+        if found is None or found.seq > state.session:
+            return True
+        if state.released is None:
+            return False
+        self._require_released(state.released, found, name)
+        return True
+
+    def _require_released(
+        self, released: Release, place: CheckpointPlace, name: str | None
+    ) -> None:
+        """Refuse a checkpoint that lay there before the run and was not released to it."""
+        state, lane, session = self._state, place.key.lane, self._state.session or 0
+        if lane == released.lane:
+            fits = place.entry.hex() == released.entry
+        elif name is None or not released.newest:
+            fits = True  # what lies in other lanes comes with it
+        else:
+            newest = state.index().newest(lane, lambda seq: seq > session or state.is_deleted(seq))
+            fits = place == newest or state.released_lanes.get(lane) == name
+        if not fits:
+            where = f" of lane {lane!r}" if lane else ""
+            raise ResumeRefused(
+                f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not what was "
+                "decided about",
+                hint="Resume from the very checkpoint that the run is to go on from.",
+            )
 
     def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
         """Read below the verified head."""
@@ -329,7 +364,7 @@ class ThreadReader:
         )
         return Snapshot(state=value, ref=self._ref(found), results=tuple(results))
 
-    def snapshots(self, lane: str | None) -> Iterator[CheckpointRef]:
+    def snapshots(self, lane: str | None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
         """The checkpoints of a lane, or of all, that still have their state, newest first."""
         state = self._state
         with state.reporting():
@@ -338,7 +373,8 @@ class ThreadReader:
             index = state.index()
             lanes = index.lanes() if lane is None else [lane]
             places = [place for each in lanes for place in index.each(each, state.is_given_up)]
-        for place in sorted(places, key=lambda found: found.rank, reverse=True):
+        places.sort(key=_id_of if by_id else _rank_of, reverse=True)
+        for place in places:
             with state.reporting():
                 record, header = self._chain.linked(place.seq, place.entry.hex())
                 body = state.checkpoint_body(header, record)
@@ -353,7 +389,7 @@ class ThreadReader:
         with state.reporting():
             state.refresh()
             # A view of its own, so that saving goes on while somebody reads.
-            view = Chain(self._core, state.name, lambda _entry, _record: None)
+            view = Chain(self._core, state.name)
             view.bind(self._chain.thread)
             view.head = self._chain.verified_head()
             given_up = state.given_up()
@@ -500,3 +536,11 @@ def make_ref(
         parent=body.parent,
         held=header.kind is Kind.HELD,
     )
+
+
+def _id_of(place: CheckpointPlace) -> str:
+    return place.key.id
+
+
+def _rank_of(place: CheckpointPlace) -> int:
+    return place.rank

@@ -61,7 +61,7 @@ class PendingResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleasedLane:
-    """Another line of work, such as a subgraph's, in which something was saved since."""
+    """Another line of work, such as a subgraph's, in which something was written since."""
 
     lane: str
     id: str

@@ -188,7 +188,7 @@ class _Planner:
             core.follow_restore(slot, position)
             return
         try:
-            chain = Chain(core, _shown(core, thread), lambda _entry, _record: None)
+            chain = Chain(core, _shown(core, thread))
             chain.slot = slot
             chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
             chain.refresh()
@@ -212,7 +212,7 @@ class _Planner:
 
     def _prefix(self, thread: bytes) -> tuple[Entry | None, SealpointError | None]:
         """The last entry up to which a thread verifies from its genesis on, and what comes then."""
-        chain = WholeChain(self._core, _shown(self._core, thread), lambda _entry, _record: None)
+        chain = WholeChain(self._core, _shown(self._core, thread))
         try:
             chain.bind(thread, _namespace(self._core, thread, 0))
         except Tampered as error:

@@ -112,7 +112,6 @@ class ThreadRetention:
                 return _pruning([], self._swept(compact=compact), None)
             seq = self._state.record(Draft(Kind.PRUNE, body))
             if seq is not None:
-                self._state.note_retention(seq, body)
                 gone = [replace(ref, pruned=True) for ref in given_up]
                 return _pruning(gone, self._swept(compact=compact), seq)
 
@@ -200,8 +199,6 @@ class ThreadRetention:
             )
             seq = self._state.record(Draft(Kind.HIDE, body))
             if seq is not None:
-                self._state.note_retention(seq, body)
-                self._state.caches.lose_known()
                 sweep(self._chain)
                 return seq
 
@@ -222,7 +219,7 @@ class ThreadRetention:
                     body = EraseBody(salt=self._core.salt(), reason=reason)
                     seq = self._state.record(Draft(Kind.ERASE, body))
                 if seq is not None:
-                    self._state.note_erasure()
+                    self._state.mark_seen()
                     swept = sweep(self._chain)
                     self._core.storage.compact()
                     return _erasure(swept, seq)

@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be written, checked before anything is read or written."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from sealpoint.errors import HeadMoved, UsageError
 from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
+from sealpoint.signing import check_reason
 from sealpoint.store._index import Key
 from sealpoint.store._json import plain_object, plain_value
 from sealpoint.store._names import check_name, check_path
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.world import World
 
-__all__ = ["ResultsDraft", "SaveDraft"]
+__all__ = ["ResultsDraft", "RunPosition", "SaveDraft"]
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -22,11 +26,83 @@ _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end
 must not keep it for ever."""
 
+_THREAD = re.compile("[0-9a-f]{32}")
+_ENTRY = re.compile("[0-9a-f]{64}")
+
+
+def _check_origin(origin: Any) -> Origin:
+    """What a copy was taken from, as every reader will take it; its time in UTC.
+
+    Raises:
+        UsageError: No reader would take it, and the thread could not be read any more.
+    """
+    if not isinstance(origin, Origin):
+        raise UsageError(f"origin: expected an Origin, found {type(origin).__name__}")
+    for name, form in (("thread", _THREAD), ("entry", _ENTRY)):
+        text = getattr(origin, name)
+        if not isinstance(text, str) or form.fullmatch(text) is None:
+            digits = form.pattern.partition("{")[2].rstrip("}")
+            raise UsageError(
+                f"origin: expected {name} to be {digits} hexadecimal digits in lower case, found "
+                "something else"
+            )
+    at: Any = origin.at  # nothing checks what a caller gives
+    if not isinstance(at, datetime) or at.utcoffset() is None:
+        raise UsageError("origin: expected a time with a zone, found something else")
+    try:
+        return msgspec.structs.replace(origin, at=at.astimezone(UTC))
+    except OverflowError as exc:
+        raise UsageError("origin: expected a time that there is in UTC, found another") from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPosition:
+    """Where the run stands that writes something, as its framework says with each write.
+
+    A framework reads for many reasons and does not say for which, so nothing is decided when it
+    reads. By this the gate finds whether a write goes on with the run of the handle's session, or
+    another run begins with it.
+    """
+
+    token: str | None = None
+    """What `begin` was given for the run; None: nobody has decided about it before."""
+    checkpoint: str | None = None
+    """The checkpoint of the main lane that the run goes on from; None: it does not say."""
+    lanes: Mapping[str, str] = field(default_factory=dict)
+    """The checkpoints of other lanes that the run was told to go on from, by lane."""
+    begins: bool = False
+    """Whether a run begins with this write: an input, an edit, an answer."""
+    inside: bool = False
+    """Whether code of a task of the run itself writes it, beside what the run writes."""
+    answered: bool = False
+    """Whether something is brought in from outside that answers or edits."""
+    deliberate: str | None = None
+    """Why this is meant, where the policy asks for that."""
+
+    def __post_init__(self) -> None:
+        """Check what a caller gives.
+
+        Raises:
+            UsageError: The reason is no text, shows nothing, or is too long.
+        """
+        if self.deliberate is not None:
+            check_reason(self.deliberate, "deliberate")
+
 
 class _EntryDraft:
     """What both kinds of drafts have: a value, and the world of the run that wrote it."""
 
-    __slots__ = ("_repeats", "declared", "halts", "lane", "origin", "question", "value", "world")
+    __slots__ = (
+        "_repeats",
+        "declared",
+        "halts",
+        "lane",
+        "origin",
+        "position",
+        "question",
+        "value",
+        "world",
+    )
 
     kind: Kind
 
@@ -38,11 +114,13 @@ class _EntryDraft:
         world: World | None,
         question: Any,
         origin: Origin | None,
+        position: RunPosition | None,
     ) -> None:
         self.value = value
+        self.position = position
         self.lane = "" if lane == "" else check_path(lane, "lane")
         self.question = None if question is None else plain_value(question, "question")
-        self.origin = origin
+        self.origin = None if origin is None else _check_origin(origin)
         self.halts = False
         """A pause stops it although its kind would be let pass."""
         self._repeats = _REPEATS_MAX
@@ -92,6 +170,7 @@ class SaveDraft(_EntryDraft):
         holds: Whether a pause holds it back instead of refusing it: it is kept, and nobody goes on
             from it before the pause has ended. Only for work that is done already.
         origin: What it is a copy of.
+        position: Where the run stands that saves it; None: the session of the handle goes on.
     """
 
     __slots__ = ("holds", "id", "metadata", "parent", "supersedes")
@@ -111,8 +190,11 @@ class SaveDraft(_EntryDraft):
         supersedes: bool = False,
         holds: bool = False,
         origin: Origin | None = None,
+        position: RunPosition | None = None,
     ) -> None:
-        super().__init__(state, lane=lane, world=world, question=question, origin=origin)
+        super().__init__(
+            state, lane=lane, world=world, question=question, origin=origin, position=position
+        )
         self.id = None if name is None else check_name(name, "checkpoint id")
         if isinstance(parent, CheckpointRef):
             parent = parent.id
@@ -146,6 +228,7 @@ class ResultsDraft(_EntryDraft):
         answers: Whether they answer a question: a paused thread takes no answers.
         world: What the run is able to do, if a session begins with them.
         origin: What it is a copy of.
+        position: Where the run stands that adds them; None: the session of the handle goes on.
     """
 
     __slots__ = ("checkpoint", "path", "task")
@@ -164,8 +247,11 @@ class ResultsDraft(_EntryDraft):
         answers: bool = False,
         world: World | None = None,
         origin: Origin | None = None,
+        position: RunPosition | None = None,
     ) -> None:
-        super().__init__(results, lane=lane, world=world, question=question, origin=origin)
+        super().__init__(
+            results, lane=lane, world=world, question=question, origin=origin, position=position
+        )
         self.checkpoint = check_name(checkpoint, "checkpoint id")
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_path(path, "task path")

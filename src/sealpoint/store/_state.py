@@ -8,7 +8,7 @@ would find, or less.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from typing import NoReturn, TypeVar
@@ -28,8 +28,10 @@ from sealpoint.errors import (
 from sealpoint.ids import ThreadId
 from sealpoint.ledger import (
     KINDS,
+    Body,
     CheckpointBody,
     Entry,
+    EraseBody,
     Header,
     Kind,
     PruneBody,
@@ -41,9 +43,9 @@ from sealpoint.store._append import Draft, append
 from sealpoint.store._caches import BlobCaches
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
-from sealpoint.store._index import CheckpointIndex, entry_body
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, entry_body
 from sealpoint.store._names import check_name
-from sealpoint.store._release import Standpoint
+from sealpoint.store._release import Release, Standpoint
 
 __all__ = ["Standing", "ThreadState"]
 
@@ -80,22 +82,23 @@ class ThreadState:
         self.core = core
         self.name = check_name(name, "thread name")
         self.lock = threading.RLock()
-        self.chain = Chain(core, self.name, self._observe, self._cut_off)
+        self.chain = Chain(core, self.name, self)
         self.caches = BlobCaches()
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
-        self.released = False
-        """Whether that session began from a checkpoint; otherwise nothing was released to it."""
+        self.released: Release | None = None
+        """What was released to that session; None: it began from nothing."""
+        self.released_lanes: Mapping[str, str] = {}
+        """The checkpoints of other lanes that were released although they are not the newest."""
         self.standing = Standing.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""
-        self.times_shown = 0
-        """How often the caller was given what is newest: what was decided before is about that."""
         self.uncertain = False
         """Whether nobody knows what became of the last write: the next one looks first."""
         self.own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
         self._index: CheckpointIndex | None = None
+        self._read_body: tuple[Header, bytes | None, CheckpointBody] | None = None
         self._retention: tuple[int, PruneBody] | None = None
         self._retention_known = False
         """Whether `_retention` is the newest prune or hide, with its position."""
@@ -140,7 +143,9 @@ class ThreadState:
                 if self._given_up == given_up:
                     raise
 
-    def _observe(self, entry: Entry, record: Record) -> None:
+    # ------------------------------------------------------------------ told by the chain
+
+    def observe(self, entry: Entry, record: Record) -> None:
         """An entry that this handle did not know has been verified."""
         header, rule = entry.header, KINDS[entry.header.kind]
         # A prune keeps what the newest checkpoint holds, so a session goes on after it.
@@ -155,29 +160,51 @@ class ThreadState:
             self._retention_known = False
             self._given_up += rule.gives_up
         if header.kind is Kind.ERASE:
-            self._forget()
+            self._forget_states()
         elif rule.is_checkpoint or header.kind is Kind.HIDE:
             self.caches.lose_known()
         if self._index is not None and rule.holds_payload:
-            if record.body is None:
-                # Either an erasure follows, or the store was edited: whoever reads next looks
-                # from the head downwards, as a handle does that has just been opened.
+            # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
+            # next looks from the head downwards, as a handle does that has just been opened.
+            try:
+                self._follow(entry, entry_body(self.name, header, record.body))
+            except (Missing, Misplaced):
                 self._index = None
-            else:
-                body = entry_body(self.name, header, record.body)
-                self._index.follow(header, entry.hash, body)
 
-    def _cut_off(self) -> None:
+    def observe_own(self, entry: Entry, body: Body) -> None:
+        """This handle has just written an entry: nobody else has, so where it stands stays.
+
+        The blobs of the state that it saved are remembered once the save has returned.
+        """
+        if isinstance(body, CheckpointBody | WritesBody):
+            self._follow(entry, body)
+        elif isinstance(body, PruneBody):
+            self._retention, self._retention_known = (entry.seq, body), True
+            if entry.header.kind is Kind.HIDE:
+                self.caches.lose_known()
+        elif isinstance(body, EraseBody):
+            self._forget_states()
+            self._retention, self._retention_known = None, True
+
+    def cut_off(self) -> None:
         """A restore has cut off what this handle knew."""
-        self._forget()
-        self._retention, self._retention_known = None, False
+        self.forget()
         self._given_up += 1
         if self.standing is Standing.CURRENT:
             self.standing = Standing.MOVED
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Let go of whatever was derived from entries; it is found again from the head."""
+        self._forget_states()
+        self._retention, self._retention_known = None, False
+
+    def _forget_states(self) -> None:
         self.caches.forget()
         self._index = None
+
+    def _follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
+        if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
+            self._index = None  # it is made again, from the head downwards
 
     # ------------------------------------------------------------------ the index
 
@@ -195,14 +222,29 @@ class ThreadState:
             self._index = found
         return found
 
+    def newest_place(self, lane: str) -> CheckpointPlace | None:
+        """The newest checkpoint of a lane that was not deleted."""
+        return None if self.chain.head is None else self.index().newest(lane, self.is_deleted)
+
+    def place(self, key: Key, *, rises: bool = False) -> CheckpointPlace | None:
+        """The newest checkpoint of a name, unless it was deleted.
+
+        Args:
+            key: Lane and name.
+            rises: Whether the names of a lane rise, as texts: a higher one than the newest is new,
+                and nobody has to look for it.
+        """
+        if self.chain.head is None:
+            return None
+        index = self.index()
+        newest = index.newest(key.lane, self.is_deleted) if rises else None
+        is_new = newest is not None and newest.key.id < key.id
+        found = index.known(key) if is_new else index.find(key)
+        return None if found is None or self.is_deleted(found.seq) else found
+
     def is_indexed(self) -> bool:
         """Whether there is an index that is kept."""
         return self._index is not None
-
-    def follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
-        """Take in what this handle has just written."""
-        if self._index is not None:
-            self._index.follow(entry.header, entry.hash, body)
 
     # ------------------------------------------------------------------ what was given up
 
@@ -215,16 +257,6 @@ class ThreadState:
         """The position of the newest prune or hide, for the checkpoint that follows it."""
         newest = None if self.chain.head is None else self._newest_retention()
         return None if newest is None else newest[0]
-
-    def note_retention(self, seq: int, body: PruneBody) -> None:
-        """This handle has written a prune or hide."""
-        self._retention, self._retention_known = (seq, body), True
-
-    def note_erasure(self) -> None:
-        """This handle has written an erasure: let go of what is no longer there."""
-        self._forget()
-        self._retention, self._retention_known = None, True
-        self.mark_seen()
 
     def is_given_up(self, seq: int) -> bool:
         """Whether a checkpoint or results have lost what they held."""
@@ -259,8 +291,10 @@ class ThreadState:
         record, header = self.chain.descend(seq)
         self.chain.verify(record, seq)
         where = f"entry {seq} of thread {self.name!r}"
-        if header.kind not in _GIVES_UP_STATES or record.body is None:
-            raise Missing(f"{where}: expected a prune, found none")
+        if header.kind not in _GIVES_UP_STATES:
+            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
+        if record.body is None:
+            raise Missing(f"{where}: expected the body of a prune, found none")
         body: PruneBody = parse_body(header.kind, header.body, record.body)
         if body.end > seq or (body.earlier is not None and body.earlier >= seq):
             raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
@@ -281,8 +315,17 @@ class ThreadState:
         return None
 
     def checkpoint_body(self, header: Header, record: Record) -> CheckpointBody:
-        """The body of a checkpoint of the generation that is there."""
+        """The body of a checkpoint of the generation that is there.
+
+        The same bytes in the same place are read once, unless the caller gets at something in them
+        that could be changed.
+        """
+        known = self._read_body
+        if known is not None and known[0] == header and known[1] == record.body:
+            return known[2]
         body: CheckpointBody = entry_body(self.name, header, record.body)
+        if body.metadata is None and body.question is None:
+            self._read_body = (header, record.body, body)
         return body
 
     def require_generation(self, header: Header) -> None:
@@ -334,7 +377,6 @@ class ThreadState:
         """The caller is given what is newest, and may write again."""
         head, moved = self.chain.head, self.standing is Standing.MOVED
         self.was_overtaken = self.was_overtaken or moved
-        self.times_shown += 1
         self.standing, self.uncertain = Standing.CURRENT, False
         # After a restore the session of somebody else may begin at the very position of this one.
         if head is None or moved or head.header.fence != self.session:

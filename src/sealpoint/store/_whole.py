@@ -9,7 +9,7 @@ from sealpoint.errors import (
     SealpointError,
     StorageUnavailable,
 )
-from sealpoint.ledger import Entry, Kind, parse_body
+from sealpoint.ledger import Entry, Kind, parse_body, require_past
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 
@@ -55,7 +55,10 @@ class WholeChain(Chain):
             for seq, record in self.core.storage.scan(self.thread, 0):
                 entry = self._step(record, seq)
                 if record.body is not None:
-                    parse_body(entry.header.kind, entry.header.body, record.body)
+                    require_past(
+                        entry.header,
+                        parse_body(entry.header.kind, entry.header.body, record.body),
+                    )
                 elif stop is None:
                     # Bodies may be missing only where an erasure follows.
                     stop = Missing(f"{self._entry(seq)}: expected its body, found none")

@@ -8,7 +8,7 @@ under way one begins with the same step; what its resume entry says, and whether
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from sealpoint.store._blobs import BlobWriter, blob_digest
 from sealpoint.store._index import CheckpointPlace
 from sealpoint.store._reader import ThreadReader, make_ref
 from sealpoint.store._refs import CheckpointRef, ResultsRef
+from sealpoint.store._release import Release
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._state import ThreadState
 
@@ -61,6 +62,10 @@ class SessionStart(NamedTuple):
     body: ResumeBody
     trust: StoreChain
     """By whose roster it was decided."""
+    release: Release | None = None
+    """What is released to it; None: it begins from nothing."""
+    lanes: Mapping[str, str] = {}
+    """The checkpoints of other lanes that are released although they are not the newest."""
 
 
 BeginSession = Callable[[EntryDraft, str, int], SessionStart]
@@ -143,7 +148,8 @@ class ThreadWriter:
             state.uncertain = True
             state.own = frozenset({sha256(encode_body(start.body)).hexdigest()})
             raise
-        state.session, state.released = entry.seq, start.body.checkpoint is not None
+        state.session = entry.seq
+        state.released, state.released_lanes = start.release, start.lanes
         self._core.emit("session-opened", entry.header.thread, entry.seq, entry.hash)
         return entry
 
@@ -176,11 +182,7 @@ class ThreadWriter:
             to be tried again.
         """
         chain = self._chain
-        opening, trust = self._opening(group[0].draft)
-        released = any(
-            isinstance(draft.body, ResumeBody) and draft.body.checkpoint is not None
-            for draft in opening
-        )
+        opening, start = self._opening(group[0].draft)
         paused = chain.head is not None and chain.tip().paused is not None
         drafts = [*opening, *(item.entry(paused=paused) for item in group)]
         if chain.head is None and not reserve(chain, chain.thread):
@@ -195,7 +197,7 @@ class ThreadWriter:
                 blobs={name: blob for item in group for name, blob in item.blobs.pending.items()},
                 needs=spilled,
                 label=chain.label if begins else None,
-                trust=trust,
+                trust=None if start is None else start.trust,
             )
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
@@ -204,18 +206,16 @@ class ThreadWriter:
                 raise
             return []  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
-            if (saved := self._after_failure(exc, drafts, group)) is None:
+            if (saved := self._after_failure(exc, drafts, group, start)) is None:
                 raise
             return saved
         if not entries:
             self._lost_swap(group[0].draft)
             return []
-        if opening:
-            self._state.released = released
-        return self._saved(entries[len(opening) :], group)
+        return self._saved(entries[len(opening) :], group, start)
 
-    def _opening(self, draft: EntryDraft) -> tuple[list[Draft], StoreChain | None]:
-        """The entries that a session begins with, and by whose roster; none if there is one."""
+    def _opening(self, draft: EntryDraft) -> tuple[list[Draft], SessionStart | None]:
+        """The entries that a session begins with; none if there is one."""
         chain = self._chain
         if chain.head is not None and self._state.session is not None:
             self.in_session(draft)
@@ -234,7 +234,7 @@ class ThreadWriter:
         else:
             check_rights(chain, trust, Kind.RESUME, owner)
         start = self.begin_session(draft, owner, basis)
-        return [*drafts, Draft(Kind.RESUME, start.body)], start.trust
+        return [*drafts, Draft(Kind.RESUME, start.body)], start
 
     def _lost_swap(self, draft: EntryDraft) -> None:
         """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
@@ -245,18 +245,19 @@ class ThreadWriter:
         draft.repeat_after(self._chain.verified_head(), self._state.name)
 
     def _saved(
-        self, entries: Sequence[Entry], group: Sequence[_Item]
+        self, entries: Sequence[Entry], group: Sequence[_Item], start: SessionStart | None
     ) -> list[tuple[_Item, Outcome]]:
         """Take note of what was written, and tell where it lies."""
         state, last = self._state, entries[-1]
         outcomes: list[tuple[_Item, Outcome]] = []
         opened = state.session != last.header.fence
         state.session = last.header.fence
+        if start is not None:
+            state.released, state.released_lanes = start.release, start.lanes
         if opened:
             self._core.emit("session-opened", last.header.thread, last.header.fence, b"")
         for entry, item in zip(entries, group, strict=True):
             body = item.body
-            state.follow(entry, body)
             self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
             if isinstance(body, WritesBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
@@ -278,7 +279,11 @@ class ThreadWriter:
         return entries
 
     def _after_failure(
-        self, exc: BaseException, drafts: Sequence[Draft], group: Sequence[_Item]
+        self,
+        exc: BaseException,
+        drafts: Sequence[Draft],
+        group: Sequence[_Item],
+        start: SessionStart | None,
     ) -> list[tuple[_Item, Outcome]] | None:
         """Look up before the next save signs anything whether the entries stand.
 
@@ -295,7 +300,7 @@ class ThreadWriter:
             return None
         entries = self._standing(head, len(group))
         told: list[tuple[_Item, Outcome]] = []
-        for item, ref in self._saved(entries, group):
+        for item, ref in self._saved(entries, group, start):
             if not isinstance(exc, SealpointError) or not hasattr(exc, "ref"):
                 return None
             error = copy.copy(exc)
@@ -441,16 +446,7 @@ class ThreadWriter:
 
     def _namesake(self, draft: SaveDraft) -> CheckpointPlace | None:
         """The newest checkpoint that has this name already, unless it was deleted."""
-        state = self._state
-        if self._chain.head is None or draft.key is None:
-            return None
-        index = state.index()
-        newest = index.newest(draft.lane, state.is_deleted) if draft.supersedes else None
-        if newest is not None and newest.key.id < draft.key.id:
-            place = index.known(draft.key)  # the names of a lane rise, so this one is new
-        else:
-            place = index.find(draft.key)
-        return None if place is None or state.is_deleted(place.seq) else place
+        return None if draft.key is None else self._state.place(draft.key, rises=draft.supersedes)
 
     def _repeated(self, draft: SaveDraft, place: CheckpointPlace) -> CheckpointRef | None:
         """The checkpoint that has this name already, if it says the same."""

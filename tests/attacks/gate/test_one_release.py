@@ -119,6 +119,69 @@ def test_pending_results_that_were_approved_are_what_is_recorded(raid: Raid) -> 
     raid.check_sound()
 
 
+def _sub_below(raid: Raid) -> None:
+    """A subgraph that was saved before the newest checkpoint of the graph."""
+    saved(
+        raid.thread(),
+        put({"n": 0}, "0", world=World.of(READ)),
+        put({"sub": 1}, "s", "sub"),
+        put({"n": 1}, "1"),
+    )
+
+
+def test_results_in_a_lane_below_the_target_are_part_of_what_is_approved(raid: Raid) -> None:
+    """What a run would take in a subgraph is shown, bound and recorded, wherever it was saved."""
+    _sub_below(raid)
+    saved(
+        raid.thread(),
+        results("pay 1000000", "s", "pay", "sub", question="pay?"),
+        results("yes", "s", "boss", "sub", answers=True),
+    )
+    request = raid.ask()
+    shown = raid.fresh("ann").release_of(request)
+    raid.approve(request)
+    thread = raid.fresh()
+    session = thread.begin(world=SHELL)
+    ran = thread.snapshot("sub", running=True, session=session)
+
+    assert ran is not None
+    (lane,) = shown.lanes
+    assert (lane.lane, lane.id, lane.entry) == ("sub", "s", ran.ref.entry)
+    assert [each.entry for each in lane.results] == [each.ref.entry for each in ran.results]
+    assert [(each.question, each.answers) for each in lane.results] == [
+        ("pay?", False),
+        (None, True),
+    ]
+    assert raid.newest(Kind.RESUME).release == shown.digest
+    raid.check_sound()
+
+
+def test_results_in_a_lane_below_the_target_end_an_approval(raid: Raid) -> None:
+    """Somebody adds them after people approved: nothing is spent."""
+    _sub_below(raid)
+    request = raid.ask()
+    assert raid.fresh("ann").release_of(request).lanes == ()
+    raid.approve(request)
+    before = raid.fresh().release()
+    saved(raid.thread(), results("pay 1000000", "s", "pay", "sub"))
+    after = raid.fresh().release()
+
+    assert (before.digest == after.digest, len(after.lanes)) == (False, 1)
+    with pytest.raises(NeedsApproval) as needs:
+        raid.fresh().resume(world=SHELL)
+    assert getattr(needs.value.request, "id", None) != request.id
+
+
+def test_a_lane_below_the_target_that_nobody_touched_is_no_part_of_it(raid: Raid) -> None:
+    """The control: what had been finished before is not gone through at every resume."""
+    _sub_below(raid)
+    release = raid.fresh().release()
+
+    assert (release.lanes, release.results) == ((), ())
+    assert raid.fresh().resume(world=READ).state == {"n": 1}
+    raid.check_sound()
+
+
 # ---------------------------------------------------------------------- the record
 
 

@@ -20,7 +20,7 @@ from sealpoint.store import Snapshot
 from sealpoint.world import World
 from tests.attacks.gate.raid import Raid
 from tests.unit.gate.team import READ
-from tests.unit.store.laned import put, results, saved
+from tests.unit.store.laned import put, results, saved, written
 
 _WORLD = World.of(READ)
 
@@ -34,7 +34,7 @@ _READS: dict[str, Way] = {
 _RUNS: dict[str, Way] = {
     "resume": lambda thread: thread.resume(world=READ),
     "begin": lambda thread: thread.begin(world=READ),
-    "admit": lambda thread: thread.admit(world=READ),
+    "run": lambda thread: written(thread, World.of(READ)),
     "load and save": lambda thread: (thread.load(), thread.save({"balance": 95}, world=READ)),
 }
 _WAYS = _READS | _RUNS

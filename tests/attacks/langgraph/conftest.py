@@ -30,3 +30,11 @@ def thread() -> str:
 def desk(request: pytest.FixtureRequest) -> Desk:
     """The question is asked by the graph, or by a subgraph."""
     return Desk(request.param)
+
+
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """A store whose policy asks nobody."""
+    made = Office(tmp_path_factory.mktemp("calm") / "home", policy="solo")
+    yield made
+    made.close()

@@ -211,7 +211,7 @@ def test_an_older_checkpoint_of_a_subgraph_is_an_older_checkpoint(
     older = inner.parent_config["configurable"]["checkpoint_id"]
     aimed = config_of(thread, checkpoint_ns="", checkpoint_map={"": root, lane: older})
     for value in (None, _YES):
-        with pytest.raises(ResumeRefused, match="not the newest of namespace"):
+        with pytest.raises(NeedsApproval, match="not the newest of namespace"):
             graph.invoke(value, aimed)
         plain = office.asked(lambda: graph.invoke(value, where))  # noqa: B023
         office.approve(plain)
@@ -240,7 +240,7 @@ def test_one_more_tool_needs_approval(office: Office, desk: Desk, thread: str) -
 
 @pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("value", _BROUGHT.values(), ids=_BROUGHT)
-def test_a_bare_saver_of_another_process_is_refused_at_load(
+def test_a_bare_saver_of_another_process_is_refused(
     office: Office, desk: Desk, thread: str, value: Any, face: str
 ) -> None:
     """No node runs, nothing at all is written, and the hint has the way on."""

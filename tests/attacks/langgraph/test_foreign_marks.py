@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.errors import ResumeRefused, UsageError
+from sealpoint.adapters.langgraph._passes import PASS
+from sealpoint.errors import ResumeRefused, SealpointError, Superseded, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
 from tests.attacks.langgraph.office import Office
 
-_RUN, _TICKET = "__pregel_sealpoint_run", "__pregel_sealpoint_ticket"
 _FOREIGN: tuple[Any, ...] = (["thread", 1], [], {"thread": "t", "number": 1}, 1, True, "x", None)
-KINDS = ("guarded", "bare")
 
 
 def _sent(foreign: Any, thread: str) -> Any:
@@ -27,30 +26,18 @@ def _graph(office: Office, desk: Desk, kind: str) -> Any:
 
 
 @pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("foreign", _FOREIGN, ids=repr)
-def test_a_run_of_somebody_else_counts_for_nothing(
-    office: Office, thread: str, foreign: Any, kind: str, face: str
-) -> None:
-    """The run is the one that it would be without the mark, and no foreign error comes of it."""
-    desk = Desk()
-    graph = _graph(office, desk, kind)
-    run(face, graph, {"amount": 2}, config_of(thread, **{_RUN: _sent(foreign, thread)}))
-
-    assert desk.ran == ["plan"]
-    assert graph.get_state(config_of(thread)).interrupts
-
-
-@pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize("foreign", _FOREIGN[:-1], ids=repr)
 def test_a_pass_of_somebody_else_lets_nobody_in(
-    office: Office, thread: str, foreign: Any, face: str
+    office: Office, calm: Office, thread: str, foreign: Any, face: str
 ) -> None:
     """A guarded graph has its own; a bare saver refuses it before any node runs."""
     desk = Desk()
-    where = config_of(thread, **{_TICKET: _sent(foreign, thread)})
+    where = config_of(thread, **{PASS: _sent(foreign, thread)})
     with pytest.raises(ResumeRefused):
         run(face, _graph(office, desk, "bare"), {"amount": 2}, where)
+    alone = desk.builder().compile(checkpointer=SealedSaver(calm.worker))
+    with pytest.raises(Superseded, match="the pass of a run"):
+        run(face, alone, {"amount": 2}, where)
     assert desk.ran == []
     run(face, _graph(office, desk, "guarded"), {"amount": 2}, where)
 
@@ -66,12 +53,11 @@ def test_no_mark_of_somebody_else_answers_a_question(
     office.waiting(desk, thread)
     before = office.kinds(thread)
     bare = _graph(office, desk, "bare")
-    for mark in (_RUN, _TICKET):
-        where = config_of(thread, **{mark: _sent(foreign, thread)})
-        with pytest.raises(ResumeRefused):
-            run(face, bare, None, where)
-        with pytest.raises(ResumeRefused):
-            bare.update_state(where, {"amount": 3}, as_node="plan")
+    where = config_of(thread, **{PASS: _sent(foreign, thread)})
+    with pytest.raises(SealpointError):
+        run(face, bare, None, where)
+    with pytest.raises(SealpointError):
+        bare.update_state(where, {"amount": 3}, as_node="plan")
 
     assert desk.ran == []
     assert office.kinds(thread) == before

@@ -3,7 +3,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,14 +34,6 @@ _LOOKS: dict[str, Callable[[Any, str], tuple[Any, Any]]] = {
     ),
 }
 _KINDS = ("guarded", "bare")
-
-
-@pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    """A store whose policy asks nobody."""
-    made = Office(tmp_path_factory.mktemp("calm") / "home", policy="solo")
-    yield made
-    made.close()
 
 
 def _look(face: str, graph: Any, where: Any) -> Any:

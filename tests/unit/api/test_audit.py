@@ -8,8 +8,11 @@ import pytest
 from sealpoint import api
 from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownEntry, UsageError
 from sealpoint.gate import Measure
+from sealpoint.store import CheckpointRef
+from sealpoint.world import World as Declared
 from tests.unit.api.place import Place
 from tests.unit.gate.team import READ, SHELL, Team
+from tests.unit.store.laned import put, results, saved
 from tests.unit.store.simulator import World
 
 
@@ -144,6 +147,30 @@ def test_a_verdict_is_explained_by_its_request() -> None:
         ("twin", "worker", True)
     ]
     assert [record.kind for record in found.entries] == ["request", "approval"]
+
+
+def test_the_newest_checkpoint_is_that_of_the_main_lane() -> None:
+    """What a subgraph saved later, and asks, is not what the gate judged; a task's question is."""
+    world = World()
+    team = Team(world)
+    (main, _) = saved(
+        team.thread(),
+        put(1, "main", world=Declared.of(READ)),
+        put(2, "side", "sub", question="of the subgraph?"),
+    )
+    team.thread().resume(world=READ)
+    operator = team.store("operator")
+    quiet = dict(operator.why(list(operator.audit(kind="resume"))[-1].entry).facts)
+    saved(team.thread(), results("?", "main", "pay", question="pay?"))
+    request = team.ask(world=READ, answer="yes")
+    asking = dict(operator.why(request.id).facts)
+    world.close()
+
+    assert isinstance(main, CheckpointRef)
+    for facts in (quiet, asking):
+        assert facts["newest checkpoint"] == f"entry {main.seq}, {main.entry}"
+    assert ("question" in quiet, asking["question"]) == (False, "pending")
+    assert quiet["world it was saved in"] == quiet["world it goes on in"]
 
 
 def test_what_cannot_be_found_is_refused(made: Place) -> None:

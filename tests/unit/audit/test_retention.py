@@ -295,7 +295,7 @@ _SAID: dict[str, tuple[Kind, Body, str]] = {
     "a checkpoint that names a prune to come": (
         Kind.CHECKPOINT,
         CheckpointBody(salt=SALT, id="x", root="ab" * 32, prune=99),
-        "expected it to name prune 8, found 99",
+        "expected 'prune' to be a position before it, found 99",
     ),
 }
 

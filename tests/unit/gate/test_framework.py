@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of frameworks: begun or admitted before a state is read, with results that may ask."""
+"""Sessions of frameworks: begun before a state is read, with results that may ask."""
 
 from typing import Any, cast
 
@@ -7,10 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.errors import (
-    Busy,
-    HeadMoved,
     NeedsApproval,
-    NotOwner,
     ResumeRefused,
     Superseded,
     Tampered,
@@ -21,7 +18,7 @@ from sealpoint.gate import Outcome, Rule, Thread, shipped_policy
 from sealpoint.ledger import Kind
 from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
 from sealpoint.world import World
-from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.laned import ids, put, refused, results, saved, values
 
 
@@ -159,154 +156,6 @@ def test_begin_asks_as_resume_does(team: Team) -> None:
     team.check_sound()
 
 
-# ---------------------------------------------------------------------- admit
-
-
-def test_an_admission_writes_nothing(team: Team) -> None:
-    """Neither does what is read after it: reading must write nothing."""
-    team.thread().save(1, id="1", world=READ)
-    before = team.everything()
-    thread = team.fresh()
-    thread.admit(world=READ)
-
-    assert thread.snapshot().state == 1  # type: ignore[union-attr]
-    assert team.everything() == before
-
-
-def test_an_admission_is_recorded_with_the_first_write(team: Team) -> None:
-    """One group: the resume that says what was decided, and what was written."""
-    team.apply(shipped_policy("solo"))
-    first = team.thread().save(1, id="1", world=READ)
-    team.thread().save(2, id="2", world=READ)
-    store = team.world.open("worker", gated=True)
-    thread = store.thread("t")
-    thread.admit(world=SHELL, ref="1", deliberate="the tool is needed")
-    saved(thread, results("r", "1"))
-    body = team.newest(Kind.RESUME)
-
-    assert store.storage.groups == [2]
-    assert body.checkpoint == first.entry
-    assert body.reason == "the tool is needed"
-    assert set(body.rules) == {Rule.OLDER_CHECKPOINT, Rule.WIDER_WORLD}
-    assert World.of(body.leaves) == World.of(SHELL)
-    saved(thread, put(3, "3"))
-    assert team.newest(Kind.CHECKPOINT).world == body.world
-    team.check_sound()
-
-
-def test_an_answer_that_is_admitted_is_recorded_as_one(team: Team) -> None:
-    """The rule is named in the session that the answer begins."""
-    team.apply(shipped_policy("solo"))
-    _asking(team)
-    thread = team.fresh()
-    thread.admit(world=READ, answered=True)
-    saved(thread, results("yes", "1", "pay", answers=True))
-
-    assert team.newest(Kind.RESUME).rules == (Rule.ANSWER,)
-    team.check_sound()
-
-
-@pytest.mark.parametrize(
-    "wish",
-    [{"world": SHELL}, {"world": READ, "ref": "1"}, {"world": READ, "answered": True}],
-    ids=["wider", "older", "answered"],
-)
-def test_what_needs_approval_is_not_admitted(team: Team, wish: dict[str, object]) -> None:
-    """Nothing is asked for, nothing is written, and no session comes of it."""
-    team.thread().save(1, id="1", world=READ)
-    team.thread().save(2, id="2", world=READ)
-    before = team.everything()
-    thread = team.fresh()
-    with pytest.raises(ResumeRefused):
-        thread.admit(**wish)  # type: ignore[arg-type]
-
-    assert thread._state.session is None
-    assert thread._gate._admission is None
-    assert team.everything() == before
-
-
-def test_a_refused_admission_takes_an_earlier_one_along(memory: Team) -> None:
-    """Who was admitted and then refused has nothing to go on from."""
-    memory.apply(shipped_policy("solo"))
-    memory.thread().save(1, id="1", world=READ)
-    thread = memory.fresh()
-    thread.admit(world=SHELL, deliberate="the tool is needed")
-    with pytest.raises(ResumeRefused):
-        thread.admit(world=SHELL)
-    (outcome,) = thread.commit([put(2, "2", world=World.of(SHELL))])
-
-    assert isinstance(outcome, ResumeRefused)
-
-
-def test_a_load_drops_an_admission(memory: Team) -> None:
-    """What was decided is about what was shown before; the next save is judged by itself."""
-    memory.apply(shipped_policy("solo"))
-    memory.thread().save(1, id="1", world=READ)
-    thread = memory.fresh()
-    thread.admit(world=SHELL, deliberate="the tool is needed")
-    thread.load()
-    before = memory.everything()
-    (outcome,) = thread.commit([put(2, "2", world=World.of(SHELL))])
-
-    assert isinstance(outcome, ResumeRefused)
-    assert memory.everything() == before
-    thread.save(2, world=READ)
-
-
-def test_an_admission_is_judged_again_when_it_is_recorded(memory: Team) -> None:
-    """A policy that was put in force meanwhile holds."""
-    memory.apply(shipped_policy("solo"))
-    memory.thread().save(1, id="1", world=READ)
-    thread = memory.fresh()
-    thread.admit(world=SHELL, deliberate="the tool is needed")
-    memory.apply(policy("strict"))
-    thread._state.core.renewed_trust()
-    (outcome,) = thread.commit([put(2, "2")])
-
-    assert isinstance(outcome, ResumeRefused)
-
-
-def test_an_admission_does_not_outlive_what_others_wrote(memory: Team) -> None:
-    """Another session came in between: what was read is not what is there."""
-    memory.thread().save(1, id="1", world=READ)
-    thread = memory.fresh()
-    thread.admit(world=READ)
-    memory.fresh().save(2, world=READ)
-    outcomes = thread.commit([results("r", "1")])
-
-    assert refused(outcomes) == ["head-moved"]
-
-
-def test_an_admission_ends_the_session_before(memory: Team) -> None:
-    """What is written next belongs to the session that was admitted."""
-    memory.thread().save(1, id="1", world=READ)
-    memory.thread().admit(world=NARROW)
-    saved(memory.thread(), put(2, "2"))
-
-    assert memory.kinds() == ["genesis", "resume", "checkpoint", "resume", "checkpoint"]
-    assert memory.newest(Kind.RESUME).rules == (Rule.NARROWER_WORLD,)
-    memory.check_sound()
-
-
-def test_who_may_not_write_is_not_admitted(memory: Team) -> None:
-    """Nor while another session is young; a process that only reads decides nothing wrong."""
-    memory.apply(policy(takeover="1h"))
-    memory.thread().save(1, world=READ)
-    with pytest.raises(NotOwner):
-        memory.fresh("spare").admit(world=READ)
-    with pytest.raises(Busy):
-        memory.fresh().admit(world=READ)
-
-
-def test_admitting_nothing_is_fine(team: Team) -> None:
-    """A thread that holds nothing yet is begun by its first write."""
-    thread = team.fresh()
-    thread.admit(world=READ)
-    saved(thread, put(1, "1"))
-
-    assert team.kinds() == ["genesis", "resume", "checkpoint"]
-
-
 # ---------------------------------------------------------------------- handles that were lost
 
 
@@ -329,18 +178,6 @@ def test_looking_arms_no_handle_again(memory: Team, look: str) -> None:
             thread.save(3, world=READ)
     thread.load()
     thread.save(3, world=READ)
-
-
-def test_a_refused_admission_arms_no_handle_again(memory: Team) -> None:
-    """Who had to load again still has to."""
-    thread = memory.thread()
-    thread.save(1, id="1", world=READ)
-    memory.fresh().save(2, id="2", world=READ)
-    for _ in range(2):
-        with pytest.raises(ResumeRefused):
-            thread.admit(world=SHELL)
-        with pytest.raises((Superseded, HeadMoved)):
-            thread.save(3, world=READ)
 
 
 # ---------------------------------------------------------------------- groups behind the gate
@@ -422,7 +259,7 @@ def test_a_paused_thread_begins_no_session(memory: Team, what: str) -> None:
     assert memory.everything() == before
 
 
-@pytest.mark.parametrize("how", ["resume", "begin", "admit"])
+@pytest.mark.parametrize("how", ["resume", "begin"])
 def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
     """Neither by a resume nor by what frameworks call."""
     memory.thread().save(1, id="1", world=READ)
@@ -489,30 +326,7 @@ def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
         assert thread.question is None
 
 
-# ---------------------------------------------------------------------- what an admission rests on
-
-
-def test_approvals_are_not_spent_by_an_admission(team: Team) -> None:
-    """It records no request, so what needs one is refused although people have approved."""
-    team.granted()
-
-    with pytest.raises(ResumeRefused, match="approvals needed"):
-        team.fresh().admit(world=SHELL)
-    assert team.fresh().begin(world=SHELL) is not None
-    team.check_sound()
-
-
-def test_what_was_admitted_long_ago_is_judged_by_its_first_write(team: Team) -> None:
-    """By then the checkpoint may be too old to go on from."""
-    team.thread().save(1, id="1", world=READ)
-    team.later(days=6)
-    thread = team.fresh()
-    thread.admit(world=READ)
-    team.later(days=30)
-    (outcome,) = thread.commit([put(3, "3", world=World.of(READ))])
-
-    assert isinstance(outcome, ResumeRefused)
-    team.check_sound()
+# ---------------------------------------------------------------------- what was found wrong
 
 
 def test_nothing_is_released_of_a_thread_that_cannot_be_found(memory: Team) -> None:
@@ -525,48 +339,7 @@ def test_nothing_is_released_of_a_thread_that_cannot_be_found(memory: Team) -> N
     store.storage.labelled = lambda label: []  # type: ignore[method-assign] # noqa: ARG005
 
     assert thread.snapshot() is None
-    assert thread.admit(world=READ) is None
-
-
-def test_what_somebody_wrote_while_it_was_read_is_decided_about(memory: Team) -> None:
-    """The state that was decided about is gone, and the newer one waits for an answer."""
-    world = World.of(READ)
-    long = [f"{number} " + "x" * 50 for number in range(600)]
-    saved(memory.thread(), put(long, "1", world=world))
-    store = memory.world.open("worker", gated=True)
-    real, met = store.storage.blobs, list[bool]()
-
-    def blobs(*args: Any, **named: Any) -> Any:
-        if not met:
-            met.append(True)
-            other = memory.thread()
-            saved(other, put(long[::-1], "2", world=world, question="pay 5?"))
-            other.hide([Key("", "1")], reason="gone")
-        return real(*args, **named)
-
-    store.storage.blobs = blobs  # type: ignore[method-assign]
-    with pytest.raises(ResumeRefused, match="a question is pending"):
-        store.thread("t").admit(world=READ)
-    assert met
-
-
-def test_a_load_that_fails_leaves_no_admission(memory: Team) -> None:
-    """Neither its reason nor its world become those of whoever writes next."""
-    memory.apply(shipped_policy("solo"))
-    long = [f"{number} " + "x" * 100 for number in range(300)]
-    saved(memory.thread(), put(long, "1", world=World.of(READ)))
-    thread = memory.fresh()
-    for digest, blob in memory.world.blobs("t").items():
-        if len(blob) > 1000:
-            memory.world.put_blob("t", digest, blob[:-1] + b"!")
-    with pytest.raises(Tampered):
-        thread.admit(world=SHELL, deliberate="only this load said so")
-    (outcome,) = thread.commit([put(2, "2")])
-    assert isinstance(outcome, ResumeRefused)
-    saved(thread, put(2, "2", world=World.of(READ)))
-
-    assert memory.newest(Kind.RESUME).reason is None
-    assert memory.newest(Kind.RESUME).rules == ()
+    assert thread.begin(world=READ) is None
 
 
 def test_broken_seals_of_the_newest_entry_are_noticed_by_who_has_read_it(memory: Team) -> None:
@@ -588,5 +361,5 @@ def test_a_refusal_for_a_pause_says_how_it_ends(memory: Team) -> None:
     memory.thread("operator").pause("look first")
 
     with pytest.raises(ResumeRefused) as refusal:
-        memory.fresh().admit(world=READ)
+        memory.fresh().begin(world=READ)
     assert "sealpoint unpause 't' --reason" in str(refusal.value.hint)

@@ -126,11 +126,11 @@ def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
 
 
 def test_entries_of_a_store_without_a_policy_are_fine() -> None:
-    """Resumes that an earlier version wrote name nothing, and no policy was in force."""
+    """What a gate writes names what it released, whether or not a policy was in force."""
     world = World()
-    store = world.open()
+    store = world.open(gated=True)
     store.thread("t").save(1)
-    world.open().thread("t").save(2)
+    world.open(gated=True).thread("t").save(2)
     report = world.open(None, read_only=True).verify()
     world.close()
 
@@ -467,10 +467,11 @@ def _lawless() -> Team:
         {"answer": "33" * 32},
         {"actor": "somebody"},
         {"rules": ("answer",)},
+        {},
     ],
 )
 def test_without_a_policy_a_resume_names_what_it_releases(fields: dict[str, Any]) -> None:
-    """Whoever knows of the gate names the checkpoint, or hides what it went on from."""
+    """Every gate names the checkpoint; who does not hides what it went on from."""
     team = _lawless()
     _rogue(team, **({"policy": None, "checkpoint": None, "world": None} | fields))
 
@@ -705,7 +706,97 @@ def test_after_deleting_everything_nothing_is_older(
     assert _found(crew) == ""
     _rogue(crew, checkpoint=deleted)
 
-    assert "older-checkpoint" in _found(crew)
+    assert f"there was no checkpoint {deleted[:12]!r}" in _found(crew)
+
+
+def _long(crew: Team, monkeypatch: pytest.MonkeyPatch, *, remembered: int = 2) -> list[str]:
+    """A thread of eight checkpoints, of which an audit remembers few; their hashes."""
+    monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", remembered)
+    for number in range(8):
+        saved(crew.thread(), put(number, f"{number}", world=SealedWorld.of(READ)))
+    return [ref.entry for ref in reversed(list(crew.fresh().history()))]
+
+
+@pytest.mark.parametrize("remembered", [2, 256], ids=["far back", "within the bound"])
+def test_an_invented_checkpoint_is_told_from_an_old_one(
+    monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """However long the thread is; the rules that the resume tells make no difference."""
+    crew = _crew(policy(older_checkpoint="deliberate"))
+    first, *_ = _long(crew, monkeypatch, remembered=remembered)
+    given: dict[str, Any] = {"rules": ("older-checkpoint",), "reason": "back to the start"}
+    _rogue(crew, checkpoint=first, **given)
+    assert _found(crew) == ""
+    _rogue(crew, checkpoint="ab" * 32, release="cd" * 32, **given)
+
+    assert _found(crew).endswith("there was no checkpoint 'abababababab' to release")
+
+
+@pytest.mark.parametrize("remembered", [2, 256], ids=["far back", "within the bound"])
+def test_the_world_and_the_age_of_an_old_checkpoint_are_judged(
+    monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """Who resumes from it in a wider world, or long after, has to tell that and have it granted."""
+    crew = _crew(policy(older_checkpoint="deliberate"))
+    first, *_ = _long(crew, monkeypatch, remembered=remembered)
+    given: dict[str, Any] = {"checkpoint": first, "reason": "back to the start"}
+    told = ("older-checkpoint",)
+    _rogue(crew, rules=told, world=_digest(SHELL), leaves=SHELL, **given)
+    assert "these rules applied: wider-world" in _found(crew)
+    assert "that the gate would not allow" in _found(crew)
+    crew.later(days=8)
+    _rogue(crew, rules=told, **given)
+
+    assert "these rules applied: old-age" in _found(crew)
+
+
+@pytest.mark.parametrize("remembered", [2, 256], ids=["far back", "within the bound"])
+def test_who_goes_back_far_and_crashes_is_not_accused(
+    monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """All that is newer is deleted, a resume tells so, and the next one is ordinary again."""
+    crew = _crew(policy(older_checkpoint="deliberate"))
+    *_, third, _, _, _, _, _ = _long(crew, monkeypatch, remembered=remembered)
+    saved(crew.thread(), put("once more", "1"))
+    crew.thread().hide([Key("", f"{number}") for number in range(3, 8)])
+    thread = crew.fresh()
+    assert thread.resume(world=READ, deliberate="back").ref.entry == third
+    assert crew.fresh().resume(world=READ).ref.entry == third
+    assert _found(crew) == ""
+    older = next(ref.entry for ref in crew.fresh().history() if ref.id == "1")
+    _rogue(crew, checkpoint=older)
+
+    assert "these rules applied: older-checkpoint" in _found(crew)
+
+
+@pytest.mark.parametrize("remembered", [2, 256], ids=["far back", "within the bound"])
+def test_what_was_deleted_far_back_is_not_there(
+    crew: Team, monkeypatch: pytest.MonkeyPatch, remembered: int
+) -> None:
+    """A resume from it is found; so is one that names no checkpoint where some are left."""
+    first, *_ = _long(crew, monkeypatch, remembered=remembered)
+    crew.thread().hide([Key("", f"{number}") for number in (0, 3, 4, 5, 6, 7)])
+    _rogue(crew, checkpoint=first)
+    assert f"there was no checkpoint {first[:12]!r}" in _found(crew)
+    _rogue(crew, checkpoint=None)
+
+    assert "it does not name the checkpoint" in _found(crew)
+
+
+def test_an_audit_begins_anew_with_a_generation(
+    crew: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it could not take in before an erasure is no excuse, and no finding, after it."""
+    monkeypatch.setattr(log_module, "AUDIT_RESULTS_MAX", 4)
+    _long(crew, monkeypatch)
+    added(crew.thread(), *(results(n, "none", task=f"{n}") for n in range(6)))
+    crew.thread("officer").erase(reason="as was asked for")
+    crew.fresh().save("new", world=READ)
+    crew.fresh().resume(world=READ)
+    assert _found(crew) == ""
+    _rogue(crew, checkpoint="ab" * 32, release="cd" * 32)
+
+    assert "there was no checkpoint" in _found(crew)
 
 
 def test_a_question_of_a_task_that_was_passed_over_is_found(crew: Team) -> None:

@@ -384,7 +384,10 @@ def test_one_approval_is_enough_where_one_is_needed() -> None:
         (
             False,
             True,
-            "an answer is given although no question is pending (the policy refuses that)",
+            (
+                "an answer, an input or an edit is brought in, and no question is pending "
+                "(the policy refuses that)"
+            ),
         ),
     ],
 )

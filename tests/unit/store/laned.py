@@ -5,7 +5,14 @@ from typing import Any, cast
 
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Thread
-from sealpoint.store import CheckpointRef, Outcome, ResultsDraft, ResultsRef, SaveDraft
+from sealpoint.store import (
+    CheckpointRef,
+    Outcome,
+    ResultsDraft,
+    ResultsRef,
+    RunPosition,
+    SaveDraft,
+)
 from tests.unit.store.simulator import Opened, World
 
 __all__ = [
@@ -20,6 +27,7 @@ __all__ = [
     "saved",
     "tasks",
     "values",
+    "written",
 ]
 
 
@@ -44,6 +52,14 @@ def saved(thread: Thread, *drafts: SaveDraft | ResultsDraft) -> list[Outcome]:
         if isinstance(outcome, SealpointError):
             raise outcome
     return outcomes
+
+
+def written(thread: Thread, world: Any) -> None:
+    """Go on as a run does that nobody decided about: it reads, and says what it goes on from."""
+    found = thread.snapshot()
+    name = None if found is None else found.ref.id
+    position = RunPosition(checkpoint=name, begins=True)
+    saved(thread, put({"balance": 95}, "next", parent=name, world=world, position=position))
 
 
 def added(thread: Thread, *drafts: SaveDraft | ResultsDraft) -> list[int]:

@@ -18,6 +18,7 @@ from sealpoint.anchor import Anchor, Position
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api import Store
+from sealpoint.audit import Progress, Report, verify_store
 from sealpoint.codec import Registry
 from sealpoint.gate import Thread
 from sealpoint.ledger import ResumeBody, StoreChain
@@ -261,7 +262,11 @@ class SimulatedAnchor:
 
 
 class Opened(Store):
-    """A store that shows its simulated parts; its threads are without a gate unless asked for."""
+    """A store that shows its simulated parts; its threads are without a gate unless asked for.
+
+    Sessions that began without one record nothing that could be judged again, so where no policy
+    is in force and there are some, `verify` judges nobody.
+    """
 
     def __init__(
         self,
@@ -269,9 +274,11 @@ class Opened(Store):
         storage: SimulatedStorage,
         anchor: SimulatedAnchor,
         *,
+        ungated: set[bytes],
         gated: bool = False,
     ) -> None:
         self._gated = gated
+        self._ungated = ungated
         super().__init__(parts)
         self.storage = storage
         self.anchor = anchor
@@ -280,11 +287,21 @@ class Opened(Store):
         handle = super()._handle(core, name)
         if not self._gated:
             writer = handle._gate.writer
-            writer.begin_session = lambda _draft, owner, basis: SessionStart(
-                ResumeBody(salt=core.salt(), owner=owner, basis=basis), core.trust()
-            )
+
+            def begin(_draft: object, owner: str, basis: int) -> SessionStart:
+                self._ungated.add(handle._state.chain.thread)
+                body = ResumeBody(salt=core.salt(), owner=owner, basis=basis)
+                return SessionStart(body, core.trust())
+
+            writer.begin_session = begin
             writer.in_session = lambda _draft: None
         return handle
+
+    def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
+        """As the store does, unless there is nothing to judge."""
+        if self._ungated and not self.core.trust().roster.document.policies:
+            return verify_store(self.core, progress)
+        return super().verify(progress)
 
     @property
     def core(self) -> Core:
@@ -310,6 +327,8 @@ class World:
         self.memory = MemoryStorage()
         self.anchored = MemoryAnchor()
         self._opened: list[Opened] = []
+        self._ungated: set[bytes] = set()
+        """Threads on which a session began without a gate."""
         self._chain = StoreChain(self.pin)
         self.people: list[Identity] = [identity("worker"), identity("operator", Role.OPERATOR)]
         core = Core(self._parts(None))
@@ -362,7 +381,7 @@ class World:
         assert isinstance(storage, SimulatedStorage)
         assert isinstance(anchor, SimulatedAnchor)
         try:
-            opened = Opened(parts, storage, anchor, gated=gated)
+            opened = Opened(parts, storage, anchor, ungated=self._ungated, gated=gated)
         except BaseException:
             storage.close()
             anchor.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results: what tasks add to a checkpoint, before it is there or after."""
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -278,6 +279,45 @@ def test_copies_say_what_they_are_copies_of(world: World) -> None:
 
     assert _checkpoint(world, seq).origin == origin
     assert values(cold(world)) == [2]
+
+
+def test_the_time_of_an_origin_is_sealed_in_utc(world: World) -> None:
+    """One instant has one spelling, whatever the zone of the caller."""
+    there = timezone(timedelta(hours=2))
+    origin = Origin(thread="ab" * 16, entry="cd" * 32, at=NOW.astimezone(there))
+    (seq,) = added(world.open().thread("t"), put(1, "1", origin=origin))
+
+    assert cold(world).load().state == 1
+    found = _checkpoint(world, seq).origin
+    assert found is not None
+    assert (found.at, found.at.tzinfo) == (NOW, UTC)
+    check_verified(world)
+
+
+_BAD_ORIGINS: dict[str, Any] = {
+    "no origin": "a text",
+    "no time": Origin(thread="ab" * 16, entry="cd" * 32, at=None),  # type: ignore[arg-type]
+    "a time without a zone": Origin(thread="ab" * 16, entry="cd" * 32, at=NOW.replace(tzinfo=None)),
+    "a time before the first": Origin(
+        thread="ab" * 16,
+        entry="cd" * 32,
+        at=datetime.min.replace(tzinfo=timezone(timedelta(hours=2))),
+    ),
+    "a thread in upper case": Origin(thread="AB" * 16, entry="cd" * 32, at=NOW),
+    "a thread with its prefix": Origin(thread="thread:" + "ab" * 16, entry="cd" * 32, at=NOW),
+    "no thread": Origin(thread=None, entry="cd" * 32, at=NOW),  # type: ignore[arg-type]
+    "a short entry": Origin(thread="ab" * 16, entry="cd" * 31, at=NOW),
+    "an entry with a line after it": Origin(thread="ab" * 16, entry="cd" * 32 + "\n", at=NOW),
+}
+
+
+@pytest.mark.parametrize("origin", _BAD_ORIGINS.values(), ids=_BAD_ORIGINS)
+def test_an_origin_that_no_reader_takes_is_never_signed(origin: Any) -> None:
+    """The draft is refused: once it was signed, nobody could read the thread any more."""
+    with pytest.raises(UsageError, match="origin"):
+        put(1, "1", origin=origin)
+    with pytest.raises(UsageError, match="origin"):
+        results(1, "1", origin=origin)
 
 
 def test_an_erasure_takes_results_as_well(world: World) -> None:

@@ -7,7 +7,7 @@ try:
     from sealpoint.adapters.langgraph._guard import deliberately, guard
     from sealpoint.adapters.langgraph._saver import SealedSaver
     from sealpoint.adapters.langgraph._world import world_of
-except ModuleNotFoundError as exc:
+except ImportError as exc:
     raise extra_missing("langgraph", ("langchain_core", "langgraph"), exc) from exc
 
 __all__ = ["SealedSaver", "deliberately", "guard", "world_of"]

@@ -13,7 +13,7 @@ from sealpoint.adapters.langgraph._tuples import Address, require_text
 from sealpoint.errors import UsageError
 from sealpoint.gate import Thread
 
-__all__ = ["Aim", "is_nested"]
+__all__ = ["Aim", "is_nested", "map_of"]
 
 _NESTED = "__pregel_read"
 """What the framework leaves in the configuration of a graph that a task of another one runs."""
@@ -44,7 +44,7 @@ class Aim(NamedTuple):
             UsageError: Something else than a name stands for one.
         """
         _, lane, named = Address.of(config)
-        by_lane = _map_of((config.get("configurable") or {}).get("checkpoint_map"))
+        by_lane = map_of((config.get("configurable") or {}).get("checkpoint_map"))
         inner = {key: value for key, value in by_lane.items() if key and value}
         if lane:
             # The framework begins at the root; only the map tells where from.
@@ -65,7 +65,12 @@ class Aim(NamedTuple):
         return found
 
 
-def _map_of(found: object) -> dict[str, str]:
+def map_of(found: object) -> dict[str, str]:
+    """The checkpoints that a configuration names by namespace.
+
+    Raises:
+        UsageError: Something else stands there.
+    """
     if found is None:
         return {}
     if not isinstance(found, Mapping):

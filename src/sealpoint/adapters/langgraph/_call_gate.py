@@ -8,7 +8,7 @@ as it is now, and what the call does is bound whenever people are asked.
 
 import copy
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, cast
 
@@ -25,12 +25,6 @@ from sealpoint.adapters.langgraph._control import (
     paused_error,
     tasks_are_told,
 )
-from sealpoint.adapters.langgraph._gate import (
-    DELIBERATE,
-    TICKET,
-    in_words_of_graphs,
-    require_reason,
-)
 from sealpoint.adapters.langgraph._memory import Memory
 from sealpoint.adapters.langgraph._operation import (
     Stops,
@@ -38,11 +32,19 @@ from sealpoint.adapters.langgraph._operation import (
     require_own_words,
     run_operation,
 )
+from sealpoint.adapters.langgraph._passes import (
+    DELIBERATE,
+    PASS,
+    Pass,
+    in_words_of_graphs,
+    task_on,
+    with_pass,
+)
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.adapters.langgraph._world import world_again
-from sealpoint.errors import Erased, ResumeRefused, UnknownCheckpoint, UnknownThread, UsageError
-from sealpoint.gate import Measure, Rule, Thread
+from sealpoint.errors import ResumeRefused, UsageError
+from sealpoint.gate import Thread
 from sealpoint.world import World
 
 __all__ = ["CallGate"]
@@ -78,24 +80,6 @@ class _Entry(NamedTuple):
         run = told["run_id"] if "run_id" in told else named.get("run_id") or None
         return bool(run != loaded.ref.metadata.get("run_id", _MISSING))
 
-    @property
-    def asks_people(self) -> bool:
-        """Whether even a turn that brings nothing would answer something, or need approval."""
-        if self.older or self.thread.question is not None:
-            return True
-        if not self.thread.id:
-            return False  # nobody has saved anything yet
-        try:
-            found = self.thread.judge(
-                world=self.world, ref=self.aim.root, deliberate=self.deliberate
-            )
-        except (Erased, UnknownCheckpoint, UnknownThread):
-            return False  # there is nothing to go on from
-        return any(
-            reason.rule == Rule.ANSWER or reason.measure is Measure.APPROVAL
-            for reason in found.reasons
-        )
-
 
 class CallGate:
     """Decides about the runs of one guarded graph."""
@@ -128,23 +112,23 @@ class CallGate:
         Raises:
             UsageError: Its configuration says something else than the call, or the graph was given
                 another saver.
-            ResumeRefused: It goes on from older checkpoints of subgraphs, and nobody says why.
         """
         require_own_words(config)
-        self._require_own_saver(graph.checkpointer)
+        self._require_own_saver(graph)
         thread = self.saver.store.thread(Address.of(config).thread)
         aim, deliberate = Aim.of(config), (config.get("configurable") or {}).get(DELIBERATE)
-        older = aim.older(thread)
-        require_reason(thread, older, deliberate)
-        return _Entry(config, thread, aim, older, deliberate, self.world(graph))
+        return _Entry(config, thread, aim, aim.older(thread), deliberate, self.world(graph))
 
-    def _require_own_saver(self, found: object) -> None:
+    def _require_own_saver(self, graph: Any) -> None:
+        found = graph.checkpointer
         if not isinstance(found, SealedSaver) or found.store is not self.saver.store:
             raise UsageError(
                 "guarded graph: expected the saver that it was guarded with, found "
                 f"{type(found).__name__}",
                 hint="Give the graph another one by calling guard(graph, saver, actor=...) again.",
             )
+        if not found.is_guarded:
+            graph.checkpointer = found.behind_guard()
 
     def run(
         self, graph: Any, config: RunnableConfig, value: Any, named: Mapping[str, Any]
@@ -154,15 +138,21 @@ class CallGate:
         own = Stops(graph.interrupt_before_nodes, graph.interrupt_after_nodes)
         call = Stops(named.get("interrupt_before"), named.get("interrupt_after"))
         is_turn = value is not None and not isinstance(value, Command)
-        binds = is_turn and entry.asks_people
-        if is_turn and (binds or any((*own, *call))) and not entry.begins_anew:
-            value = None  # what is given is not looked at
-        registry = self.saver.store.registry
-        told = run_operation(value, registry, own=own, call=call, binds=binds)
+
+        def told(*, binds: bool) -> dict[str, Any] | None:
+            # The framework does not look at an input if it goes on with a run that it knows again.
+            looks = not (is_turn and (binds or any((*own, *call)))) or entry.begins_anew
+            registry = self.saver.store.registry
+            return run_operation(
+                value if looks else None, registry, own=own, call=call, binds=binds
+            )
+
+        operation = told(binds=False)
+        offer = (lambda: told(binds=True)) if is_turn and operation is None else None
         stop = TaskStop(entry.thread, every=not tasks_are_told())
         listeners = stop.among(config.get("callbacks"))
         stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
-        return self._entered(entry._replace(config=stopped), told)
+        return self._entered(entry._replace(config=stopped), operation, offer)
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
@@ -173,36 +163,55 @@ class CallGate:
 
     def has_let_in(self, config: RunnableConfig) -> bool:
         """Whether an edit of a subgraph is one that the graph around it has been let in for."""
-        found = self.saver.runs.world(Address.of(config).thread, config)
-        return found is not None and not is_nested(config)
+        token = (config.get("configurable") or {}).get(PASS)
+        return self.saver.passes.is_living(Address.of(config).thread, token) and not is_nested(
+            config
+        )
+
+    def pass_around(self, config: RunnableConfig) -> str | None:
+        """The pass of the run whose own code calls, if the call is about the same thread."""
+        thread = Address.of(config).thread
+        token = (task_on(thread) or {}).get(PASS)
+        return str(token) if self.saver.passes.is_living(thread, token) else None
 
     @contextmanager
-    def _entered(self, entry: _Entry, operation: dict[str, Any] | None) -> Iterator[RunnableConfig]:
+    def _entered(
+        self,
+        entry: _Entry,
+        operation: dict[str, Any] | None,
+        offer: Callable[[], dict[str, Any] | None] | None = None,
+    ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
-        thread, runs = entry.thread, self.saver.runs
+        thread, passes, older = entry.thread, self.saver.passes, entry.older
+        token = secrets.token_hex(_PASS_BYTES)
+        if older:
+            # People are shown which ones, and the decision is bound to them.
+            told = offer or (lambda: operation)
+            operation, offer = None, lambda: {**(told() or {}), "from": older}
         try:
             session = thread.begin(
                 world=entry.world,
                 ref=entry.aim.root,
-                answer={**(operation or {}), "from": entry.older} if entry.older else operation,
+                answer=operation,
                 actor=self.actor,
                 deliberate=entry.deliberate,
+                lanes=older,
+                offer=offer,
+                token=token,
             )
         except ResumeRefused as error:
             raise in_words_of_graphs(error, _HINT) from error
-        token = secrets.token_hex(_PASS_BYTES)
-        runs.grant(thread.name, token, entry.world, entry.aim.root, session)
+        passes.grant(thread.name, Pass(token, entry.world, entry.aim.root, session))
         try:
-            marks = {**(entry.config.get("configurable") or {}), TICKET: token}
-            yield cast("RunnableConfig", {**entry.config, "configurable": marks})
-            if runs.was_held(token):
+            yield with_pass(entry.config, token)
+            if passes.was_held(token):
                 raise paused_error(thread)
         except GraphDrained as drained:
             if drained.reason == PAUSED:
                 raise paused_error(thread) from drained
             raise
         finally:
-            runs.revoke(thread.name, token)
+            passes.revoke(thread.name, token)
 
     def control(self, config: RunnableConfig, named: Mapping[str, Any]) -> RunControl:
         """What stops a run before its next step."""

@@ -9,6 +9,7 @@ because refusing to save comes too late: the next nodes have run by then.
 
 import copy
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from functools import cache
 from typing import Any, Self, TypeVar, cast
 
@@ -22,7 +23,7 @@ from langgraph.pregel import Pregel
 
 from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
-from sealpoint.adapters.langgraph._gate import DELIBERATE, TICKET
+from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.errors import UsageError
 from sealpoint.world import World
@@ -30,6 +31,8 @@ from sealpoint.world import World
 __all__ = ["deliberately", "guard"]
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
+_MAPPERS = ("_output_mapper", "_state_mapper")
+"""What makes typed output of what a graph streams."""
 _COORDINATES = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 
@@ -62,7 +65,7 @@ def guard(
         raise UsageError("guard: expected who goes on as actor, found none")
     gate = CallGate(saver, actor, World.of(world))
     gate.world(graph)  # what cannot be told is told now, and not in the first run
-    return cast("_G", _guarded(graph.copy({"checkpointer": saver}), gate))
+    return cast("_G", _guarded(_copied(graph, {"checkpointer": saver.behind_guard()}), gate))
 
 
 def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
@@ -83,6 +86,15 @@ def _guarded(graph: Any, gate: CallGate) -> Any:
     return found
 
 
+def _copied(graph: Any, update: dict[str, Any] | None) -> Any:
+    """A copy of a graph, with what the framework's own copies lose."""
+    found = graph.copy(update)
+    for name in _MAPPERS:
+        if getattr(graph, name, None) is not None:
+            setattr(found, name, getattr(graph, name))
+    return found
+
+
 class _Guarded(Pregel[Any, Any, Any, Any]):
     """A compiled graph behind the gate; mixed into the class of the graph that it was."""
 
@@ -93,7 +105,23 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         plain = copy.copy(self)
         plain.__class__ = self._sealpoint_base
         gate = plain.__dict__.pop("_sealpoint_gate")
-        return cast("Self", _guarded(plain.copy(update), gate.for_copy()))
+        return cast("Self", _guarded(_copied(plain, update), gate.for_copy()))
+
+    # ------------------------------------------------------------------ reading, for anybody
+
+    def get_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
+        return super().get_state(without_pass(config), subgraphs=subgraphs)
+
+    async def aget_state(self, config: RunnableConfig, *, subgraphs: bool = False) -> Any:
+        return await super().aget_state(without_pass(config), subgraphs=subgraphs)
+
+    def get_state_history(self, config: RunnableConfig, **named: Any) -> Iterator[Any]:
+        return super().get_state_history(without_pass(config), **named)
+
+    def aget_state_history(self, config: RunnableConfig, **named: Any) -> AsyncIterator[Any]:
+        return super().aget_state_history(without_pass(config), **named)
+
+    # ------------------------------------------------------------------ running and editing
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
         if self._is_nested(config):
@@ -103,9 +131,7 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     def _streamed(
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
     ) -> Iterator[Any]:
-        gate, merged = self._sealpoint_gate, self._merged(config)
-        named["control"] = gate.control(merged, named)
-        with gate.run(self, merged, value, named) as let_in:
+        with self._let_in(value, config, named) as let_in:
             yield from super().stream(value, let_in, **named)
 
     def astream(self, input: Any, config: RunnableConfig | None = None, **named: Any) -> Any:  # noqa: A002
@@ -116,31 +142,47 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     async def _astreamed(
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
     ) -> AsyncIterator[Any]:
+        with self._let_in(value, config, named) as let_in:
+            # Closed at once when the caller closes this one, and not when somebody collects it.
+            async with aclosing(cast("Any", super().astream(value, let_in, **named))) as stream:
+                async for chunk in stream:
+                    yield chunk
+
+    def _let_in(
+        self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
+    ) -> AbstractContextManager[RunnableConfig]:
         gate, merged = self._sealpoint_gate, self._merged(config)
         named["control"] = gate.control(merged, named)
-        with gate.run(self, merged, value, named) as let_in:
-            async for chunk in super().astream(value, let_in, **named):
-                yield chunk
+        own = gate.pass_around(merged)
+        if own is not None:
+            # Code of a node runs the graph on its own thread, as a part of its run.
+            return nullcontext(with_pass(config or {}, own))
+        return gate.run(self, merged, value, named)
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
-        gate, merged = self._sealpoint_gate, self._merged(config)
         steps = [list(superstep) for superstep in supersteps]
-        if gate.has_let_in(merged):
-            return super().bulk_update_state(config, steps)
-        with gate.edit(self, merged, steps) as let_in:
-            return _without_pass(super().bulk_update_state(let_in, steps))
+        with self._let_edit(config, steps) as let_in:
+            return without_pass(super().bulk_update_state(let_in, steps))
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
-        gate, merged = self._sealpoint_gate, self._merged(config)
         steps = [list(superstep) for superstep in supersteps]
+        with self._let_edit(config, steps) as let_in:
+            return without_pass(await super().abulk_update_state(let_in, steps))
+
+    def _let_edit(
+        self, config: RunnableConfig, steps: Sequence[Sequence[Any]]
+    ) -> AbstractContextManager[RunnableConfig]:
+        gate, merged = self._sealpoint_gate, self._merged(config)
         if gate.has_let_in(merged):
-            return await super().abulk_update_state(config, steps)
-        with gate.edit(self, merged, steps) as let_in:
-            return _without_pass(await super().abulk_update_state(let_in, steps))
+            return nullcontext(config)
+        own = gate.pass_around(merged)
+        if own is not None:
+            return nullcontext(with_pass(config, own))
+        return gate.edit(self, merged, steps)
 
     def _is_nested(self, config: RunnableConfig | None) -> bool:
         """Whether a task of another run calls, which went through a gate of its own.
@@ -162,10 +204,3 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
 def _class_of(base: type) -> type:
     """The class of guarded graphs that are otherwise of a class."""
     return type(f"Guarded{base.__name__}", (_Guarded, base), {"_sealpoint_base": base})
-
-
-def _without_pass(config: RunnableConfig) -> RunnableConfig:
-    found = {
-        key: value for key, value in (config.get("configurable") or {}).items() if key != TICKET
-    }
-    return cast("RunnableConfig", {**config, "configurable": found})

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.langgraph._gate import DELIBERATE, RUN, TICKET
+from sealpoint.adapters.langgraph._passes import DELIBERATE, PASS
 from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.codec import Registry
 from sealpoint.errors import UsageError
@@ -21,8 +21,9 @@ from sealpoint.errors import UsageError
 __all__ = ["Stops", "edit_operation", "require_own_words", "run_operation"]
 
 _FRAMEWORK = "__pregel_"
+_COPY = "__copy__"
 _HARMLESS = {
-    *(DELIBERATE, RUN, TICKET),
+    *(DELIBERATE, PASS),
     "__pregel_node_finished",
     "__pregel_runtime",
     "__pregel_stream_messages_v2",
@@ -113,18 +114,20 @@ def edit_operation(
     Raises:
         TypeNotAllowed: It holds a type that the registry does not allow.
     """
-    told = [
-        [
-            {
-                "values": shown(edit.values, registry),
-                "as_node": edit.as_node,
-                **({} if edit.task_id is None else {"task_id": edit.task_id}),
-            }
-            for edit in superstep
-        ]
-        for superstep in supersteps
-    ]
+    told = [[_edit(edit, registry) for edit in superstep] for superstep in supersteps]
     return {"edit": told, "namespace": lane} if lane else {"edit": told}
+
+
+def _edit(edit: Sequence[Any], registry: Registry) -> dict[str, Any]:
+    if not isinstance(edit, Sequence):
+        return {"values": shown(edit, registry)}
+    values, as_node, task = (*edit, None, None)[:3]
+    if as_node == _COPY and isinstance(values, list):
+        # A copy of a checkpoint, with edits of its own.
+        told = {"edits": [_edit(each, registry) for each in values]}
+    else:
+        told = {"values": shown(values, registry)}
+    return told | {"as_node": as_node} | ({} if task is None else {"task_id": task})
 
 
 def require_own_words(config: Mapping[str, Any]) -> None:

@@ -142,6 +142,12 @@ def _code_parts(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
+@functools.lru_cache(maxsize=_CODE_MAX)
+def _global_names(compiled: _Compiled) -> tuple[str, ...]:
+    """The names that code may look up, each once."""
+    return tuple(dict.fromkeys(_names_used(compiled.code)))
+
+
 def _names_used(code: types.CodeType) -> Iterator[str]:
     yield from code.co_names
     for constant in code.co_consts:
@@ -166,6 +172,29 @@ class _Waiting(NamedTuple):
     """Whether it is the application that holds it, and not the framework."""
 
 
+_FORMS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    ((type, types.ModuleType), ""),
+    (Pregel, "_graph"),
+    (BaseTool, "_tool"),
+    (BaseLanguageModel, "_model"),
+    ((SystemMessage, BasePromptTemplate), "_prompt"),
+    (RunnableBindingBase, "_binding"),
+    (types.FunctionType, "_function"),
+    (types.MethodType, "_method"),
+    (functools.partial, "_partial"),
+    (_TaskFunction, "_task"),
+    (Mapping, "_mapping"),
+    ((list, tuple), "_sequence"),
+    (Runnable, "_runnable"),
+)
+"""How objects of a class are looked at, the first that fits; not at all if there is no name."""
+
+
+@functools.lru_cache(maxsize=_CODE_MAX)
+def _form_of(kind: type) -> str:
+    return next((name for classes, name in _FORMS if issubclass(kind, classes)), "_other")
+
+
 class _Search:
     """One search under way."""
 
@@ -177,62 +206,65 @@ class _Search:
 
     def add(self, values: Iterable[Any], place: str, package: str, *, own: bool = False) -> None:
         """Look at these later."""
-        self._waiting.extend(_Waiting(value, place, package, own) for value in values)
+        for value in values:
+            if type(value) not in PLAIN:
+                self._waiting.append(_Waiting(value, place, package, own))
 
     def run(self) -> None:
-        while self._waiting:
-            found = self._waiting.popleft()
+        waiting, seen = self._waiting, self._seen
+        while waiting:
+            found = waiting.popleft()
             value = found.value
-            # What was seen is kept, or another object could get its identity.
-            if (
-                type(value) in PLAIN
-                or isinstance(value, type | types.ModuleType)
-                or id(value) in self._seen
-            ):
+            kind: Any = type(value)
+            form = _form_of(kind)
+            if not form or id(value) in seen:
                 continue
-            self._seen[id(value)] = value
-            if len(self._seen) > _VISITS_MAX:
+            # What was seen is kept, or another object could get its identity.
+            seen[id(value)] = value
+            if len(seen) > _VISITS_MAX:
                 raise WorldInvalid(
                     f"{found.place}: expected at most {_VISITS_MAX} objects to look through, found "
                     "more",
                     hint="Give the graph's world yourself with world=.",
                 )
-            self._visit(found)
+            getattr(self, form)(*found)
 
-    def _visit(self, found: _Waiting) -> None:
-        parts, (value, place, package, own) = self.parts, found
-        if isinstance(value, Pregel):
-            parts.graphs.append(value)
-        elif isinstance(value, BaseTool):
-            parts.tools.append(value)
-            self._tool(value)
-        elif isinstance(value, BaseLanguageModel):
-            parts.models.append(Model(model=value, bound={}))
-        elif isinstance(value, SystemMessage | BasePromptTemplate):
-            parts.prompts.append(value)
-        elif isinstance(value, RunnableBindingBase):
-            self._binding(value, place, package)
-        elif isinstance(value, types.FunctionType):
-            self._function(value, place)
-        elif isinstance(value, types.MethodType):
-            self.add([value.__func__], place, package)
-            # The object that a node is a method of belongs to the application, like the method.
-            if isinstance(value.__self__, tuple):
-                self.add(value.__self__, place, _package(type(value.__self__)))
-            self._object(value.__self__, place)
-        elif isinstance(value, functools.partial):
-            self.add([value.func, value.args, value.keywords], place, package)
-        elif isinstance(value, _TaskFunction):
-            self.add([value.func], _task_place(value), package)
-        elif isinstance(value, Mapping):
-            self._collection(value, dict(value), place, package, own=own)
-        elif isinstance(value, list | tuple):
-            self._collection(value, dict(enumerate(value)), place, package, own=own)
-        elif isinstance(value, Runnable) or (
-            package and _package(type(value)) == package and package not in _FRAMEWORKS
-        ):
-            self._object(value, place)
-            self._methods(value, place)
+    def _graph(self, value: Any, _place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
+        self.parts.graphs.append(value)
+
+    def _model(self, value: Any, _place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
+        self.parts.models.append(Model(model=value, bound={}))
+
+    def _prompt(self, value: Any, _place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
+        self.parts.prompts.append(value)
+
+    def _method(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
+        self.add([value.__func__], place, package)
+        # The object that a node is a method of belongs to the application, like the method.
+        if isinstance(value.__self__, tuple):
+            self.add(value.__self__, place, _package(type(value.__self__)))
+        self._object(value.__self__, place)
+
+    def _partial(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
+        self.add([value.func, value.args, value.keywords], place, package)
+
+    def _task(self, value: Any, _place: str, package: str, _own: bool) -> None:  # noqa: FBT001
+        self.add([value.func], _task_place(value), package)
+
+    def _mapping(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
+        self._collection(value, dict(value), place, package, own=own)
+
+    def _sequence(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
+        self._collection(value, dict(enumerate(value)), place, package, own=own)
+
+    def _runnable(self, value: Any, place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
+        self._object(value, place)
+        self._methods(value, place)
+
+    def _other(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
+        """Any other object, if it is of the package that refers to it."""
+        if package and _package(type(value)) == package and package not in _FRAMEWORKS:
+            self._runnable(value, place, package, own)
 
     def _collection(
         self, owner: Any, slots: dict[Any, Any], place: str, package: str, *, own: bool
@@ -249,8 +281,9 @@ class _Search:
             slots = self._memory.held(owner, slots)
         self.add(slots.values(), place, package, own=own)
 
-    def _tool(self, tool: BaseTool) -> None:
-        """What runs when a tool is called."""
+    def _tool(self, tool: BaseTool, _place: str, _within: str, _own: bool) -> None:  # noqa: FBT001
+        """A tool, and what runs when it is called."""
+        self.parts.tools.append(tool)
         place, package = f"tool.{tool.name}", _package(type(tool))
         found = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
         if any(found):
@@ -270,7 +303,7 @@ class _Search:
             if isinstance(method, types.FunctionType) and _package(method) not in _FRAMEWORKS:
                 self.add([method], place, _package(method))
 
-    def _binding(self, value: Any, place: str, package: str) -> None:
+    def _binding(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
         bound: dict[str, Any] = {}
         inner = value
         while isinstance(inner, RunnableBindingBase):
@@ -282,7 +315,13 @@ class _Search:
             self.add([inner], place, package)
         self.add([bound.get("tools")], place, package)
 
-    def _function(self, function: types.FunctionType, place: str) -> None:
+    def _function(
+        self,
+        function: types.FunctionType,
+        place: str,
+        _within: str,
+        _own: bool,  # noqa: FBT001
+    ) -> None:
         package = _package(function)
         if package not in _FRAMEWORKS:
             self.parts.functions.append((place, function))
@@ -297,7 +336,7 @@ class _Search:
             self.add(_cells(function).values(), place, package)
             return  # its version says what it does
         self.add(self._memory.held(function, _cells(function)).values(), place, package, own=True)
-        names = dict.fromkeys(_names_used(function.__code__))
+        names = _global_names(_Compiled(function.__code__))
         found_there = {name: function.__globals__.get(name) for name in names}
         for value in self._memory.held(function.__code__, found_there).values():
             if isinstance(value, types.FunctionType):

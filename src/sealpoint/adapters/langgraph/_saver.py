@@ -2,15 +2,15 @@
 """`SealedSaver`: a checkpointer for LangGraph on a sealed store.
 
 It translates and nothing else: a thread of the framework is a thread of the store, the namespace
-of a subgraph is a lane of it, a checkpoint is a checkpoint, pending writes are results. What is
-loaded for execution goes through the gate first (`_gate.py`), what is put is taken in the order of
-the calls (`_outbox.py`).
+of a subgraph is a lane of it, a checkpoint is a checkpoint, pending writes are results. Reading
+verifies and does nothing else. What is put says where its run stands (`_passes.py`), is taken in
+the order of the calls (`_outbox.py`), and is judged by the gate where a run begins with it.
 """
 
 import asyncio
 import copy
 import threading
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -26,11 +26,16 @@ from langgraph.checkpoint.base import (
 
 from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
-from sealpoint.adapters.langgraph._gate import RUN, Runs, marks_of
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
+from sealpoint.adapters.langgraph._passes import (
+    PASS,
+    Passes,
+    in_words_of_graphs,
+    position_of,
+    without_pass,
+)
 from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
-from sealpoint.adapters.langgraph._signal import signs_hold
 from sealpoint.adapters.langgraph._tuples import (
     Address,
     checkpoint_tuple,
@@ -41,7 +46,13 @@ from sealpoint.adapters.langgraph._tuples import (
 )
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
-from sealpoint.errors import EncodeError, Paused, UnknownThread
+from sealpoint.errors import (
+    EncodeError,
+    Paused,
+    ResumeRefused,
+    SealpointError,
+    UnknownThread,
+)
 from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, SaveDraft
 from sealpoint.world import World
 
@@ -49,6 +60,11 @@ __all__ = ["SealedSaver"]
 
 _INTERRUPT = "__interrupt__"
 _RESUME = "__resume__"
+_EDIT = "update"
+_BEGINNINGS = ("input", "fork")
+"""The sources of a checkpoint with which a run begins."""
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
+"""Whose writes those of a `Command` are."""
 _PATIENCE_S = 0.005
 """How long results of a run wait for the checkpoint after them: both are then one durable step."""
 
@@ -72,11 +88,12 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         super().__init__()
         self._store = store
         self._world = World.of(world)
-        self._runs = Runs.of(store)
+        self._passes = Passes.of(store)
         self._outboxes: WeakValueDictionary[str, Outbox] = WeakValueDictionary()
         self._lock = threading.Lock()
+        self.is_guarded = False
+        """Whether every run that uses it is decided about before it begins."""
         allow_framework_types(store.registry)
-        signs_hold()  # tried out here, and not in the middle of the first run
 
     @classmethod
     def for_graph(
@@ -93,6 +110,12 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         allow_types(store.registry, schema_types(graph))
         return saver
 
+    def behind_guard(self) -> Self:
+        """The same saver, for a graph whose every run is decided about before it begins."""
+        found = copy.copy(self)
+        found.is_guarded = True
+        return found
+
     def with_allowlist(self, extra_allowlist: Collection[tuple[str, ...]]) -> Self:
         """The same saver, with more types allowed; each is named by its module and its name."""
         allow_types(self._store.registry, types_of_allowlist(extra_allowlist, strict=False))
@@ -104,9 +127,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return self._store
 
     @property
-    def runs(self) -> Runs:
-        """Which runs may go on."""
-        return self._runs
+    def passes(self) -> Passes:
+        """Which guarded runs may go on."""
+        return self._passes
 
     # ------------------------------------------------------------------ reading
 
@@ -114,15 +137,11 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """The checkpoint that a configuration names, or the newest of its namespace.
 
         Raises:
-            ResumeRefused: It would be executed, and the policy does not allow that.
+            Superseded: A guarded run reads, and another one goes on with the thread by now.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         address = Address.of(config)
-        snapshot, marks = self._runs.enter(address, config, self._world)
-        if not address.lane and marks:
-            # A thread that holds nothing has no checkpoint to carry the marks, and subgraphs get
-            # the configuration of the run: it is the run's own, and never the caller's.
-            config["configurable"].update(marks)
+        snapshot, marks = self._passes.read(address, config)
         return None if snapshot is None else checkpoint_tuple(address, snapshot, marks)
 
     def list(
@@ -154,7 +173,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         self, address: Address, wanted: Mapping[str, Any], before: RunnableConfig | None
     ) -> Iterator[CheckpointRef]:
         end = (before or {}).get("configurable", {}).get("checkpoint_id")
-        refs = self._store.thread(address.thread).snapshots(address.lane)
+        # By id, as the framework's own savers do, in whichever order they were put.
+        refs = self._store.thread(address.thread).snapshots(address.lane, by_id=True)
         for ref in refs:
             if end is not None and ref.id >= end:
                 continue
@@ -176,12 +196,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
         Raises:
             EncodeError: It holds something that is not allowed; the message has the path.
+            ResumeRefused: A run begins with it, and the policy does not allow that.
             Superseded, HeadMoved: Another run goes on with the thread.
             Paused: An operator paused the thread.
         """
         address = Address.of(config)
         self._settle(address, config, self._checkpoint(address, config, checkpoint, metadata))
-        return address.config(checkpoint["id"], address.lane or "", marks_of(config))
+        return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
 
     def put_writes(
         self,
@@ -201,6 +222,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
     ) -> Ticket:
+        source = metadata.get("source")
+        # In a namespace every run of the subgraph begins with an input: only an edit is a new run.
+        begins = source == _EDIT or (not address.lane and source in _BEGINNINGS)
         draft = SaveDraft(
             state_of(checkpoint),
             checkpoint["id"],
@@ -210,6 +234,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             lane=address.lane or "",
             supersedes=True,
             holds=True,
+            position=position_of(address, config, begins=begins, answered=source == _EDIT),
         )
         return self._enqueued(address, config, draft)
 
@@ -222,6 +247,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         task_path: str,
     ) -> Ticket:
         asked = [value for channel, value in writes if channel == _INTERRUPT]
+        begins = task_id == _NO_TASK and not address.lane
+        answered = begins or any(channel == _RESUME for channel, _ in writes)
         draft = ResultsDraft(
             storable_writes(writes),
             checkpoint=address.id or "",
@@ -231,30 +258,34 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             question=shown_question(asked[-1], self._store.registry) if asked else None,
             answers=all(channel == _RESUME for channel, _ in writes),
             world=self._world_of(address, config),
+            position=position_of(address, config, begins=begins, answered=answered),
         )
         return self._enqueued(address, config, draft)
 
     def _world_of(self, address: Address, config: RunnableConfig) -> World | None:
-        return self._runs.world(address.thread, config) or self._world
+        found = self._passes.find(address.thread, config)
+        return self._world if found is None else found.world
 
     def _enqueued(self, address: Address, config: RunnableConfig, draft: EntryDraft) -> Ticket:
-        self._runs.require_current(address.thread, config)
+        if draft.position is not None and draft.position.begins:
+            self._passes.forget_refusals(address.thread)
+        self._passes.raise_refusal(address, config)
         return self._outbox(address.thread).put(draft)
 
     def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
-        outbox = ticket.outbox
-        waits = isinstance(ticket.draft, ResultsDraft) and RUN in (config.get("configurable") or {})
         try:
-            outbox.settle(ticket, patience_s=_PATIENCE_S if waits else 0.0)
-        except EncodeError as error:
-            if isinstance(ticket.draft, ResultsDraft):
-                raise of_channel(error, ticket.draft.value) from error.__cause__
-            raise
+            ticket.outbox.settle(ticket, patience_s=_patience_s(ticket.draft))
+        except SealpointError as error:
+            told = _in_words_of_graphs(error, ticket.draft)
+            self._passes.note_refusal(address, config, told)
+            if told is error:
+                raise
+            raise told from error.__cause__
         # The work is done and kept, but the run must not go on. The framework puts no later
         # checkpoint after one that failed, and the results of nodes that were on their way would be
         # lost; so a guarded run is told nothing here, and stops before its next step.
         held = isinstance(ticket.outcome, CheckpointRef) and ticket.outcome.held
-        if held and not self._runs.hold(address.thread, config):
+        if held and not self._passes.hold(address.thread, config):
             raise Paused(f"thread {address.thread!r}: it is paused; what had been done is kept")
 
     def _outbox(self, name: str) -> Outbox:
@@ -316,11 +347,26 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     # ------------------------------------------------------------------ the rest of the contract
 
-    def get_next_version(self, current: Any, channel: None) -> Any:  # noqa: ARG002
-        """The version after another: a number, or text where the thread began with text."""
-        if isinstance(current, str):
-            return f"{int(current.split('.')[0]) + 1:032}"
-        return 1 if current is None else current + 1
+    @property
+    def get_next_version(self) -> Callable[[Any, None], Any]:
+        """What gives the version after another: a number, or text where the thread began with text.
+
+        The framework takes hold of it when a run or an edit begins, and never to read. So where
+        only guarded graphs may run, a graph that is not is told so here, before any node runs;
+        what it puts would be refused too.
+
+        Raises:
+            ResumeRefused: The policy asks for approvals, and the graph is not guarded.
+        """
+        policy = None if self.is_guarded else self._store.policy
+        if policy is not None and policy.asks_people:
+            words = f"the policy {policy.name!r} asks for approvals, which only guard can ask for"
+            raise ResumeRefused(
+                f"saver: a graph that is not guarded may not run: {words}",
+                reasons=(words,),
+                hint="Run the graph through guard(graph, saver, actor=...).",
+            )
+        return _next_version
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The same as `get_tuple`."""
@@ -350,7 +396,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         address = Address.of(config)
         ticket = self._checkpoint(address, config, checkpoint, metadata)
         await asyncio.to_thread(self._settle, address, config, ticket)
-        return address.config(checkpoint["id"], address.lane or "", marks_of(config))
+        return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
 
     async def aput_writes(
         self,
@@ -380,6 +426,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """The same as `prune`."""
         await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
 
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What channels of a checkpoint are put together from, down to their last whole value."""
+        # Part of one checkpoint's state, which lies in those before it: nobody runs from these.
+        return super().get_delta_channel_history(config=without_pass(config), channels=channels)
+
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
@@ -387,3 +440,30 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         return await asyncio.to_thread(
             self.get_delta_channel_history, config=config, channels=channels
         )
+
+
+def _next_version(current: Any, _channel: None = None) -> Any:
+    if isinstance(current, str):
+        return f"{int(current.split('.')[0]) + 1:032}"
+    return 1 if current is None else current + 1
+
+
+def _patience_s(draft: EntryDraft) -> float:
+    """How long something waits for what its run writes next; after a question that is nothing."""
+    waits = isinstance(draft, ResultsDraft) and draft.question is None and not draft.halts
+    return _PATIENCE_S if waits else 0.0
+
+
+def _marks_of(config: RunnableConfig) -> dict[str, Any]:
+    """What an edit in several steps goes on with; it is not shown to the caller."""
+    found = config.get("configurable") or {}
+    return {PASS: found[PASS]} if PASS in found else {}
+
+
+def _in_words_of_graphs(error: SealpointError, draft: EntryDraft) -> SealpointError:
+    """The same error, in the words of somebody who runs a graph."""
+    if isinstance(error, ResumeRefused):
+        return in_words_of_graphs(error)
+    if isinstance(error, EncodeError) and isinstance(draft, ResultsDraft):
+        return of_channel(error, draft.value)
+    return error

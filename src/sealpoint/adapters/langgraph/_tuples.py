@@ -39,6 +39,10 @@ COUNTERS = "counters_since_delta_snapshot"
 """Where the framework counts, for each delta channel, how long its value was not saved."""
 
 
+class ThreadIdMissing(UsageError, ValueError):
+    """A configuration without a thread, which the framework tells by a value error."""
+
+
 class Address(NamedTuple):
     """Which checkpoint a configuration means."""
 
@@ -57,7 +61,7 @@ class Address(NamedTuple):
         found = config.get("configurable") or {}
         thread = found.get("thread_id")
         if thread is None or thread == "":
-            raise UsageError(
+            raise ThreadIdMissing(
                 "configuration: expected a thread_id in configurable, found none",
                 hint='Pass config={"configurable": {"thread_id": "..."}} to the graph.',
             )

@@ -37,6 +37,8 @@ _RETURN = "__return__"
 _PREVIOUS = "__previous__"
 
 _Allowed = frozenset[type]
+_Look = tuple[Any, _Allowed, type | None]
+"""A value, what it may be, and the `Send` or `Command` that carries it, if one does."""
 _NONE: _Allowed = frozenset()
 _BOTH: _Allowed = frozenset({Command, Send})
 _COMMAND: _Allowed = frozenset({Command})
@@ -70,29 +72,35 @@ def check_privileged(channel: str, value: Any) -> None:
     """
     if type(value) in _LEAVES:
         return
-    waiting: list[tuple[Any, _Allowed]] = [(value, _PLACES.get(channel, _NONE))]
+    waiting: list[_Look] = [(value, _PLACES.get(channel, _NONE), None)]
     seen: set[tuple[int, _Allowed]] = set()
     while waiting:
-        found, allowed = waiting.pop()
+        found, allowed, carrier = waiting.pop()
         if (id(found), allowed) in seen:
             continue
         seen.add((id(found), allowed))
         if type(found) in _BOTH:
             if type(found) not in allowed:
-                raise _misplaced(channel, type(found))
+                raise _misplaced(channel, type(found), carrier)
             waiting.extend(_carried(found))
             continue
         members = _members(found)
         # A list of messages is done with after this one look at it.
         if not _LEAVES.issuperset(map(type, members)):
-            waiting.extend((each, allowed) for each in members if type(each) not in _LEAVES)
+            waiting.extend(
+                (each, allowed, carrier) for each in members if type(each) not in _LEAVES
+            )
 
 
-def _carried(found: Any) -> Iterable[tuple[Any, _Allowed]]:
+def _carried(found: Any) -> Iterable[_Look]:
     """What a privileged object carries, each with what it may hold in its turn."""
     if type(found) is Send:
-        return ((found.arg, _NONE),)
-    return ((found.update, _NONE), (found.resume, _NONE), (found.goto, _SEND))
+        return ((found.arg, _NONE, Send),)
+    return (
+        (found.update, _NONE, Command),
+        (found.resume, _NONE, Command),
+        (found.goto, _SEND, Command),
+    )
 
 
 def _members(value: Any) -> list[Any]:
@@ -113,11 +121,19 @@ def _members(value: Any) -> list[Any]:
     return []
 
 
-def _misplaced(channel: str, kind: type) -> TypeNotAllowed:
+def _misplaced(channel: str, kind: type, carrier: type | None) -> TypeNotAllowed:
+    name = kind.__qualname__
+    if carrier is not None:
+        return TypeNotAllowed(
+            f"channel {channel!r}: expected data in a {carrier.__qualname__}, found a "
+            f"{kind.__module__}.{name}, which steers the graph",
+            hint="Give the node plain data, such as Send(node, data), and let it return the "
+            f"{name} that it makes of it.",
+        )
     places = ", ".join(repr(place) for place, allowed in _PLACES.items() if kind in allowed)
     return TypeNotAllowed(
-        f"channel {channel!r}: expected data, found a {kind.__module__}.{kind.__qualname__}, which "
-        f"steers the graph and may be stored in {places} only",
-        hint=f"Return the {kind.__qualname__} from a node or an edge instead of keeping it in the "
-        "state; to keep what it says, store it as plain data.",
+        f"channel {channel!r}: expected data, found a {kind.__module__}.{name}, which steers the "
+        f"graph and may be stored in {places} only",
+        hint=f"Return the {name} from a node or an edge instead of keeping it in the state; to "
+        "keep what it says, store it as plain data.",
     )

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes of guarded runs, and where the run stands that writes something.
+
+Reading is reading: whoever asks for a checkpoint is shown it, and nothing is decided. A run that
+`guard` has let in carries a pass in its own configuration. What it reads is what was decided about,
+and what it writes is written in the session of the pass or not at all. Any other run says with
+each write what it goes on from, in words that the framework promises: the parent of a checkpoint,
+the checkpoint of results, the namespace, and the source in the metadata.
+"""
+
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+from weakref import WeakValueDictionary
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+
+from sealpoint.adapters.langgraph._aim import is_nested, map_of
+from sealpoint.adapters.langgraph._tuples import Address
+from sealpoint.api import Store
+from sealpoint.errors import ResumeRefused, SealpointError, Superseded
+from sealpoint.store import RunPosition, Snapshot
+from sealpoint.world import World
+
+__all__ = [
+    "DELIBERATE",
+    "PASS",
+    "Passes",
+    "in_words_of_graphs",
+    "position_of",
+    "task_on",
+    "with_pass",
+    "without_pass",
+]
+
+# What the framework streams shows the configuration without the names that begin like its own.
+PASS = "__pregel_sealpoint_pass"  # noqa: S105 (where a token is kept, and none itself)
+"""Where `guard` keeps the pass of a run."""
+DELIBERATE = "__pregel_sealpoint_deliberate"
+"""Where a caller says why an unusual resume is meant."""
+
+_SAID, _MEANT = 'pass deliberate="why"', 'pass deliberately(config, "why")'
+_HINT = (
+    "Run the graph through guard(graph, saver, actor=...), which asks for what is needed; where "
+    'the policy only wants a reason, pass deliberately(config, "why") to the graph.'
+)
+
+
+class Pass(NamedTuple):
+    """What `guard` lets a run do."""
+
+    token: str
+    world: World
+    root: str | None
+    """The checkpoint that was judged; None: the newest."""
+    session: int | None
+    """The session that the decision began; None: there was nothing to decide about yet."""
+
+
+class Passes:
+    """The passes of guarded runs on a store of this process: a thread has one at a time.
+
+    All savers of a store share them, as they share the handles of its threads.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._passes: dict[str, Pass] = {}
+        self._held: set[str] = set()
+        """The passes of runs whose work a pause held back."""
+        self._refused: dict[tuple[str, str], SealpointError] = {}
+        """By thread, and pass or checkpoint of the graph: what a subgraph could not save."""
+
+    @classmethod
+    def of(cls, store: Store) -> "Passes":
+        """The passes of a store."""
+        with _ALL_LOCK:
+            found = _ALL.get(id(store))
+            if found is None:
+                found = _ALL[id(store)] = cls(store)
+            return found
+
+    def grant(self, thread: str, found: Pass) -> None:
+        """Let the run that carries a pass in, and no other one of the thread."""
+        with self._lock:
+            self._passes[thread] = found
+
+    def revoke(self, thread: str, token: str) -> None:
+        """Make a pass worthless."""
+        with self._lock:
+            self._held.discard(token)
+            self._refused.pop((thread, token), None)
+            if self._has(thread, token):
+                del self._passes[thread]
+
+    def find(self, thread: str, config: Mapping[str, Any]) -> Pass | None:
+        """The pass that a configuration carries; None if it carries none.
+
+        Raises:
+            Superseded: It is that of a run that has ended or was overtaken.
+        """
+        token = (config.get("configurable") or {}).get(PASS)
+        if token is None:
+            return None
+        with self._lock:
+            if self._has(thread, token):
+                return self._passes[thread]
+        raise Superseded(
+            f"thread {thread!r}: expected the pass of a run that goes on, found that of one that "
+            "has ended or was overtaken"
+        )
+
+    def is_living(self, thread: str, token: object) -> bool:
+        """Whether a run may go on."""
+        with self._lock:
+            return self._has(thread, token)
+
+    def read(
+        self, address: Address, config: Mapping[str, Any]
+    ) -> tuple[Snapshot | None, dict[str, Any]]:
+        """Read a checkpoint, for a guarded run or for anybody.
+
+        Returns:
+            What lies there, and the marks that a guarded run goes on with.
+
+        Raises:
+            Superseded: A guarded run reads, and another one goes on with the thread by now.
+            ResumeRefused: It reads another checkpoint than was decided about.
+        """
+        thread, lane = self._store.thread(address.thread), address.lane or ""
+        found = self.find(address.thread, config)
+        if found is None:
+            return thread.snapshot(lane, address.id), {}
+        marks = {PASS: found.token}
+        if not lane and address.id is None and found.root is not None:
+            # The framework compares what a run goes on from with the newest.
+            return thread.snapshot(lane), marks
+        return thread.snapshot(lane, address.id, running=True, session=found.session), marks
+
+    def hold(self, thread: str, config: Mapping[str, Any]) -> bool:
+        """Remember that a pause holds the work of a guarded run back; False if it is none."""
+        token = (config.get("configurable") or {}).get(PASS)
+        with self._lock:
+            held = self._has(thread, token)
+            if held:
+                self._held.add(str(token))
+            return held
+
+    def was_held(self, token: str) -> bool:
+        """Whether a pause held work of a run back."""
+        with self._lock:
+            return token in self._held
+
+    # ------------------------------------------------------------------ what a subgraph lost
+
+    def note_refusal(
+        self, address: Address, config: Mapping[str, Any], error: SealpointError
+    ) -> None:
+        """Remember that something of a subgraph was not saved.
+
+        The framework drops the error if the subgraph then asks a question. The graph around it is
+        told when it puts next, which it does to keep the question.
+        """
+        root = _root_of(address, config)
+        if address.lane and root is not None:
+            with self._lock:
+                self._refused.setdefault((address.thread, root), error)
+
+    def raise_refusal(self, address: Address, config: Mapping[str, Any]) -> None:
+        """Tell what a subgraph of a run could not save, once.
+
+        Raises:
+            SealpointError: There is such a thing.
+        """
+        root = None if address.lane or not self._refused else _root_of(address, config)
+        with self._lock:
+            found = None if root is None else self._refused.pop((address.thread, root), None)
+        if found is not None:
+            raise found
+
+    def forget_refusals(self, thread: str) -> None:
+        """A run begins anew: what one before it could not save is its own affair."""
+        if self._refused:
+            with self._lock:
+                for key in [key for key in self._refused if key[0] == thread]:
+                    del self._refused[key]
+
+    def _has(self, thread: str, token: object) -> bool:
+        found = self._passes.get(thread)
+        return found is not None and found.token == token
+
+
+_ALL: WeakValueDictionary[int, Passes] = WeakValueDictionary()
+_ALL_LOCK = threading.Lock()
+
+
+def position_of(
+    address: Address, config: Mapping[str, Any], *, begins: bool, answered: bool
+) -> RunPosition:
+    """Where a run stands that writes something.
+
+    Args:
+        address: What it goes on from, or adds to.
+        config: The configuration that it was given.
+        begins: Whether a run or an edit begins with it.
+        answered: Whether it answers or edits.
+
+    Raises:
+        UsageError: Something else than a name stands for a checkpoint, or a reason says nothing.
+    """
+    named = config.get("configurable") or {}
+    token, deliberate = named.get(PASS), named.get(DELIBERATE)
+    if token is not None:
+        return RunPosition(token=str(token))
+    by_lane = map_of(named.get("checkpoint_map"))
+    root = by_lane.get("") if address.lane else address.id
+    lanes = {} if address.lane else {lane: id_ for lane, id_ in by_lane.items() if lane and id_}
+    return RunPosition(
+        checkpoint=root or None,
+        lanes=lanes,
+        begins=begins,
+        inside=task_on(address.thread) is not None,
+        answered=answered,
+        deliberate=deliberate,
+    )
+
+
+def with_pass(config: RunnableConfig, token: str) -> RunnableConfig:
+    """The same configuration, for what a guarded run does."""
+    found = {**(config.get("configurable") or {}), PASS: token}
+    return cast("RunnableConfig", {**config, "configurable": found})
+
+
+def without_pass(config: RunnableConfig) -> RunnableConfig:
+    """The same configuration, for somebody who reads, or is shown it."""
+    found = config.get("configurable") or {}
+    if PASS not in found:
+        return config
+    kept = {key: value for key, value in found.items() if key != PASS}
+    return cast("RunnableConfig", {**config, "configurable": kept})
+
+
+def task_on(thread: str) -> Mapping[str, Any] | None:
+    """What the task has in its configuration whose code calls, if it runs on a thread.
+
+    What a run itself puts, it puts from outside of its tasks.
+    """
+    around = var_child_runnable_config.get()
+    if not is_nested(around):
+        return None
+    found = (around or {}).get("configurable") or {}
+    return found if str(found.get("thread_id")) == thread else None
+
+
+def _root_of(address: Address, config: Mapping[str, Any]) -> str | None:
+    """By what a run is known to its subgraphs: its pass, or the checkpoint that it stands on."""
+    named = config.get("configurable") or {}
+    if PASS in named:
+        return str(named[PASS])
+    return map_of(named.get("checkpoint_map")).get("") if address.lane else address.id
+
+
+def in_words_of_graphs(error: ResumeRefused, hint: str = _HINT) -> ResumeRefused:
+    """The same refusal, with what a caller of a graph can do about it.
+
+    Args:
+        error: What the gate says, which speaks of its own arguments.
+        hint: What to say unless the gate knows better.
+    """
+    usual = error.hint == ResumeRefused.hint or "resume(world=...)" in error.hint
+    return ResumeRefused(
+        error.message.replace(_SAID, _MEANT),
+        reasons=tuple(reason.replace(_SAID, _MEANT) for reason in error.reasons),
+        hint=hint if usual else error.hint,
+    )

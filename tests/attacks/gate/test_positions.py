@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A checkpoint that names positions which were not there when it was written.
+
+Whoever has a worker's key can sign one. By a rank that lies ahead it would be the newest for ever,
+whatever honest workers save; by others, processes would read different things. Everybody refuses
+it, however long they have had the thread open, and an audit names it and nothing else.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sealpoint.errors import Misplaced
+from sealpoint.gate import Thread
+from sealpoint.ledger import CheckpointBody, Kind
+from sealpoint.storage import Record
+from sealpoint.world import World
+from tests.attacks.gate.raid import Raid
+from tests.unit.gate.team import READ
+from tests.unit.store.laned import ids, put, results, saved
+
+_WORLD = World.of(READ)
+_STATE = b"\x81\xa4note\xa4evil"
+
+_LIES: dict[str, dict[str, Any]] = {
+    f"{field} {seq}": {field: seq}
+    for field in ("again", "since", "prune")
+    for seq in (-1, 5, 10**30)
+}
+_WAYS: dict[str, Callable[[Thread], Any]] = {
+    "load": lambda thread: thread.load(),
+    "release": lambda thread: thread.release(),
+    "snapshot": lambda thread: thread.snapshot(),
+    "snapshots": lambda thread: ids(thread, None),
+    "history": lambda thread: list(thread.history()),
+    "resume": lambda thread: thread.resume(world=READ),
+    "prune": lambda thread: thread.prune(keep_last=1, compact=False),
+}
+
+
+def _slip(raid: Raid, name: str = "evil", **fields: Any) -> None:
+    """Write a checkpoint with a worker's key."""
+    body = CheckpointBody(
+        salt=raid.salt, id=name, root=hashlib.sha256(_STATE).hexdigest(), **fields
+    )
+    made = raid.forged(Kind.CHECKPOINT, body, "worker")
+    raid.append(Record(made.header, made.seals, made.body, _STATE))
+
+
+def _scene(raid: Raid) -> Thread:
+    """A process that knows a thread of four entries and a fifth, which holds results."""
+    warm = raid.thread()
+    saved(warm, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"), results("r", "2"))
+    warm.snapshot()
+    assert ids(warm, None) == ["2", "1"]
+    return warm
+
+
+@pytest.mark.parametrize("lie", _LIES.values(), ids=_LIES)
+def test_a_checkpoint_of_a_position_that_is_not_before_it_is_refused(
+    raid: Raid, lie: dict[str, Any]
+) -> None:
+    """By who knows the thread and by who does not; `verify` names the entry of the liar."""
+    warm = _scene(raid)
+    with raid.landing():
+        _slip(raid, **lie)
+    report = raid.world.open(None, read_only=True).verify()
+
+    for name, way in _WAYS.items():
+        assert raid.ending(lambda way=way: way(raid.fresh())) is Misplaced, name  # type: ignore[misc]
+        assert raid.ending(lambda way=way: way(warm)) is Misplaced, name  # type: ignore[misc]
+    assert [(finding.code, "entry 5:" in finding.message) for finding in report.findings] == [
+        ("misplaced", True)
+    ]
+
+
+def test_who_names_what_is_no_prune_is_refused_by_all(raid: Raid) -> None:
+    """The position lies before it, and there is a checkpoint: nobody goes by that."""
+    warm = _scene(raid)
+    _slip(raid, prune=2)
+
+    for name in ("load", "release", "snapshot", "resume"):
+        assert raid.ending(lambda name=name: _WAYS[name](raid.fresh())) is Misplaced  # type: ignore[misc]
+        assert raid.ending(lambda name=name: _WAYS[name](warm)) is Misplaced  # type: ignore[misc]
+
+
+def test_below_what_the_same_key_wrote_after_it_all_read_the_same(raid: Raid) -> None:
+    """A checkpoint after the lie is the newest for everybody, as far as anybody looks."""
+    warm = _scene(raid)
+    _slip(raid, again=10**9)
+    _slip(raid, "after")
+
+    for thread in (warm, raid.fresh()):
+        assert thread.load().ref.id == thread.release().id == "after"
+        snapshot = thread.snapshot()
+        assert snapshot is not None
+        assert snapshot.ref.id == "after"
+        assert raid.ending(lambda thread=thread: ids(thread, None)) is Misplaced  # type: ignore[misc]
+    assert warm.release() == raid.fresh().release()
+
+
+def test_a_lie_about_prunes_accuses_no_honest_entry(raid: Raid) -> None:
+    """What a prune gave up is not missed because a later checkpoint names none or another."""
+    worker = raid.thread()
+    saved(worker, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"))
+    worker.prune(keep_last=1, compact=False)
+    raid.check_sound()
+    _slip(raid)
+    (finding,) = raid.world.open(None, read_only=True).verify().findings
+
+    assert finding.code == "misplaced"
+    assert "entry 5: expected it to name prune 4, found None" in finding.message
+
+
+def test_positions_that_lie_before_are_read(raid: Raid) -> None:
+    """The control: a checkpoint that is saved again, after results and a prune."""
+    warm = _scene(raid)
+    warm.prune(keep_last=2, compact=False)
+    other = raid.fresh()
+    other.resume(world=READ)
+    saved(other, results("early", "3", "task"), put({"n": 2.5}, "2"), put({"n": 3}, "3"))
+
+    for thread in (warm, raid.fresh()):
+        assert thread.load().state == {"n": 3}
+        snapshot = thread.snapshot("", "3")
+        assert snapshot is not None
+        assert [each.value for each in snapshot.results] == ["early"]
+        assert ids(thread, None) == ["3", "2", "1"]
+    raid.check_sound()

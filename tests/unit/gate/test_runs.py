@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that nobody decided about before: each write says what it goes on from."""
+
+from typing import Any, cast
+
+import pytest
+
+from sealpoint.errors import HeadMoved, ResumeRefused, Superseded, UsageError
+from sealpoint.gate import Rule, Thread, shipped_policy
+from sealpoint.ledger import Kind
+from sealpoint.store import ResultsDraft, RunPosition, SaveDraft
+from sealpoint.world import World
+from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+from tests.unit.store.laned import put, refused, results, saved
+
+_ALLOW = policy(
+    "calm",
+    after_restore="deliberate",
+    **cast(
+        "Any",
+        {
+            rule.value.replace("-", "_"): "allow"
+            for rule in Rule
+            if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
+        },
+    ),
+)
+
+
+@pytest.fixture
+def calm(memory: Team) -> Team:
+    """A team whose policy asks nobody and lets all pass."""
+    memory.apply(_ALLOW)
+    return memory
+
+
+@pytest.fixture
+def solo(memory: Team) -> Team:
+    """A team whose policy wants reasons."""
+    memory.apply(shipped_policy("solo"))
+    return memory
+
+
+def _save(name: str, parent: str | None, lane: str = "", **options: Any) -> SaveDraft:
+    """A checkpoint as a saver puts it, in a run that goes on from its parent."""
+    where = {key: options.pop(key) for key in _WHERE if key in options}
+    position = RunPosition(**({"checkpoint": parent} | where))
+    options.setdefault("world", World.of(READ))
+    return put({"is": name}, name, lane, parent=parent, position=position, **options)
+
+
+def _add(value: Any, name: str, lane: str = "", **options: Any) -> ResultsDraft:
+    """Results as a saver puts them, in a run that stands on their checkpoint."""
+    where = {key: options.pop(key) for key in _WHERE if key in options}
+    position = RunPosition(**({"checkpoint": name} | where))
+    options.setdefault("world", World.of(READ))
+    return results(value, name, lane=lane, position=position, **options)
+
+
+_WHERE = ("checkpoint", "begins", "inside", "answered", "deliberate", "token")
+
+
+_NOBODY: Any = dict.fromkeys(
+    (
+        "changed_code",
+        "older_checkpoint",
+        "wider_world",
+        "narrower_world",
+        "missing_world",
+        "answer",
+        "old_age",
+        "after_restore",
+    ),
+    "refuse",
+)
+
+
+def _sessions(team: Team) -> int:
+    return team.kinds().count("resume")
+
+
+def _turn(thread: Thread, *names: str, parent: str | None = None) -> None:
+    """A run that begins with an input and saves some checkpoints."""
+    for place, name in enumerate(names):
+        saved(thread, _save(name, parent, begins=not place))
+        parent = name
+
+
+# ---------------------------------------------------------------------- where a run begins
+
+
+def test_a_run_is_one_session_and_the_next_one_another(solo: Team) -> None:
+    """Recorded with its first write, in the same durable step, with what it goes on from."""
+    store = solo.world.open("worker", gated=True)
+    thread = store.thread("t")
+    _turn(thread, "1", "2")
+    saved(thread, _add("r", "2"), _save("3", "2"))
+    _turn(thread, "4", "5", parent="3")
+
+    assert _sessions(solo) == 2
+    assert solo.newest(Kind.RESUME).checkpoint == thread.load("3").ref.entry
+    assert store.storage.groups[-2:] == [2, 1]
+    solo.check_sound()
+
+
+def test_reading_begins_and_ends_nothing(solo: Team) -> None:
+    """Whatever is read between two writes, by the same handle."""
+    thread = solo.thread()
+    _turn(thread, "1", "2")
+    before = solo.everything()
+    for name in (None, "1", "2", "none"):
+        thread.snapshot("", name)
+        thread.snapshot("child", name)
+    list(thread.snapshots())
+    assert solo.everything() == before
+    saved(thread, _save("3", "2"))
+
+    assert _sessions(solo) == 1
+
+
+def test_a_run_of_a_new_process_goes_on_from_the_newest(solo: Team) -> None:
+    """With an input, or with nothing but the results of a task that was not done."""
+    _turn(solo.fresh(), "1", "2")
+    saved(solo.fresh(), _add("r", "2"))
+    _turn(solo.fresh(), "3", parent="2")
+
+    assert _sessions(solo) == 3
+    solo.check_sound()
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_an_older_checkpoint_wants_a_reason(solo: Team, *, begins: bool) -> None:
+    """It passes with one, and both are recorded."""
+    _turn(solo.thread(), "1", "2")
+    before = solo.everything()
+    expected = ["resume-refused" if begins else "superseded"]
+    for thread in (solo.fresh(), solo.thread()):
+        assert refused(thread.commit([_save("3", "1", begins=begins)])) == expected
+    assert solo.everything() == before
+    saved(solo.fresh(), _save("3", "1", begins=begins, deliberate="the receipt was lost"))
+
+    body = solo.newest(Kind.RESUME)
+    assert (body.reason, body.rules) == ("the receipt was lost", (Rule.OLDER_CHECKPOINT,))
+    solo.check_sound()
+
+
+def test_a_wider_world_wants_a_reason(solo: Team) -> None:
+    """A saver that declares more than the one before, in the same process or another."""
+    wider, narrower = World.of(SHELL), World.of(NARROW)
+    _turn(solo.thread(), "1")
+    for thread in (solo.thread(), solo.fresh()):
+        assert refused(thread.commit([_save("2", "1", world=wider)])) == ["resume-refused"]
+    saved(solo.thread(), _save("2", "1", world=wider, deliberate="the tool is needed"))
+    saved(solo.thread(), _save("3", "2", world=narrower))
+
+    assert solo.newest(Kind.RESUME).rules == (Rule.NARROWER_WORLD,)
+    solo.check_sound()
+
+
+def test_an_answer_is_recorded_as_one(solo: Team) -> None:
+    """The rule is named in the session that the answer begins."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("?", "1", question="pay 5?"))
+    saved(thread, _add("yes", "1", begins=True, answered=True, answers=True))
+
+    assert solo.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+    solo.check_sound()
+
+
+def test_what_is_saved_after_a_question_is_judged_by_it(solo: Team) -> None:
+    """Also if the answer itself was not written, as with a durability that saves at the end."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("?", "1", question="pay 5?"))
+    saved(thread, _save("2", "1"))
+
+    assert _sessions(solo) == 2
+    assert solo.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+
+
+def test_where_people_are_asked_nothing_is_written(memory: Team) -> None:
+    """A run that nobody decided about is refused, on a thread with something and on a new one."""
+    memory.thread().save(1, id="1", world=READ)
+    before = memory.everything()
+    for name in ("t", "new"):
+        thread = memory.world.open("worker", gated=True).thread(name)
+        (outcome,) = thread.commit([_save("2", None, begins=True)])
+        assert isinstance(outcome, ResumeRefused)
+        assert "asks for approvals" in outcome.message
+
+    assert memory.everything() == before
+
+
+def test_a_reason_says_something(solo: Team) -> None:
+    """Blank text is none, and nothing else than text is one."""
+    _turn(solo.thread(), "1")
+    for reason in ("  ", "", 5):
+        with pytest.raises(UsageError):
+            _save("2", "1", deliberate=reason)
+
+
+# ---------------------------------------------------------------------- who goes on
+
+
+def test_a_run_that_another_process_overtook_is_refused(calm: Team) -> None:
+    """Whatever the policy allows: the thread is another's by now."""
+    thread = calm.thread()
+    _turn(thread, "1", "2")
+    _turn(calm.fresh(), "3", parent="2")
+    before = calm.everything()
+    outcomes = thread.commit([_add("r", "2"), _save("4", "2")])
+
+    assert set(refused(outcomes)) <= {"superseded", "head-moved"}
+    assert calm.everything() == before
+
+
+def test_after_that_the_next_run_goes_on(calm: Team) -> None:
+    """From what the other process saved."""
+    thread = calm.thread()
+    _turn(thread, "1")
+    _turn(calm.fresh(), "2", parent="1")
+    thread.commit([_save("x", "1")])
+    thread.snapshot()
+    _turn(thread, "3", parent="2")
+
+    assert calm.fresh().load().ref.id == "3"
+    calm.check_sound()
+
+
+def test_a_run_that_another_of_its_process_overtook_is_refused(solo: Team) -> None:
+    """It names a checkpoint that is not the newest any more."""
+    thread = solo.thread()
+    _turn(thread, "1", "2")
+    _turn(thread, "3", "4", parent="2")
+    outcomes = thread.commit([_add("r", "2"), _save("x", "2"), _save("y", "2", begins=True)])
+
+    assert refused(outcomes) == ["superseded", "superseded", "resume-refused"]
+    saved(thread, _save("5", "4"))
+    assert _sessions(solo) == 2
+
+
+def test_a_policy_that_allows_it_lets_both_go_on(calm: Team) -> None:
+    """As the framework's own savers do, but each time on record."""
+    thread = calm.thread()
+    _turn(thread, "1")
+    _turn(thread, "2", parent="1")
+    saved(thread, _save("3", "1"))
+
+    assert calm.newest(Kind.RESUME).rules == (Rule.OLDER_CHECKPOINT,)
+    calm.check_sound()
+
+
+def test_two_that_begin_a_thread_at_once(calm: Team) -> None:
+    """The second process has seen that there is nothing, and there is something."""
+    first, second = calm.fresh(), calm.fresh()
+    assert first.snapshot() is None
+    assert second.snapshot() is None
+    _turn(first, "1")
+
+    assert isinstance(second.commit([_save("2", None, begins=True)])[0], HeadMoved)
+
+
+# ---------------------------------------------------------------------- results that come first
+
+
+def test_results_may_come_before_their_checkpoint(solo: Team) -> None:
+    """Saves run in the background: all is of one run, and none of the results is lost."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("r", "2"), _save("2", "1"), _add("s", "3"), _save("3", "2"))
+
+    assert _sessions(solo) == 1
+    for name, value in (("2", "r"), ("3", "s")):
+        found = solo.fresh().snapshot("", name)
+        assert found is not None
+        assert [each.value for each in found.results] == [value]
+    solo.check_sound()
+
+
+def test_a_run_whose_results_come_before_its_input_is_one_run(solo: Team) -> None:
+    """They joined the session before; they count in the one that the input begins."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("r", "2"), _add("s", "2"))
+    saved(thread, _save("2", "1", begins=True))
+    found = solo.fresh().snapshot()
+
+    assert found is not None
+    assert [each.value for each in found.results] == ["r", "s"]
+    assert _sessions(solo) == 2
+    solo.check_sound()
+
+
+def test_an_answer_by_name_begins_a_run(solo: Team) -> None:
+    """It comes with the results of the task that asked, and with nothing before them."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _add("?", "1", question="pay 5?"))
+    saved(thread, _add("yes", "1", answered=True), _add("more", "1", answered=True))
+    saved(thread, _save("2", "1"))
+
+    assert _sessions(solo) == 2
+    assert solo.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+
+
+# ---------------------------------------------------------------------- other lanes
+
+
+def test_a_subgraph_is_a_part_of_its_run(solo: Team) -> None:
+    """Its inputs begin nothing, and it stands where the graph stands."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _save("a", None, "child", checkpoint="1"))
+    saved(thread, _add("r", "a", "child", checkpoint="1"), _save("b", "a", "child", checkpoint="1"))
+    saved(thread, _save("2", "1"))
+
+    assert _sessions(solo) == 1
+
+
+def test_an_older_checkpoint_of_a_lane_is_an_older_checkpoint(solo: Team) -> None:
+    """The graph stands on its newest, and the subgraph does not: one rule for all lanes."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _save("a", None, "child"), _save("b", "a", "child"), _save("2", "1"))
+    older = {"lane": "child", "checkpoint": "2"}
+    for each in (solo.fresh(), solo.thread()):
+        (outcome,) = each.commit([_save("x", "a", **older)])
+        assert isinstance(outcome, Superseded | ResumeRefused)
+    saved(solo.fresh(), _save("c", "a", deliberate="once more", **older))
+
+    body = solo.newest(Kind.RESUME)
+    assert (body.reason, body.rules) == ("once more", (Rule.OLDER_CHECKPOINT,))
+    solo.check_sound()
+
+
+def test_lanes_come_with_an_older_checkpoint(solo: Team) -> None:
+    """Who goes back on purpose goes back with the subgraphs, in one session."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _save("a", None, "child", checkpoint="1"), _save("2", "1"))
+    saved(thread, _save("b", "a", "child", checkpoint="2"), _save("3", "2"))
+    why = {"deliberate": "the receipt was lost"}
+    saved(thread, _save("4", "1", begins=True, **why))
+    saved(thread, _save("c", "a", "child", checkpoint="4", **why), _save("5", "4", **why))
+
+    assert _sessions(solo) == 2
+
+
+def test_a_subgraph_of_a_run_that_was_overtaken_is_refused(calm: Team) -> None:
+    """What it stands on is not the newest of the graph."""
+    _turn(calm.thread(), "1")
+    _turn(calm.thread(), "2", parent="1")
+    (outcome,) = calm.thread().commit([_save("a", None, "child", checkpoint="1")])
+
+    assert isinstance(outcome, Superseded)
+
+
+# ---------------------------------------------------------------------- code of a task
+
+
+def test_a_task_may_edit_its_own_thread(solo: Team) -> None:
+    """What it writes is a branch of the run, which goes on from where it stood."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _save("edit", "1", begins=True, inside=True, answered=True))
+    saved(thread, _add("r", "1"), _save("2", "1"))
+    saved(thread, _save("more", "edit", inside=True), _save("3", "2"))
+
+    assert _sessions(solo) == 1
+    assert solo.fresh().load().ref.id == "3"
+
+
+def test_code_that_outlives_its_run_is_no_part_of_another(solo: Team) -> None:
+    """What a task left running goes on from what is not the newest any more."""
+    thread = solo.thread()
+    _turn(thread, "1", "2")
+    _turn(thread, "3", parent="2")
+    (outcome,) = thread.commit([_save("x", "1", begins=True, inside=True, answered=True)])
+
+    assert isinstance(outcome, ResumeRefused)
+    saved(thread, _save("4", "3"))
+    assert _sessions(solo) == 2
+
+
+def test_who_is_refused_takes_nobodys_world(memory: Team) -> None:
+    """The run that goes on is the one that was decided about, with what it could do."""
+    memory.apply(policy("calm", first_world="refuse", **_NOBODY))
+    thread = memory.thread()
+    _turn(thread, "1", "2")
+    (outcome,) = thread.commit([_save("x", "1", begins=True)])
+    assert isinstance(outcome, ResumeRefused)
+    saved(thread, _save("3", "2"))
+
+    assert memory.newest(Kind.CHECKPOINT).world is not None
+
+
+# ---------------------------------------------------------------------- decided about before
+
+
+def test_a_run_with_a_token_writes_in_its_session(memory: Team) -> None:
+    """Whatever it goes on from; under a policy that asks people too."""
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    session = thread.begin(world=READ, token="mine")  # noqa: S106
+    saved(thread, _save("2", "1", token="mine"), _save("3", "1", token="mine"))  # noqa: S106
+
+    assert thread.load().ref.id == "3"
+    assert memory.newest(Kind.RESUME).checkpoint is not None
+    assert session == memory.kinds().index("resume", 2)
+
+
+def test_a_run_with_a_token_begins_a_thread(memory: Team) -> None:
+    """There is nothing to decide about, and its first write begins the session."""
+    thread = memory.fresh()
+    assert thread.begin(world=READ, token="mine") is None  # noqa: S106
+    saved(thread, _save("1", None, token="mine"))  # noqa: S106
+
+    assert memory.kinds() == ["genesis", "resume", "checkpoint"]
+
+
+@pytest.mark.parametrize("how", ["begin", "resume", "another process"])
+def test_a_token_ends_with_its_session(memory: Team, how: str) -> None:
+    """What the run still writes is refused, and not written in the session of another."""
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.begin(world=READ, token="mine")  # noqa: S106
+    if how == "begin":
+        thread.begin(world=READ, token="other")  # noqa: S106
+    elif how == "resume":
+        thread.resume(world=READ)
+    else:
+        memory.fresh().resume(world=READ)
+    before = memory.everything()
+    outcomes = thread.commit([_save("2", "1", token="mine"), _add("r", "1", token="mine")])  # noqa: S106
+
+    assert refused(outcomes) == ["superseded", "superseded"]
+    assert memory.everything() == before
+
+
+def test_who_begins_a_thread_is_recorded(memory: Team) -> None:
+    """There is nothing to decide about, and the record says who went on all the same."""
+    thread = memory.fresh()
+    thread.begin(world=READ, actor="clerk", token="mine")  # noqa: S106
+    saved(thread, _save("1", None, token="mine"))  # noqa: S106
+
+    assert memory.newest(Kind.RESUME).actor == "clerk"
+    memory.check_sound()
+
+
+# ---------------------------------------------------------------------- what a run reads
+
+
+def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
+    """It goes on from an older checkpoint, and is given no other one, however often it asks."""
+    _turn(solo.thread(), "1", "2", "3")
+    thread = solo.fresh()
+    session = thread.begin(world=READ, ref="1", deliberate="the receipt was lost", token="mine")  # noqa: S106
+
+    for name in (None, None, "1"):
+        found = thread.snapshot("", name, running=True, session=session)
+        assert found is not None
+        assert found.ref.id == "1"
+    for name in ("2", "3"):
+        with pytest.raises(ResumeRefused, match="not what was decided about"):
+            thread.snapshot("", name, running=True, session=session)
+    saved(thread, _add("r", "1", token="mine"))  # noqa: S106
+    found = thread.snapshot(running=True, session=session)
+    assert found is not None
+    assert found.ref.id == "1"
+    saved(thread, _save("4", "1", token="mine"))  # noqa: S106
+    found = thread.snapshot(running=True, session=session)
+    assert found is not None
+    assert found.ref.id == "4"
+
+
+def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
+    """Another process goes on before the anchor has followed."""
+    memory.thread().save(1, id="1", world=READ)
+    store = memory.world.open("worker", gated=True)
+    other = memory.fresh()
+
+    def resume() -> None:
+        store.anchor.advancing.before = lambda: None
+        other.resume(world=READ)
+
+    store.anchor.advancing.before = resume
+    with pytest.raises(Superseded):
+        store.thread("t").resume(world=READ)
