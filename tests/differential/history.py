@@ -308,6 +308,11 @@ class History:
         if thread is None:
             return
         after = self._content()
+        if done:
+            # A blob that somebody put there need not be written once more: it stays.
+            for key in set(self._disk.blobs(after, thread)).intersection(self._undo):
+                if self._undo[key] is None:
+                    del self._undo[key]
         made = after.keys() - before.keys()
         taken = {
             seq
@@ -320,7 +325,7 @@ class History:
             if done:
                 raise Difference(f"acknowledged beside the history: {sorted(beside)}")
             self.tally["written beside the history and refused"] += 1
-            self._disk.put(dict.fromkeys(beside))
+            self._disk.put(dict.fromkeys(made))
             self.place.renew()
             for each in range(WORKERS):
                 self._reopen(each)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an adapter says when its framework is missing or too old: one sentence with the command."""
 
+from contextlib import suppress
+
 from sealpoint.config import code_of
 from sealpoint.errors import ExtraMissing, WorldInvalid
 
@@ -23,11 +25,12 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> 
     if package not in packages:
         return cause
     name = package.replace("_", "-")
-    try:
-        found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
-        command = "pip install -U"
-    except WorldInvalid:
-        found, command = "it missing", "pip install"
+    found, command = "it missing", "pip install"
+    if cause.name != package:
+        # A part of it is missing: it is there, and too old.
+        with suppress(WorldInvalid):
+            found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
+            command = "pip install -U"
     return ExtraMissing(
         f"sealpoint.adapters.{extra}: expected {name}, found {found}: "
         f"{command} 'sealpoint[{extra}]'"

@@ -8,6 +8,7 @@ a save begins by itself is judged in the same way: it has to be an ordinary cont
 the policy allows without a word. Inside a session the declared world becomes no wider.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -56,6 +57,7 @@ from sealpoint.world import World
 __all__ = ["Gate"]
 
 _T = TypeVar("_T")
+_ENDED_MAX = 64
 
 
 class _Judged(NamedTuple):
@@ -91,8 +93,8 @@ class Gate:
         """What the run of this handle's session declared to be able to do."""
         self._displaced: tuple[Run | None, int | None, World | None] | None = None
         """The run, session and world before a run that has not written anything yet."""
-        self._refused: tuple[Run, SealpointError] | None = None
-        """The run that was refused last, and why."""
+        self._ended: deque[tuple[object, SealpointError]] = deque(maxlen=_ENDED_MAX)
+        """Runs that were refused or overtaken, and what their writes are told."""
         self._run: Run | None = None
         """The run of a framework that this handle's session belongs to, if it is one's."""
         self._prefetched: _Prefetched | None = None
@@ -388,8 +390,10 @@ class Gate:
         if self._displaced is not None and run is not None:
             if run.session is None and isinstance(outcomes[0], SealpointError):
                 # Who is refused takes nobody's place, and what else it writes is refused as well.
-                self._refused = (run, outcomes[0])
+                self._end(run, outcomes[0])
                 self._run, state.session, self._world = self._displaced
+            elif self._displaced[0] is not None:
+                self._end(self._displaced[0], self._overtaken(None))
             self._displaced = None
         return outcomes
 
@@ -400,13 +404,15 @@ class Gate:
 
         Raises:
             Superseded: It does, or was decided about before, and another run goes on by now.
-            SealpointError: It needs what was refused.
+            SealpointError: Its run was refused.
         """
         position, run = draft.position, self._run
         if position is None:
             return True
-        if self._refused is not None and self._refused[0].is_needed_by(draft):
-            raise self._refused[1]
+        if position.run is not None and not position.begins:
+            for ended, error in self._ended:
+                if ended is position.run:
+                    raise error
         if position.token is None and (
             run is None or run.position.token is not None or not run.includes(draft, self._state)
         ):
@@ -414,8 +420,18 @@ class Gate:
         lost = run is None or run.session not in (None, self._state.session)
         if lost or run is None or run.position.token != position.token:
             self._run = None if lost else run
-            raise self._overtaken(None)
+            error = self._overtaken(None)
+            if lost and run is not None:
+                self._end(run, error)
+            raise error
         return True
+
+    def _end(self, run: Run, error: SealpointError) -> None:
+        """Take no more from a run; nobody knows of one that has no object of its own."""
+        if run.position.run is not None and (
+            self._run is None or run is self._run or run.position.run is not self._run.position.run
+        ):
+            self._ended.append((run.position.run, error))
 
     def _begin_run(self, draft: EntryDraft) -> None:
         """Let another run begin with something that is about to be written.
@@ -432,11 +448,22 @@ class Gate:
         place = None if named is None else state.place(Key("", named), rises=True)
         is_older = place is not None and place != newest
         goes_on = not (position.begins or position.answered)
-        if is_older and goes_on and (draft.lane or isinstance(draft, ResultsDraft)):
+        saves = not draft.lane and not isinstance(draft, ResultsDraft)
+        if is_older and goes_on and not saves:
             raise self._overtaken(named)
+        if saves and position.run is not None:
+            if named is not None and place is None:
+                raise UnknownCheckpoint(
+                    f"thread {state.name!r}: there is no checkpoint {named!r} to go on from"
+                )
+            # All of it is saved at the end: nobody can tell what the run was given.
+            position = position if position.begins else replace(position, answered=True)
         if place is not None:
             state.mark_seen()  # it goes on from what it was shown
-        self._displaced, self._refused = (self._run, state.session, self._world), None
+        self._displaced = (self._run, state.session, self._world)
+        self._ended = deque(
+            (each for each in self._ended if each[0] is not position.run), maxlen=_ENDED_MAX
+        )
         base = place or newest
         lanes = {} if draft.lane else named_older(position, state)
         if draft.lane and (older := older_in_lane(draft, state)) is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run of a framework, by what it has written: what goes on from there goes on with it.
 
-A framework does not say which run a write belongs to, but what the write goes on from. A run is
+A write says what it goes on from, and which run it is of where the framework tells that. A run is
 where it began, what it has written since, and where it stands. Who names something else that the
 thread holds is another run, or one that was overtaken; the gate judges that.
 """
@@ -64,8 +64,10 @@ class Run:
         position = draft.position
         if position is None:
             return True
+        if position.run is not self.position.run:
+            return False
         if position.inside and not draft.lane:
-            return self._has_met(position.checkpoint)
+            return self._has_met(position.checkpoint, state)
         if position.begins or draft.declared != self._world:
             return False
         if not draft.lane and position.lanes and position.lanes != self.position.lanes:
@@ -86,14 +88,10 @@ class Run:
 
     def early_results(self, draft: EntryDraft) -> list[ResultsDraft]:
         """Results that came before the checkpoint with which, as it turns out, a run begins."""
+        run = None if draft.position is None else draft.position.run
+        if run is not None and run is self.position.run:
+            return [each for early in self._awaited.values() for each in early]
         return [] if draft.key is None else self._awaited.get(draft.key, [])
-
-    def is_needed_by(self, draft: EntryDraft) -> bool:
-        """Whether something goes on from what this run was to write, and nothing else did."""
-        if isinstance(draft, ResultsDraft) and draft.key in self._written:
-            return True
-        name = None if draft.position is None else draft.position.checkpoint
-        return name is not None and Key("", name) in self._written
 
     def note(self, draft: EntryDraft) -> None:
         """Something of it is about to be written."""
@@ -118,9 +116,12 @@ class Run:
         if key not in self._written and key != Key("", self._stands_on or ""):
             self._awaited.setdefault(key, []).extend(early)
 
-    def _has_met(self, name: str | None) -> bool:
-        """Whether the run has gone on from a checkpoint of the main lane, or has written it."""
-        return name in (None, self.base, self._stands_on) or Key("", name or "") in self._written
+    def _has_met(self, name: str | None, state: ThreadState) -> bool:
+        """Whether the run went on from a checkpoint of the main lane, wrote it or is about to."""
+        if name in (None, self.base, self._stands_on):
+            return True
+        key = Key("", name or "")
+        return key in self._written or state.place(key, rises=True) is None
 
     def _stands_where(self, name: str | None, draft: EntryDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""

@@ -64,6 +64,8 @@ class RunPosition:
     another run begins with it.
     """
 
+    run: object | None = None
+    """An object that all writes of a run have and no other run has; None: nobody knows the run."""
     token: str | None = None
     """What `begin` was given for the run; None: nobody has decided about it before."""
     checkpoint: str | None = None

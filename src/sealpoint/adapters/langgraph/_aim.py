@@ -48,8 +48,12 @@ class Aim(NamedTuple):
         inner = {key: value for key, value in by_lane.items() if key and value}
         if lane:
             # The framework begins at the root; only the map tells where from.
-            if named is not None:
-                inner.setdefault(lane, named)
+            if named is not None and inner.setdefault(lane, named) != named:
+                raise UsageError(
+                    f"configuration: checkpoint_id and checkpoint_map name two checkpoints of "
+                    f"namespace {lane!r}",
+                    hint="Pass the configuration that get_state or get_state_history tells.",
+                )
             lane, named = "", None
         if lane is not None and lane in by_lane:
             named = by_lane[lane] or None

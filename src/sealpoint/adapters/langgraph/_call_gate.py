@@ -171,7 +171,7 @@ class CallGate:
     def pass_around(self, config: RunnableConfig) -> str | None:
         """The pass of the run whose own code calls, if the call is about the same thread."""
         thread = Address.of(config).thread
-        token = (task_on(thread) or {}).get(PASS)
+        token = (task_on(thread, self.saver.store) or {}).get(PASS)
         return str(token) if self.saver.passes.is_living(thread, token) else None
 
     @contextmanager

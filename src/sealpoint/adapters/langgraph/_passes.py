@@ -5,7 +5,8 @@ Reading is reading: whoever asks for a checkpoint is shown it, and nothing is de
 `guard` has let in carries a pass in its own configuration. What it reads is what was decided about,
 and what it writes is written in the session of the pass or not at all. Any other run says with
 each write what it goes on from, in words that the framework promises: the parent of a checkpoint,
-the checkpoint of results, the namespace, and the source in the metadata.
+the checkpoint of results, the namespace, and the source in the metadata; and its run-scoped control
+tells which writes are of one run.
 """
 
 import threading
@@ -15,6 +16,7 @@ from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.runtime import Runtime
 
 from sealpoint.adapters.langgraph._aim import is_nested, map_of
 from sealpoint.adapters.langgraph._tuples import Address
@@ -39,6 +41,9 @@ PASS = "__pregel_sealpoint_pass"  # noqa: S105 (where a token is kept, and none 
 """Where `guard` keeps the pass of a run."""
 DELIBERATE = "__pregel_sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
+
+_RUNTIME = "__pregel_runtime"
+_CHECKPOINTER = "__pregel_checkpointer"
 
 _SAID, _MEANT = 'pass deliberate="why"', 'pass deliberately(config, "why")'
 _HINT = (
@@ -197,13 +202,14 @@ _ALL_LOCK = threading.Lock()
 
 
 def position_of(
-    address: Address, config: Mapping[str, Any], *, begins: bool, answered: bool
+    address: Address, config: Mapping[str, Any], store: Store, *, begins: bool, answered: bool
 ) -> RunPosition:
     """Where a run stands that writes something.
 
     Args:
         address: What it goes on from, or adds to.
         config: The configuration that it was given.
+        store: The store that it writes to.
         begins: Whether a run or an edit begins with it.
         answered: Whether it answers or edits.
 
@@ -211,20 +217,30 @@ def position_of(
         UsageError: Something else than a name stands for a checkpoint, or a reason says nothing.
     """
     named = config.get("configurable") or {}
-    token, deliberate = named.get(PASS), named.get(DELIBERATE)
+    token = named.get(PASS)
     if token is not None:
         return RunPosition(token=str(token))
     by_lane = map_of(named.get("checkpoint_map"))
     root = by_lane.get("") if address.lane else address.id
-    lanes = {} if address.lane else {lane: id_ for lane, id_ in by_lane.items() if lane and id_}
+    around = task_on(address.thread, store)
     return RunPosition(
+        run=_run_of(around or {}) or _run_of(named),
         checkpoint=root or None,
-        lanes=lanes,
+        lanes={} if address.lane else {lane: id_ for lane, id_ in by_lane.items() if lane and id_},
         begins=begins,
-        inside=task_on(address.thread) is not None,
+        inside=around is not None,
         answered=answered,
-        deliberate=deliberate,
+        deliberate=named.get(DELIBERATE),
     )
+
+
+def _run_of(named: Mapping[str, Any]) -> object | None:
+    """What all that a run does has: the framework's control of it, which subgraphs share.
+
+    Who writes by hand has none, nor has an edit from outside of a run.
+    """
+    runtime = named.get(_RUNTIME)
+    return runtime.control if isinstance(runtime, Runtime) else None
 
 
 def with_pass(config: RunnableConfig, token: str) -> RunnableConfig:
@@ -242,8 +258,8 @@ def without_pass(config: RunnableConfig) -> RunnableConfig:
     return cast("RunnableConfig", {**config, "configurable": kept})
 
 
-def task_on(thread: str) -> Mapping[str, Any] | None:
-    """What the task has in its configuration whose code calls, if it runs on a thread.
+def task_on(thread: str, store: Store) -> Mapping[str, Any] | None:
+    """What the task has in its configuration whose code calls, if it runs on a thread of a store.
 
     What a run itself puts, it puts from outside of its tasks.
     """
@@ -251,7 +267,9 @@ def task_on(thread: str) -> Mapping[str, Any] | None:
     if not is_nested(around):
         return None
     found = (around or {}).get("configurable") or {}
-    return found if str(found.get("thread_id")) == thread else None
+    saver = found.get(_CHECKPOINTER)
+    own = str(found.get("thread_id")) == thread and getattr(saver, "store", None) is store
+    return found if own else None
 
 
 def _root_of(address: Address, config: Mapping[str, Any]) -> str | None:

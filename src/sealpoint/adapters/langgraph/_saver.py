@@ -11,6 +11,7 @@ import asyncio
 import copy
 import threading
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -41,6 +42,7 @@ from sealpoint.adapters.langgraph._tuples import (
     checkpoint_tuple,
     metadata_of,
     of_channel,
+    require_text,
     state_of,
     storable_writes,
 )
@@ -52,8 +54,9 @@ from sealpoint.errors import (
     ResumeRefused,
     SealpointError,
     UnknownThread,
+    UsageError,
 )
-from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, SaveDraft
+from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, RunPosition, SaveDraft
 from sealpoint.world import World
 
 __all__ = ["SealedSaver"]
@@ -157,6 +160,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         Raises:
             RolledBack: All are asked for, and the store lacks some that the anchor knows.
         """
+        if limit is not None and not isinstance(limit, int):
+            raise UsageError(f"limit: expected a number, found {type(limit).__name__}")
         names = self._store.threads() if config is None else (Address.of(config).thread,)
         left = limit
         for name in names:
@@ -172,7 +177,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def _listed(
         self, address: Address, wanted: Mapping[str, Any], before: RunnableConfig | None
     ) -> Iterator[CheckpointRef]:
-        end = (before or {}).get("configurable", {}).get("checkpoint_id")
+        end = ((before or {}).get("configurable") or {}).get("checkpoint_id")
+        require_text(end, "checkpoint_id")
         # By id, as the framework's own savers do, in whichever order they were put.
         refs = self._store.thread(address.thread).snapshots(address.lane, by_id=True)
         for ref in refs:
@@ -234,7 +240,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             lane=address.lane or "",
             supersedes=True,
             holds=True,
-            position=position_of(address, config, begins=begins, answered=source == _EDIT),
+            position=position_of(
+                address, config, self._store, begins=begins, answered=source == _EDIT
+            ),
         )
         return self._enqueued(address, config, draft)
 
@@ -247,8 +255,6 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         task_path: str,
     ) -> Ticket:
         asked = [value for channel, value in writes if channel == _INTERRUPT]
-        begins = task_id == _NO_TASK and not address.lane
-        answered = begins or any(channel == _RESUME for channel, _ in writes)
         draft = ResultsDraft(
             storable_writes(writes),
             checkpoint=address.id or "",
@@ -258,9 +264,24 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             question=shown_question(asked[-1], self._store.registry) if asked else None,
             answers=all(channel == _RESUME for channel, _ in writes),
             world=self._world_of(address, config),
-            position=position_of(address, config, begins=begins, answered=answered),
+            position=self._results_position(address, config, writes, task_id),
         )
         return self._enqueued(address, config, draft)
+
+    def _results_position(
+        self,
+        address: Address,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+    ) -> RunPosition:
+        begins = task_id == _NO_TASK and not address.lane
+        answered = begins or any(channel == _RESUME for channel, _ in writes)
+        found = position_of(address, config, self._store, begins=begins, answered=answered)
+        if found.token is None and found.run is None:
+            # An edit puts what it writes before its checkpoint, in the name of the task.
+            return replace(found, answered=True)
+        return found
 
     def _world_of(self, address: Address, config: RunnableConfig) -> World | None:
         found = self._passes.find(address.thread, config)
@@ -310,7 +331,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         Raises:
             RolledBack: The store lacks threads that the anchor knows; nothing is deleted then.
         """
-        wanted = frozenset(run_ids)
+        wanted = frozenset(str(each) for each in run_ids)
         if not wanted:
             return
         for name in self._store.threads():

@@ -58,7 +58,7 @@ class Address(NamedTuple):
         Raises:
             UsageError: It names no thread, or something else than a name stands for one.
         """
-        found = config.get("configurable") or {}
+        found = (config or {}).get("configurable") or {}
         thread = found.get("thread_id")
         if thread is None or thread == "":
             raise ThreadIdMissing(
