@@ -16,6 +16,7 @@ from langgraph.types import Command, Send
 from pydantic import BaseModel, ConfigDict
 
 import sealpoint
+from sealpoint.adapters._extras import extra_missing
 from sealpoint.adapters.langgraph._types import (
     FRAMEWORK_TYPES,
     allow_framework_types,
@@ -337,8 +338,8 @@ def test_a_form_of_another_kind_is_refused_for_text() -> None:
 
 
 @pytest.mark.parametrize("module", ["langgraph", "langchain_core"])
-def test_a_missing_framework_is_one_sentence_with_the_command(module: str) -> None:
-    """Without the extra the import says what to install, and sealpoint itself works."""
+def test_a_framework_that_lacks_something_is_one_sentence_with_the_command(module: str) -> None:
+    """Sealpoint itself works, and the import says what to install."""
     program = (
         f"import sys; sys.modules[{module!r}] = None\n"
         "import sealpoint\n"
@@ -351,7 +352,20 @@ def test_a_missing_framework_is_one_sentence_with_the_command(module: str) -> No
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    assert result.stdout == (
-        f"extra-missing sealpoint.adapters.langgraph: expected {module.replace('_', '-')}, "
-        "found it missing: pip install 'sealpoint[langgraph]'\n"
+    name = module.replace("_", "-")
+    assert result.stdout.startswith(
+        f"extra-missing sealpoint.adapters.langgraph: expected {name}, found release "
     )
+    assert result.stdout.endswith(": pip install -U 'sealpoint[langgraph]'\n")
+
+
+def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
+    """What is not there at all, and what is not ours to tell."""
+    missing = ModuleNotFoundError(name="langgraph")
+    other = ModuleNotFoundError(name="elsewhere")
+
+    assert str(extra_missing("langgraph", ("langgraph",), missing)).startswith(
+        "sealpoint.adapters.langgraph: expected langgraph, found it missing: "
+        "pip install 'sealpoint[langgraph]'"
+    )
+    assert extra_missing("langgraph", ("langgraph",), other) is other
