@@ -355,7 +355,7 @@ class Gate:
                     if not self._goes_on_with_run(draft):
                         outcomes += self._write(group)
                         group = []
-                        self._begin_run(draft)
+                        self._begin_run(draft, draft.position or RunPosition())
                 except SealpointError as error:
                     outcomes += self._write(group)
                     group = []
@@ -409,10 +409,7 @@ class Gate:
         position, run = draft.position, self._run
         if position is None:
             return True
-        if position.run is not None and not position.begins:
-            for ended, error in self._ended:
-                if ended is position.run:
-                    raise error
+        self._require_not_ended(position)
         if position.token is None and (
             run is None or run.position.token is not None or not run.includes(draft, self._state)
         ):
@@ -433,14 +430,22 @@ class Gate:
         ):
             self._ended.append((run.position.run, error))
 
-    def _begin_run(self, draft: EntryDraft) -> None:
+    def _require_not_ended(self, position: RunPosition) -> None:
+        """Refuse what a run still writes that was refused or overtaken."""
+        if position.run is not None and not position.begins:
+            for ended, error in self._ended:
+                if ended is position.run:
+                    raise error
+
+    def _begin_run(self, draft: EntryDraft, position: RunPosition) -> None:
         """Let another run begin with something that is about to be written.
 
         Raises:
             Superseded: It only goes on, from what is not the newest any more.
             ResumeRefused: The policy does not allow it.
         """
-        state, position = self._state, draft.position or RunPosition()
+        state = self._state
+        self._require_not_ended(position)  # what was just written may have ended it
         if self._chain.head is None:
             state.find()
         newest = state.newest_place("")

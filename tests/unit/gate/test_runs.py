@@ -57,7 +57,7 @@ def _add(value: Any, name: str, lane: str = "", **options: Any) -> ResultsDraft:
     return results(value, name, lane=lane, position=position, **options)
 
 
-_WHERE = ("checkpoint", "begins", "inside", "answered", "deliberate", "token")
+_WHERE = ("run", "lanes", "checkpoint", "begins", "inside", "answered", "deliberate", "token")
 
 
 _NOBODY: Any = dict.fromkeys(
@@ -487,3 +487,104 @@ def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> Non
     store.anchor.advancing.before = resume
     with pytest.raises(Superseded):
         store.thread("t").resume(world=READ)
+
+
+# ---------------------------------------------------------------------- which run it is
+
+
+def test_what_another_run_writes_is_not_of_this_one(solo: Team) -> None:
+    """Also if it names a checkpoint that nobody knows yet: it begins a session of its own."""
+    thread, first, second = solo.thread(), object(), object()
+    saved(thread, _save("1", None, begins=True, run=first))
+    saved(thread, _add("r", "2", run=second), _save("2", "1", begins=True, run=second))
+    found = solo.fresh().snapshot()
+
+    assert found is not None
+    assert [each.value for each in found.results] == ["r"]
+    assert _sessions(solo) == 3
+    solo.check_sound()
+
+
+def test_a_run_that_was_refused_writes_nothing_more(solo: Team) -> None:
+    """Whatever it names, and in whichever lane; who goes on is not disturbed."""
+    thread, good, bad = solo.thread(), object(), object()
+    saved(thread, _save("1", None, begins=True, run=good), _save("2", "1", run=good))
+    before = solo.everything()
+    outcomes = thread.commit(
+        [
+            _save("3", "1", begins=True, run=bad),
+            _add("r", "3", run=bad),
+            _add("r", "4", run=bad),
+            _add("r", "2", run=bad),
+            _save("a", None, "child", checkpoint="4", run=bad),
+            _save("5", "2", run=bad),
+        ]
+    )
+    assert refused(outcomes) == ["resume-refused"] * 6
+    assert solo.everything() == before
+    saved(thread, _save("6", "2", run=good))
+
+    assert _sessions(solo) == 1
+
+
+def test_a_run_that_was_overtaken_writes_nothing_more(calm: Team) -> None:
+    """Under a policy that allows everything, too."""
+    thread, slow, fast = calm.thread(), object(), object()
+    saved(thread, _save("1", None, begins=True, run=slow))
+    saved(thread, _save("2", "1", begins=True, run=fast))
+    before = calm.everything()
+    outcomes = thread.commit(
+        [
+            _add("r", "1", run=slow),
+            _add("r", "x", run=slow),
+            _save("a", None, "child", checkpoint="x", run=slow),
+            _save("3", "1", run=slow),
+        ]
+    )
+
+    assert refused(outcomes) == ["superseded"] * 4
+    assert calm.everything() == before
+
+
+def test_a_run_may_begin_again_with_what_it_is_known_by(solo: Team) -> None:
+    """An application may give one control to all of its runs."""
+    thread, shared = solo.thread(), object()
+    saved(thread, _save("1", None, begins=True, run=shared))
+    assert refused(thread.commit([_save("2", "1", begins=True, run=object())])) == [None]
+    saved(thread, _save("3", "2", begins=True, run=shared), _save("4", "3", run=shared))
+
+    assert _sessions(solo) == 3
+
+
+def test_what_is_not_there_is_not_gone_on_from(calm: Team) -> None:
+    """A run that names a checkpoint which was never there, or is no more."""
+    thread = calm.thread()
+    saved(thread, _save("1", None, begins=True, run=object()))
+    before = calm.everything()
+    outcomes = thread.commit([_save("2", "0", begins=True, run=object())])
+
+    assert refused(outcomes) == ["unknown-checkpoint"]
+    assert calm.everything() == before
+
+
+def test_a_run_that_saves_all_at_its_end_may_have_brought_anything(solo: Team) -> None:
+    """Its first write is no input and no answer, so it is judged as if it had brought one."""
+    thread = solo.thread()
+    saved(thread, _save("1", None, begins=True, run=object()))
+    saved(thread, _save("2", "1", run=object()))
+
+    assert solo.newest(Kind.RESUME).rules == (Rule.ANSWER,)
+
+
+def test_lanes_that_a_run_was_told_are_judged_before_anything_is_kept(solo: Team) -> None:
+    """An answer for an older checkpoint of a subgraph does not stay pending for the newer one."""
+    thread = solo.thread()
+    _turn(thread, "1")
+    saved(thread, _save("a", None, "child"), _save("b", "a", "child"))
+    before = solo.everything()
+    told: Any = {"lanes": {"child": "a"}, "begins": True, "answered": True, "run": object()}
+    (outcome,) = thread.commit([_add("yes", "1", **told)])
+
+    assert isinstance(outcome, ResumeRefused)
+    assert "not the newest of namespace 'child'" in outcome.message
+    assert solo.everything() == before
