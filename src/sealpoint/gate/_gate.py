@@ -8,7 +8,6 @@ a save begins by itself is judged in the same way: it has to be an ordinary cont
 the policy allows without a word. Inside a session the declared world becomes no wider.
 """
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +32,7 @@ from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
-from sealpoint.gate._run import Run, named_older, older_in_lane, older_lanes
+from sealpoint.gate._run import EndedRuns, Run, named_older, older_in_lane, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
@@ -57,7 +56,6 @@ from sealpoint.world import World
 __all__ = ["Gate"]
 
 _T = TypeVar("_T")
-_ENDED_MAX = 64
 
 
 class _Judged(NamedTuple):
@@ -93,8 +91,7 @@ class Gate:
         """What the run of this handle's session declared to be able to do."""
         self._displaced: tuple[Run | None, int | None, World | None] | None = None
         """The run, session and world before a run that has not written anything yet."""
-        self._ended: deque[tuple[object, SealpointError]] = deque(maxlen=_ENDED_MAX)
-        """Runs that were refused or overtaken, and what their writes are told."""
+        self._ended = EndedRuns()
         self._run: Run | None = None
         """The run of a framework that this handle's session belongs to, if it is one's."""
         self._prefetched: _Prefetched | None = None
@@ -390,10 +387,10 @@ class Gate:
         if self._displaced is not None and run is not None:
             if run.session is None and isinstance(outcomes[0], SealpointError):
                 # Who is refused takes nobody's place, and what else it writes is refused as well.
-                self._end(run, outcomes[0])
+                self._ended.add(run, outcomes[0], None)
                 self._run, state.session, self._world = self._displaced
             elif self._displaced[0] is not None:
-                self._end(self._displaced[0], self._overtaken(None))
+                self._ended.add(self._displaced[0], self._overtaken(None), run)
             self._displaced = None
         return outcomes
 
@@ -409,7 +406,7 @@ class Gate:
         position, run = draft.position, self._run
         if position is None:
             return True
-        self._require_not_ended(position)
+        self._ended.refuse(position)
         if position.token is None and (
             run is None or run.position.token is not None or not run.includes(draft, self._state)
         ):
@@ -419,23 +416,9 @@ class Gate:
             self._run = None if lost else run
             error = self._overtaken(None)
             if lost and run is not None:
-                self._end(run, error)
+                self._ended.add(run, error, None)
             raise error
         return True
-
-    def _end(self, run: Run, error: SealpointError) -> None:
-        """Take no more from a run; nobody knows of one that has no object of its own."""
-        if run.position.run is not None and (
-            self._run is None or run is self._run or run.position.run is not self._run.position.run
-        ):
-            self._ended.append((run.position.run, error))
-
-    def _require_not_ended(self, position: RunPosition) -> None:
-        """Refuse what a run still writes that was refused or overtaken."""
-        if position.run is not None and not position.begins:
-            for ended, error in self._ended:
-                if ended is position.run:
-                    raise error
 
     def _begin_run(self, draft: EntryDraft, position: RunPosition) -> None:
         """Let another run begin with something that is about to be written.
@@ -445,7 +428,7 @@ class Gate:
             ResumeRefused: The policy does not allow it.
         """
         state = self._state
-        self._require_not_ended(position)  # what was just written may have ended it
+        self._ended.refuse(position)  # what was just written may have ended it
         if self._chain.head is None:
             state.find()
         newest = state.newest_place("")
@@ -466,9 +449,7 @@ class Gate:
         if place is not None:
             state.mark_seen()  # it goes on from what it was shown
         self._displaced = (self._run, state.session, self._world)
-        self._ended = deque(
-            (each for each in self._ended if each[0] is not position.run), maxlen=_ENDED_MAX
-        )
+        self._ended.forget(position)
         base = place or newest
         lanes = {} if draft.lane else named_older(position, state)
         if draft.lane and (older := older_in_lane(draft, state)) is not None:

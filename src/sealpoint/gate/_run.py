@@ -6,12 +6,16 @@ where it began, what it has written since, and where it stands. Who names someth
 thread holds is another run, or one that was overtaken; the gate judges that.
 """
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 
+from sealpoint.errors import SealpointError
 from sealpoint.store import EntryDraft, Key, ResultsDraft, RunPosition, ThreadState
 from sealpoint.world import World
 
-__all__ = ["Run", "named_older", "older_in_lane", "older_lanes"]
+__all__ = ["EndedRuns", "Run", "named_older", "older_in_lane", "older_lanes"]
+
+_ENDED_MAX = 64
 
 
 class Run:
@@ -137,6 +141,36 @@ class Run:
         if isinstance(draft, ResultsDraft) and draft.key in self._written:
             return True  # on their way when the subgraph went on
         return older_in_lane(draft, state) is None
+
+
+class EndedRuns:
+    """Runs that were refused or overtaken: what they still write is told so."""
+
+    def __init__(self) -> None:
+        self._known: deque[tuple[object, SealpointError]] = deque(maxlen=_ENDED_MAX)
+
+    def add(self, run: Run, error: SealpointError, going_on: Run | None) -> None:
+        """Take no more from a run, unless it is the same one that goes on."""
+        known = run.position.run
+        goes_on = going_on is not None and going_on is not run and going_on.position.run is known
+        if known is not None and not goes_on:
+            self._known.append((known, error))
+
+    def forget(self, position: RunPosition) -> None:
+        """A run begins with what one that ended was known by."""
+        kept = [each for each in self._known if each[0] is not position.run]
+        self._known = deque(kept, maxlen=_ENDED_MAX)
+
+    def refuse(self, position: RunPosition) -> None:
+        """Refuse what a run writes that has ended.
+
+        Raises:
+            SealpointError: Why it has.
+        """
+        if position.run is not None and not position.begins:
+            for ended, error in self._known:
+                if ended is position.run:
+                    raise error
 
 
 def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:
