@@ -91,6 +91,28 @@ _KNOWN = {
         Step("add", 2, 0, 230, 216),
         Step("label", 0, 0, 0, 6),
     ],
+    "the body of a session that is gone while an operator looks": [
+        Step("save", 0, 0, 97, 107),
+        Step("add", 0, 0, 207, 79),
+        Step("no body", 2, 0, 172, 131),
+        Step("pause", 2, 0, 31, 184),
+        Step("put all back"),
+        Step("approve", 2, 0, 237, 216),
+    ],
+    "a blob of an erased generation that is there again": [
+        Step("save in a lane", 2, 0, 127, 21),
+        Step("erase", 0, 0, 241, 159),
+        Step("as before", 1, 0, 93, 46),
+        Step("save again", 0, 0, 148, 175),
+    ],
+    "a session that is written beside the history, and refused": [
+        Step("save", 1, 1, 1, 1),
+        Step("save in a lane", 0, 0, 117, 126),
+        Step("blob", 2, 0, 19, 16),
+        Step("add", 1, 1, 190, 240),
+        Step("row gone", 0, 1, 151, 7),
+        Step("save", 0, 1, 178, 238),
+    ],
     "an erasure of a paused thread": [
         Step("save", 2, 0, 1, 1),
         Step("pause", 2, 0, 39, 116),

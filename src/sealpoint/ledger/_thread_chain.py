@@ -83,6 +83,11 @@ class Tip(msgspec.Struct, frozen=True):
     paused: int | None = None
     """The position of the pause that is in force."""
 
+    @property
+    def lacks_owner(self) -> bool:
+        """Whether the body that names the owner is missing, and no erasure says why."""
+        return self.fence.owner is None and not self.fence.erased
+
     def require_owner(self) -> None:
         """Refuse a body that is missing although nothing was erased.
 
@@ -91,7 +96,7 @@ class Tip(msgspec.Struct, frozen=True):
         Raises:
             Missing: The body that names the owner is gone.
         """
-        if self.fence.owner is None and not self.fence.erased:
+        if self.lacks_owner:
             raise Missing(
                 f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: "
                 "expected its body, found none"

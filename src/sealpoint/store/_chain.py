@@ -177,7 +177,10 @@ class Chain:
         if self._tip is None and not self._ownerless:
             return
         tip = self._known_tip()
-        self._ownerless = tip.fence.owner is None and not tip.fence.erased
+        if tip.lacks_owner and not self._ownerless:
+            self._tip = None  # it may have been put back since this handle met it
+            tip = self._known_tip()
+        self._ownerless = tip.lacks_owner
         if self._ownerless:
             self._tip = None  # it may be put back: then this handle goes on as a new one would
             tip.require_owner()
