@@ -291,6 +291,12 @@ class ThreadReader:
             place = self._state.newest_place(lane)
             if place is not None and place.seq < (self._state.session or 0):
                 name = released.id
+        if released is not None and (lane, name) == (released.lane, released.id):
+            place = self._state.place(Key(lane, released.id))
+            before = place is not None and place.seq < (self._state.session or 0)
+            if place is not None and before and place.entry.hex() != released.entry:
+                # It was put once more before: what was decided about is the earlier one.
+                return self.read_snapshot(released)
         return self.read_lane(lane, name) if self._is_released(lane, name) else None
 
     def _is_released(self, lane: str, name: str | None) -> bool:

@@ -167,7 +167,7 @@ class ThreadWriter:
             except Paused as error:
                 # Work that had begun is kept, unless a session would begin with it.
                 written = [(item, error) for item in group if item.entry(paused=True).halts]
-                if len(written) in (0, len(group)):
+                if not written:
                     raise
             except ResumeRefused as error:
                 written = [(item, error) for item in group]

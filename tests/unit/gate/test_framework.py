@@ -271,6 +271,17 @@ def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
     getattr(memory.fresh(), how)(world=READ)
 
 
+def test_a_pause_stops_an_answer_and_keeps_what_was_done(memory: Team) -> None:
+    """Also if what was done is a checkpoint of the very name that the answer is for."""
+    thread = memory.thread()
+    thread.save(1, id="1", world=READ)
+    memory.thread("operator").pause("a look")
+    outcomes = thread.commit([results("yes", "1", answers=True), put(2, "1", holds=True)])
+
+    assert refused(outcomes) == ["paused", None]
+    memory.check_sound()
+
+
 def test_a_pause_that_comes_in_between_is_met(memory: Team) -> None:
     """Between building a group and writing it: the checkpoint is refused, the results stay."""
     store = memory.store()

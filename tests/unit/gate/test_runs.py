@@ -8,7 +8,7 @@ import pytest
 from sealpoint.errors import HeadMoved, ResumeRefused, Superseded, UsageError
 from sealpoint.gate import Rule, Thread, shipped_policy
 from sealpoint.ledger import Kind
-from sealpoint.store import ResultsDraft, RunPosition, SaveDraft
+from sealpoint.store import CheckpointRef, ResultsDraft, RunPosition, SaveDraft
 from sealpoint.world import World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import put, refused, results, saved
@@ -472,6 +472,21 @@ def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
     found = thread.snapshot(running=True, session=session)
     assert found is not None
     assert found.ref.id == "4"
+
+
+def test_a_run_reads_the_very_entry_that_was_released(solo: Team) -> None:
+    """A checkpoint that was put once more under its name, and a resume of how it was before."""
+    thread = solo.thread()
+    earlier = thread.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
+    saved(thread, put({"is": "after"}, "1"))
+    assert isinstance(earlier, CheckpointRef)
+    other = solo.fresh()
+    session = other.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
+
+    for _ in range(2):
+        found = other.snapshot(running=True, session=session)
+        assert found is not None
+        assert found.state == {"is": "before"}
 
 
 def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
