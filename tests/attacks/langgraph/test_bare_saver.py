@@ -9,7 +9,7 @@ import pytest
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
-from sealpoint.adapters.langgraph._passes import PASS
+from sealpoint.adapters.langgraph._passes import TICKET
 from sealpoint.api import Store
 from sealpoint.errors import NeedsApproval, ResumeRefused, Superseded, UsageError
 from tests.adapters.langgraph.stores import opened
@@ -93,10 +93,10 @@ def test_a_pass_is_worth_nothing_after_its_run(office: Office, thread: str) -> N
     built.add_edge("plan", "spy")
     graph = guard(built.compile(), office.saver, actor="dev")
     graph.invoke({"amount": 2}, config_of(thread))
-    assert PASS in stolen, "there was something to steal"
+    assert TICKET in stolen, "there was something to steal"
     desk.ran.clear()
     bare = built.compile(checkpointer=office.saver)
-    where = config_of(thread, **{PASS: stolen[PASS]})
+    where = config_of(thread, **{TICKET: stolen[TICKET]})
     values: tuple[Any, ...] = (None, Command(resume="yes"), {"amount": 3})
     for value in values:
         with pytest.raises(ResumeRefused):

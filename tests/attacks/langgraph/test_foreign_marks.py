@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.adapters.langgraph._passes import PASS
+from sealpoint.adapters.langgraph._passes import TICKET
 from sealpoint.errors import ResumeRefused, SealpointError, Superseded, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
 from tests.attacks.langgraph.office import Office
@@ -32,7 +32,7 @@ def test_a_pass_of_somebody_else_lets_nobody_in(
 ) -> None:
     """A guarded graph has its own; a bare saver refuses it before any node runs."""
     desk = Desk()
-    where = config_of(thread, **{PASS: _sent(foreign, thread)})
+    where = config_of(thread, **{TICKET: _sent(foreign, thread)})
     with pytest.raises(ResumeRefused):
         run(face, _graph(office, desk, "bare"), {"amount": 2}, where)
     alone = desk.builder().compile(checkpointer=SealedSaver(calm.worker))
@@ -53,7 +53,7 @@ def test_no_mark_of_somebody_else_answers_a_question(
     office.waiting(desk, thread)
     before = office.kinds(thread)
     bare = _graph(office, desk, "bare")
-    where = config_of(thread, **{PASS: _sent(foreign, thread)})
+    where = config_of(thread, **{TICKET: _sent(foreign, thread)})
     with pytest.raises(SealpointError):
         run(face, bare, None, where)
     with pytest.raises(SealpointError):

@@ -34,7 +34,7 @@ from sealpoint.adapters.langgraph._operation import (
 )
 from sealpoint.adapters.langgraph._passes import (
     DELIBERATE,
-    PASS,
+    TICKET,
     Pass,
     in_words_of_graphs,
     task_on,
@@ -163,7 +163,7 @@ class CallGate:
 
     def has_let_in(self, config: RunnableConfig) -> bool:
         """Whether an edit of a subgraph is one that the graph around it has been let in for."""
-        token = (config.get("configurable") or {}).get(PASS)
+        token = (config.get("configurable") or {}).get(TICKET)
         return self.saver.passes.is_living(Address.of(config).thread, token) and not is_nested(
             config
         )
@@ -171,7 +171,7 @@ class CallGate:
     def pass_around(self, config: RunnableConfig) -> str | None:
         """The pass of the run whose own code calls, if the call is about the same thread."""
         thread = Address.of(config).thread
-        token = (task_on(thread, self.saver.store) or {}).get(PASS)
+        token = (task_on(thread, self.saver.store) or {}).get(TICKET)
         return str(token) if self.saver.passes.is_living(thread, token) else None
 
     @contextmanager

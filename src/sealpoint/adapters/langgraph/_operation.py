@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.langgraph._passes import DELIBERATE, PASS
+from sealpoint.adapters.langgraph._passes import DELIBERATE, TICKET
 from sealpoint.adapters.langgraph._shown import shown
 from sealpoint.codec import Registry
 from sealpoint.errors import UsageError
@@ -23,7 +23,7 @@ __all__ = ["Stops", "edit_operation", "require_own_words", "run_operation"]
 _FRAMEWORK = "__pregel_"
 _COPY = "__copy__"
 _HARMLESS = {
-    *(DELIBERATE, PASS),
+    *(DELIBERATE, TICKET),
     "__pregel_node_finished",
     "__pregel_runtime",
     "__pregel_stream_messages_v2",

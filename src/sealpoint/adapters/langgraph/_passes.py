@@ -27,7 +27,7 @@ from sealpoint.world import World
 
 __all__ = [
     "DELIBERATE",
-    "PASS",
+    "TICKET",
     "Passes",
     "in_words_of_graphs",
     "position_of",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 # What the framework streams shows the configuration without the names that begin like its own.
-PASS = "__pregel_sealpoint_pass"  # noqa: S105 (where a token is kept, and none itself)
+TICKET = "__pregel_sealpoint_ticket"
 """Where `guard` keeps the pass of a run."""
 DELIBERATE = "__pregel_sealpoint_deliberate"
 """Where a caller says why an unusual resume is meant."""
@@ -106,7 +106,7 @@ class Passes:
         Raises:
             Superseded: It is that of a run that has ended or was overtaken.
         """
-        token = (config.get("configurable") or {}).get(PASS)
+        token = (config.get("configurable") or {}).get(TICKET)
         if token is None:
             return None
         with self._lock:
@@ -138,7 +138,7 @@ class Passes:
         found = self.find(address.thread, config)
         if found is None:
             return thread.snapshot(lane, address.id), {}
-        marks = {PASS: found.token}
+        marks = {TICKET: found.token}
         if not lane and address.id is None and found.root is not None:
             # The framework compares what a run goes on from with the newest.
             return thread.snapshot(lane), marks
@@ -146,7 +146,7 @@ class Passes:
 
     def hold(self, thread: str, config: Mapping[str, Any]) -> bool:
         """Remember that a pause holds the work of a guarded run back; False if it is none."""
-        token = (config.get("configurable") or {}).get(PASS)
+        token = (config.get("configurable") or {}).get(TICKET)
         with self._lock:
             held = self._has(thread, token)
             if held:
@@ -217,7 +217,7 @@ def position_of(
         UsageError: Something else than a name stands for a checkpoint, or a reason says nothing.
     """
     named = config.get("configurable") or {}
-    token = named.get(PASS)
+    token = named.get(TICKET)
     if token is not None:
         return RunPosition(token=str(token))
     by_lane = map_of(named.get("checkpoint_map"))
@@ -245,16 +245,16 @@ def _run_of(named: Mapping[str, Any]) -> object | None:
 
 def with_pass(config: RunnableConfig, token: str) -> RunnableConfig:
     """The same configuration, for what a guarded run does."""
-    found = {**(config.get("configurable") or {}), PASS: token}
+    found = {**(config.get("configurable") or {}), TICKET: token}
     return cast("RunnableConfig", {**config, "configurable": found})
 
 
 def without_pass(config: RunnableConfig) -> RunnableConfig:
     """The same configuration, for somebody who reads, or is shown it."""
     found = config.get("configurable") or {}
-    if PASS not in found:
+    if TICKET not in found:
         return config
-    kept = {key: value for key, value in found.items() if key != PASS}
+    kept = {key: value for key, value in found.items() if key != TICKET}
     return cast("RunnableConfig", {**config, "configurable": kept})
 
 
@@ -275,8 +275,8 @@ def task_on(thread: str, store: Store) -> Mapping[str, Any] | None:
 def _root_of(address: Address, config: Mapping[str, Any]) -> str | None:
     """By what a run is known to its subgraphs: its pass, or the checkpoint that it stands on."""
     named = config.get("configurable") or {}
-    if PASS in named:
-        return str(named[PASS])
+    if TICKET in named:
+        return str(named[TICKET])
     return map_of(named.get("checkpoint_map")).get("") if address.lane else address.id
 
 

@@ -29,7 +29,7 @@ from sealpoint.adapters.langgraph._copying import copies_of
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._passes import (
-    PASS,
+    TICKET,
     Passes,
     in_words_of_graphs,
     position_of,
@@ -478,7 +478,7 @@ def _patience_s(draft: EntryDraft) -> float:
 def _marks_of(config: RunnableConfig) -> dict[str, Any]:
     """What an edit in several steps goes on with; it is not shown to the caller."""
     found = config.get("configurable") or {}
-    return {PASS: found[PASS]} if PASS in found else {}
+    return {TICKET: found[TICKET]} if TICKET in found else {}
 
 
 def _in_words_of_graphs(error: SealpointError, draft: EntryDraft) -> SealpointError:
