@@ -425,7 +425,7 @@ class Gate:
 
         Raises:
             Superseded: It only goes on, from what is not the newest any more.
-            ResumeRefused: The policy does not allow it.
+            UnknownCheckpoint: It names a checkpoint that is not there.
         """
         state = self._state
         self._ended.refuse(position)  # what was just written may have ended it

@@ -6,6 +6,7 @@ where it began, what it has written since, and where it stands. Who names someth
 thread holds is another run, or one that was overtaken; the gate judges that.
 """
 
+import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
 
@@ -154,7 +155,8 @@ class EndedRuns:
         known = run.position.run
         goes_on = going_on is not None and going_on is not run and going_on.position.run is known
         if known is not None and not goes_on:
-            self._known.append((known, error))
+            # A copy: the error itself holds on to what was being written when it was raised.
+            self._known.append((known, copy.copy(error)))
 
     def forget(self, position: RunPosition) -> None:
         """A run begins with what one that ended was known by."""
@@ -170,7 +172,7 @@ class EndedRuns:
         if position.run is not None and not position.begins:
             for ended, error in self._known:
                 if ended is position.run:
-                    raise error
+                    raise copy.copy(error)
 
 
 def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:

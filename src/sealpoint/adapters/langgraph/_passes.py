@@ -9,6 +9,7 @@ the checkpoint of results, the namespace, and the source in the metadata; and it
 tells which writes are of one run.
 """
 
+import copy
 import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -28,6 +29,7 @@ from sealpoint.world import World
 __all__ = [
     "DELIBERATE",
     "TICKET",
+    "Pass",
     "Passes",
     "in_words_of_graphs",
     "position_of",
@@ -171,7 +173,8 @@ class Passes:
         root = _root_of(address, config)
         if address.lane and root is not None:
             with self._lock:
-                self._refused.setdefault((address.thread, root), error)
+                # A copy: the error itself holds on to what was being saved.
+                self._refused.setdefault((address.thread, root), copy.copy(error))
 
     def raise_refusal(self, address: Address, config: Mapping[str, Any]) -> None:
         """Tell what a subgraph of a run could not save, once.
