@@ -229,10 +229,9 @@ def _print_worlds(examined: Examined) -> None:
 
 
 def _direction(diff: WorldDiff) -> str:
-    parts = ["it could do more, or something else"] if diff.widening else []
-    parts += ["it could do less"] if diff.narrowing else []
-    parts += ["its code is another"] if diff.code_changed else []
-    return f"{'; '.join(parts) or 'something differs'}; + new, - gone, ~ changed"
+    found = (("other or more", diff.differs), ("less", diff.narrower))
+    parts = [f"{words}: {', '.join(sorted(classes))}" for words, classes in found if classes]
+    return f"{'; '.join(parts)}; + new, - gone, ~ changed"
 
 
 def _diff_lines(diff: WorldDiff) -> Iterator[Line]:

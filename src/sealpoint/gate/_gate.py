@@ -480,7 +480,7 @@ class Gate:
             found = "no world is declared"
         else:
             diff = before.diff(world)
-            if diff.narrowing and not (diff.code_changed or diff.widening):
+            if diff.narrower and not diff.differs:
                 return
             found = ", ".join(diff.lines())
         self._world = before

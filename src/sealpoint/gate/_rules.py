@@ -14,12 +14,13 @@ from enum import StrEnum, unique
 
 from sealpoint.gate._policy import RULE_WORDS, Measure, Policy, Rule
 from sealpoint.store import Release
-from sealpoint.world import WorldDiff
+from sealpoint.world import LeafClass, WorldDiff
 
 __all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
 
 _BUSY = "busy"
 _TOLD_CHARS_MAX = 2048
+_CODE = frozenset({LeafClass.CODE, LeafClass.RUNTIME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +215,12 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
         return
     if diff is not None:
         told = _told(diff)
-        if diff.code_changed:
+        code, other = diff.differs & _CODE, diff.differs - _CODE
+        if code:
             yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"
-        if diff.widening or not (diff.same or diff.code_changed or diff.narrowing):
+        if other or not (diff.same or code or diff.narrower):
             yield Rule.WIDER_WORLD, f"the world is wider than that of the checkpoint: {told}"
-        if diff.narrowing:
+        if diff.narrower and not other:
             yield Rule.NARROWER_WORLD, f"the world is narrower than that of the checkpoint: {told}"
     elif facts.world_before and facts.world_now:
         yield Rule.WIDER_WORLD, "the world cannot be compared with that of the checkpoint"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run is able to do: code, tools, permissions, model, prompts and sub-agents.
+"""What a run is able to do: tools, permissions, model, prompts, topology, code and runtime.
 
 A world is a tree of leaves, not one hash, so that a person can be shown what differs between the
 world of a checkpoint and the world that would go on with it. Everything here is pure: sources
@@ -9,6 +9,7 @@ and revisions are read by `sealpoint.config`.
 from sealpoint.world._code import Code
 from sealpoint.world._diff import LeafChange, WorldDiff
 from sealpoint.world._json import JSON
+from sealpoint.world._leaves import LeafClass
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, isolate, quoted, visible
 from sealpoint.world._world import World
@@ -17,6 +18,7 @@ __all__ = [
     "JSON",
     "Code",
     "LeafChange",
+    "LeafClass",
     "Tool",
     "World",
     "WorldDiff",

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two worlds, and whether the later one can do more.
+"""What differs between two worlds, in which classes, and where the later one can only do less.
 
 What is not known to be less counts as more: only a tool, a permission or a whole sub-agent that
-is gone makes a world narrower. Code is told apart, because other code can be asked about by
-another rule.
+is gone makes a world narrower. Every difference is in one of the two sets, `differs` or
+`narrower`, and no class is in both.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from sealpoint.world._json import encode_json
-from sealpoint.world._leaves import CODE, leaf_words, split_leaf
+from sealpoint.world._leaves import LeafClass, class_of, leaf_words, split_leaf
 from sealpoint.world._tool import tool_fields
 from sealpoint.world._visible import quoted
 
@@ -33,6 +34,11 @@ class LeafChange:
     after: Any = None
     parts: tuple[str, ...] = ()
 
+    @property
+    def leaf_class(self) -> LeafClass:
+        """What the leaf is about."""
+        return class_of(self.leaf)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldDiff:
@@ -48,38 +54,42 @@ class WorldDiff:
         return not (self.added or self.removed or self.changed)
 
     @property
-    def code_changed(self) -> bool:
-        """Whether code differs, of a sub-agent or of the run itself."""
-        return any(map(_is_code, (*self.added, *self.removed, *self.changed)))
+    def differs(self) -> frozenset[LeafClass]:
+        """The classes in which something was added, or changed in a way not known to be less."""
+        gone = {change.leaf for change in self.removed}
+        other = (change for change in self.removed if not _is_less(change.leaf, gone))
+        return frozenset(change.leaf_class for change in (*self.added, *self.changed, *other))
 
     @property
-    def narrowing(self) -> bool:
-        """Whether something but code differs, and all of it is what the run can no longer do."""
-        return not self._wider() and not all(map(_is_code, self.removed))
+    def narrower(self) -> frozenset[LeafClass]:
+        """The classes in which something is only gone, with what belonged to it."""
+        return frozenset(change.leaf_class for change in self.removed) - self.differs
 
-    @property
-    def widening(self) -> bool:
-        """Whether something but code was added, or changed in a way not known to be less."""
-        return self._wider()
+    def lines(self, leaf_class: LeafClass | None = None) -> tuple[str, ...]:
+        """The differences for people, one in a line, complete and with nothing hidden in them.
 
-    def lines(self) -> tuple[str, ...]:
-        """The differences for people, one in a line, complete and with nothing hidden in them."""
-        return (
-            *(f"+ {leaf_words(change.leaf)}" for change in self.added),
-            *(f"- {leaf_words(change.leaf)}" for change in self.removed),
-            *(f"~ {leaf_words(change.leaf)}{_parts_words(change)}" for change in self.changed),
+        Args:
+            leaf_class: Only those of one class.
+        """
+        return tuple(
+            line for found, line in self._lines() if leaf_class is None or found is leaf_class
         )
 
-    def _wider(self) -> bool:
-        if not all(map(_is_code, (*self.added, *self.changed))):
-            return True
-        gone = {change.leaf for change in self.removed}
-        for change in self.removed:
-            around, kind, _ = split_leaf(change.leaf)
-            # What belonged to a sub-agent that is gone went with it.
-            if kind not in _NARROWED and kind != CODE and gone.isdisjoint(around):
-                return True
-        return False
+    def by_class(self) -> dict[LeafClass, tuple[str, ...]]:
+        """The lines of each class in which something differs, in the order of the classes."""
+        made: dict[LeafClass, tuple[str, ...]] = {}
+        lines = list(self._lines())
+        for leaf_class in LeafClass:
+            told = tuple(line for found, line in lines if found is leaf_class)
+            if told:
+                made[leaf_class] = told
+        return made
+
+    def _lines(self) -> Iterator[tuple[LeafClass, str]]:
+        for mark, changes in (("+", self.added), ("-", self.removed), ("~", self.changed)):
+            for change in changes:
+                words = f"{leaf_words(change.leaf)}{_parts_words(change)}"
+                yield change.leaf_class, f"{mark} {words}"
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
@@ -101,8 +111,10 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
     )
 
 
-def _is_code(change: LeafChange) -> bool:
-    return split_leaf(change.leaf)[1] == CODE
+def _is_less(leaf: str, gone: set[str]) -> bool:
+    """Whether a run can do less without a leaf; what belonged to a sub-agent went with it."""
+    around, kind, _ = split_leaf(leaf)
+    return kind in _NARROWED or not gone.isdisjoint(around)
 
 
 def _parts_words(change: LeafChange) -> str:

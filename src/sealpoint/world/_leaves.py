@@ -5,15 +5,49 @@ A name is `KIND.NAME`, after `agent.NAME/` for each sub-agent on the way. NAME i
 two leaves never have one name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
 """
 
+from enum import StrEnum, unique
 from typing import Any
 
 from sealpoint.world._visible import escape, quoted, unescape
 
-__all__ = ["CODE", "leaf_words", "leaves_of", "split_leaf"]
+__all__ = ["LeafClass", "class_of", "leaf_words", "leaves_of", "split_leaf"]
 
-CODE = "code"
 _AGENT = "agent."
 _MODULE = "module."
+_CODE = "code"
+
+
+@unique
+class LeafClass(StrEnum):
+    """What a leaf is about; each leaf has one class, also one of a sub-agent."""
+
+    TOOLS = "tools"
+    """What the run can call, with all that is told of it."""
+    PERMISSIONS = "permissions"
+    MODEL = "model"
+    PROMPTS = "prompts"
+    TOPOLOGY = "topology"
+    """How steps follow each other, and which sub-agents there are."""
+    CODE = "code"
+    """The application's own."""
+    RUNTIME = "runtime"
+    """Versions of what it runs on: the interpreter, frameworks, packages."""
+    OTHER = "other"
+    """Whatever else the application put into its world."""
+
+
+_CLASSES = {
+    "tool": LeafClass.TOOLS,
+    "permission": LeafClass.PERMISSIONS,
+    "model": LeafClass.MODEL,
+    "prompt": LeafClass.PROMPTS,
+    "agent": LeafClass.TOPOLOGY,
+    "topology": LeafClass.TOPOLOGY,
+    _CODE: LeafClass.CODE,
+    "runtime": LeafClass.RUNTIME,
+    "extra": LeafClass.OTHER,
+}
+"""The class of each kind of leaf."""
 
 
 def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -37,6 +71,9 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         path = f"{prefix}{_AGENT}{escape(name, also='/')}"
         made[path] = {}
         made |= leaves_of(agent, f"{path}/")
+    for kind in ("topology", "runtime"):
+        for name, value in rest.pop(kind, {}).items():
+            made[f"{prefix}{kind}.{escape(name)}"] = value
     for name, value in rest.items():
         made[f"{prefix}extra.{escape(name)}"] = value
     return made
@@ -56,11 +93,16 @@ def split_leaf(leaf: str) -> tuple[tuple[str, ...], str, str]:
     return tuple(around), kind, name
 
 
+def class_of(leaf: str) -> LeafClass:
+    """The class of a leaf: that of its own kind, whatever sub-agents are around it."""
+    return _CLASSES[split_leaf(leaf)[1]]
+
+
 def leaf_words(leaf: str) -> str:
     """The name of a leaf for people: `tool shell_exec`, `agent researcher / prompt system`."""
     around, kind, name = split_leaf(leaf)
     words = [f"agent {_shown(agent.rpartition('/')[2].removeprefix(_AGENT))}" for agent in around]
-    if kind == CODE and name.startswith(_MODULE):
+    if kind == _CODE and name.startswith(_MODULE):
         words.append(f"code module {_shown(name.removeprefix(_MODULE))}")
     else:
         words.append(f"{kind} {_shown(name)}")

@@ -36,9 +36,9 @@ from sealpoint.world._tool import Tool, read_tools
 
 __all__ = ["World"]
 
-_KNOWN = ("agents", "code", "model", "permissions", "prompts", "tools")
+_KNOWN = (*("agents", "code", "model", "permissions", "prompts", "runtime", "tools", "topology"),)
 # Lists and objects around a part: the world's own, and that of all such parts.
-_AROUND_MODEL = 1
+_AROUND_FIELD = 1
 _AROUND_TOOL = 2
 _AROUND_AGENT = 2
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -56,6 +56,8 @@ class World:
         model: The model and its settings.
         prompts: Its fixed prompts, by name.
         agents: The runs that it can start, by name.
+        topology: How its steps follow each other, by name: what is connected, where it stops.
+        runtime: What it runs on, a version each: the interpreter, frameworks, packages.
         extra: Anything else that a person should be asked about when it changes.
 
     Raises:
@@ -68,6 +70,8 @@ class World:
     model: Mapping[str, JSON] | None
     prompts: Mapping[str, str]
     agents: "Mapping[str, World]"
+    topology: Mapping[str, JSON]
+    runtime: Mapping[str, str]
     extra: Mapping[str, JSON]
     depth: int
     """How many lists and objects lie in one another in its encoding."""
@@ -82,22 +86,29 @@ class World:
         model: Mapping[str, JSON] | None = None,
         prompts: Mapping[str, str] = _NONE,
         agents: "Mapping[str, World]" = _NONE,
+        topology: Mapping[str, JSON] = _NONE,
+        runtime: Mapping[str, str] = _NONE,
         extra: Mapping[str, JSON] = _NONE,
     ) -> None:
         known_code = Code.of(code)
         known_tools = read_tools(tools, "tools")
         known_permissions = _read_permissions(permissions)
         known_model, model_depth = named_object({} if model is None else model, "model")
-        known_prompts = _read_prompts(prompts)
+        known_prompts = _read_texts(prompts, "prompts")
         known_agents = _read_agents(agents)
+        known_topology, topology_depth = named_object(topology, "topology")
+        known_runtime = _read_texts(runtime, "runtime")
+        for name, version in known_runtime.items():
+            name_text(version, f"runtime[{shown(name)}]")
         known_extra, extra_depth = named_object(extra, "extra")
         for name in _KNOWN:
             if name in known_extra:
                 raise WorldInvalid(f"extra: expected names of its own, found {shown(name)}")
         # The parts were checked each by itself; only here is it known how deep they are together.
-        # Code, permissions and prompts are never deep.
+        # Code, permissions, prompts and runtime are never deep.
         deepest = max(
-            _AROUND_MODEL + model_depth,
+            _AROUND_FIELD + model_depth,
+            _AROUND_FIELD + topology_depth,
             extra_depth,
             *(_AROUND_TOOL + tool.depth for tool in known_tools),
             *(_AROUND_AGENT + agent.depth for agent in known_agents.values()),
@@ -110,6 +121,8 @@ class World:
             "model": known_model,
             "prompts": known_prompts,
             "agents": {name: msgspec.Raw(agent.encode()) for name, agent in known_agents.items()},
+            "topology": known_topology,
+            "runtime": known_runtime,
         }
         told = {name: value for name, value in parts.items() if value}
         encoded = encode_json(told | known_extra)
@@ -121,6 +134,8 @@ class World:
         put(self, "model", freeze(known_model) or None)
         put(self, "prompts", freeze(known_prompts))
         put(self, "agents", MappingProxyType(known_agents))
+        put(self, "topology", freeze(known_topology))
+        put(self, "runtime", freeze(known_runtime))
         put(self, "extra", freeze(known_extra))
         put(self, "_encoded", encoded)
         put(self, "depth", deepest)
@@ -134,8 +149,8 @@ class World:
         """Read a world from a JSON object, such as `to_dict` gives.
 
         Args:
-            mapping: Any of `code`, `tools`, `permissions`, `model`, `prompts` and `agents`;
-                everything else in it goes into `extra`.
+            mapping: Any of `code`, `tools`, `permissions`, `model`, `prompts`, `agents`,
+                `topology` and `runtime`; everything else in it goes into `extra`.
 
         Raises:
             WorldInvalid: One of them has another form; the message says where.
@@ -223,13 +238,11 @@ def _read_permissions(value: object) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _read_prompts(value: object) -> dict[str, str]:
-    made, _ = named_object(value, "prompts")
+def _read_texts(value: object, path: str) -> dict[str, str]:
+    made, _ = named_object(value, path)
     for name, text in made.items():
         if type(text) is not str:
-            raise WorldInvalid(
-                f"prompts[{shown(name)}]: expected text, found {type(text).__name__}"
-            )
+            raise WorldInvalid(f"{path}[{shown(name)}]: expected text, found {type(text).__name__}")
     return made
 
 

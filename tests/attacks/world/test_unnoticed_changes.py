@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tool that is swapped behind its name: whatever changed is seen, as a widening, by people too.
+"""A tool that is swapped behind its name: whatever changed is seen, as no less, by people too.
 
 Servers of tools describe themselves. One that was approved can change its description, add a
 field nobody reads, or be replaced by another that says the same.
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import WorldInvalid
-from sealpoint.world import Tool, World
+from sealpoint.world import LeafClass, Tool, World
 
 _WIRE: dict[str, Any] = {
     "name": "read_file",
@@ -64,12 +64,12 @@ def _changed(*path: Any, value: Any) -> dict[str, Any]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_field_of_the_wire_object_counts(wire: dict[str, Any], part: str) -> None:
-    """A change of any field, known or not, is a widening whose place is told."""
+    """A change of any field, known or not, differs in its class, and its place is told."""
     before = World(tools=[Tool("read_file", _WIRE, _LAUNCH)])
     diff = before.diff(World(tools=[Tool("read_file", wire, _LAUNCH)]))
 
-    assert diff.widening
-    assert not diff.narrowing
+    assert diff.differs == {LeafClass.TOOLS}
+    assert not diff.narrower
     assert part in diff.changed[0].parts
     assert part in diff.lines()[0]
 
@@ -79,7 +79,7 @@ def test_another_server_that_says_the_same_is_noticed() -> None:
     before = World(tools=[Tool("read_file", _WIRE, _LAUNCH)])
     diff = before.diff(World(tools=[Tool("read_file", _WIRE, "npx files@1.2.4")]))
 
-    assert diff.widening
+    assert diff.differs == {LeafClass.TOOLS}
     assert diff.lines() == ("~ tool read_file: launch",)
 
 
@@ -90,7 +90,7 @@ def test_a_server_cannot_write_its_own_launch_identity() -> None:
 
     assert pretended.tools[0].launch is None
     assert World.decode(pretended.encode()).tools[0].launch is None
-    assert genuine.diff(pretended).widening
+    assert genuine.diff(pretended).differs == {LeafClass.TOOLS}
 
 
 def test_only_a_name_is_enough_to_be_another_tool() -> None:
@@ -98,7 +98,7 @@ def test_only_a_name_is_enough_to_be_another_tool() -> None:
     before = World(tools=[Tool("read_file", _WIRE)])
     diff = before.diff(World(tools=[Tool("read\u200b_file", {**_WIRE})]))
 
-    assert diff.widening
+    assert diff.differs == {LeafClass.TOOLS}
     assert diff.lines() == (r"+ tool read\u{200b}_file", "- tool read_file")
 
 
@@ -138,10 +138,10 @@ def test_a_sub_agent_is_no_place_to_hide() -> None:
     )
 
     assert before.diff(more).lines() == ("+ agent a / agent b / tool shell",)
-    assert before.diff(more).widening
+    assert before.diff(more).differs == {LeafClass.TOOLS}
     assert before.diff(other).lines() == ("~ agent a / agent b / prompt system",)
-    assert before.diff(other).widening
-    assert World().diff(World(agents={"empty": World()})).widening
+    assert before.diff(other).differs == {LeafClass.PROMPTS}
+    assert World().diff(World(agents={"empty": World()})).differs == {LeafClass.TOPOLOGY}
 
 
 def test_a_schema_cannot_be_kept_elsewhere() -> None:

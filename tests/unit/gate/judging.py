@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from sealpoint.gate import Facts, GrantFacts, Measure, Policy, Rule
-from sealpoint.world import WorldDiff
+from sealpoint.world import LeafClass, WorldDiff
 
 AGE_MAX = timedelta(days=7)
 NEEDED = 2
@@ -24,9 +24,8 @@ class Difference:
     """A difference of worlds with any combination of flags, also those that no two worlds have."""
 
     same: bool
-    code_changed: bool
-    narrowing: bool
-    widening: bool
+    differs: frozenset[LeafClass]
+    narrower: frozenset[LeafClass]
     told: tuple[str, ...] = ("+ tool shell", "~ tool read")
 
     def lines(self) -> tuple[str, ...]:
@@ -42,7 +41,11 @@ def difference(
     widening: bool = False,
 ) -> WorldDiff:
     """A difference that says of itself what it is told to."""
-    made = Difference(same=same, code_changed=code_changed, narrowing=narrowing, widening=widening)
+    made = Difference(
+        same=same,
+        differs=frozenset([LeafClass.CODE] * code_changed + [LeafClass.TOOLS] * widening),
+        narrower=frozenset([LeafClass.PERMISSIONS] * narrowing),
+    )
     return cast("WorldDiff", made)
 
 

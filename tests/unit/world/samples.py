@@ -17,6 +17,8 @@ FULL: dict[str, Any] = {
     "model": {"name": "m-1", "temperature": 0.5},
     "prompts": {"system": "Be exact."},
     "agents": {"researcher": {"tools": [{"name": "browse"}], "prompts": {"system": "Look."}}},
+    "topology": {"edges": {"start -> work": True}},
+    "runtime": {"langgraph": "1.2.0", "python": "3.11"},
     "region": "eu",
 }
 
@@ -56,6 +58,8 @@ def _worlds(agents: st.SearchStrategy[dict[str, World]]) -> st.SearchStrategy[Wo
         model=st.none() | st.dictionaries(NAMES, JSONS, max_size=2),
         prompts=st.dictionaries(NAMES, st.sampled_from(["", "x", "y"]), max_size=2),
         agents=agents,
+        topology=st.dictionaries(NAMES, JSONS, max_size=2),
+        runtime=st.dictionaries(NAMES, st.sampled_from(["1", "2"]), max_size=2),
         extra=st.dictionaries(NAMES, JSONS, max_size=2),
     )
 

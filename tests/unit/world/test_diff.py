@@ -5,8 +5,13 @@ from typing import Any
 
 import pytest
 
-from sealpoint.world import Code, LeafChange, Tool, World, visible
+from sealpoint.world import Code, LeafChange, LeafClass, Tool, World, WorldDiff, visible
 from tests.unit.world.samples import FULL, full
+
+
+def _sets(diff: WorldDiff) -> tuple[set[str], set[str]]:
+    """The classes that differ, and those in which something is only gone."""
+    return set(diff.differs), set(diff.narrower)
 
 
 def _without(*path: Any) -> World:
@@ -33,8 +38,11 @@ def test_leaves_are_named_by_kind() -> None:
         "permission.fs:read": True,
         "permission.net": True,
         "prompt.system": "Be exact.",
+        "runtime.langgraph": "1.2.0",
+        "runtime.python": "3.11",
         "tool.read_file": FULL["tools"][0],
         "tool.search": FULL["tools"][1],
+        "topology.edges": {"start -> work": True},
     }
     assert list(full().leaves()) == sorted(full().leaves())
 
@@ -57,79 +65,110 @@ def test_odd_names_are_escaped() -> None:
     ]
 
 
+def test_every_leaf_has_the_class_of_its_kind() -> None:
+    """Also a leaf of a sub-agent; that there is a sub-agent is topology."""
+    classes = {change.leaf: str(change.leaf_class) for change in World().diff(full()).added}
+
+    assert classes == {
+        "agent.researcher": "topology",
+        "agent.researcher/prompt.system": "prompts",
+        "agent.researcher/tool.browse": "tools",
+        "code.module.app.tools": "code",
+        "code.revision": "code",
+        "code.version": "code",
+        "extra.region": "other",
+        "model.name": "model",
+        "model.temperature": "model",
+        "permission.fs:read": "permissions",
+        "permission.net": "permissions",
+        "prompt.system": "prompts",
+        "runtime.langgraph": "runtime",
+        "runtime.python": "runtime",
+        "tool.read_file": "tools",
+        "tool.search": "tools",
+        "topology.edges": "topology",
+    }
+
+
 @pytest.mark.parametrize(
-    "path",
+    ("path", "classes"),
     [
-        ("tools", 0),
-        ("tools",),
-        ("permissions", 1),
-        ("agents",),
-        ("agents", "researcher"),
-        ("agents", "researcher", "tools"),
+        (("tools", 0), {"tools"}),
+        (("tools",), {"tools"}),
+        (("permissions", 1), {"permissions"}),
+        (("agents",), {"topology", "tools", "prompts"}),
+        (("agents", "researcher"), {"topology", "tools", "prompts"}),
+        (("agents", "researcher", "tools"), {"tools"}),
     ],
     ids=str,
 )
-def test_less_is_narrowing_and_back_is_widening(path: tuple[Any, ...]) -> None:
-    """Tools, permissions and whole sub-agents may go; that they come back is wider."""
+def test_less_is_narrower_and_back_differs(path: tuple[Any, ...], classes: set[str]) -> None:
+    """Tools, permissions and whole sub-agents may go; that they come back is more."""
     there, back = full().diff(_without(*path)), _without(*path).diff(full())
 
-    assert (there.narrowing, there.widening, there.code_changed) == (True, False, False)
-    assert (back.narrowing, back.widening, back.code_changed) == (False, True, False)
+    assert _sets(there) == (set(), classes)
+    assert _sets(back) == (classes, set())
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "leaf_class"),
     [
-        ("model",),
-        ("model", "temperature"),
-        ("prompts",),
-        ("region",),
-        ("agents", "researcher", "prompts"),
-        ("tools", 0, "inputSchema"),
-        ("tools", 1, "launch"),
+        (("code",), "code"),
+        (("code", "modules"), "code"),
+        (("code", "revision"), "code"),
+        (("model",), "model"),
+        (("model", "temperature"), "model"),
+        (("prompts",), "prompts"),
+        (("topology", "edges"), "topology"),
+        (("runtime", "langgraph"), "runtime"),
+        (("region",), "other"),
+        (("agents", "researcher", "prompts"), "prompts"),
+        (("tools", 0, "inputSchema"), "tools"),
+        (("tools", 1, "launch"), "tools"),
     ],
     ids=str,
 )
-def test_what_is_not_known_to_be_less_is_wider(path: tuple[Any, ...]) -> None:
+def test_what_is_not_known_to_be_less_differs(path: tuple[Any, ...], leaf_class: str) -> None:
     """A setting, a prompt or a part of a definition that is gone may as well allow more."""
     for diff in (full().diff(_without(*path)), _without(*path).diff(full())):
-        assert (diff.narrowing, diff.widening, diff.code_changed) == (False, True, False)
+        assert _sets(diff) == ({leaf_class}, set())
 
 
-@pytest.mark.parametrize(
-    "code",
-    [None, Code("1.5.0"), Code("1.4.0", {"app.tools": "00" * 32}, "cd" * 20)],
-    ids=["none", "version", "module"],
-)
-def test_code_is_told_apart(code: Code | None) -> None:
-    """Other code is neither wider nor narrower, and is told beside what is."""
-    later = full(code=code.to_dict() if code else None)
-    less = full(code=code.to_dict() if code else None, permissions=[])
-    more = full(code=code.to_dict() if code else None, permissions=["fs:read", "net", "root"])
+def test_each_class_is_told_apart() -> None:
+    """Less of one thing and other code are told beside each other."""
+    diff = full().diff(full(code={"version": "1.5.0"}, permissions=[]))
 
-    diffs = [full().diff(world) for world in (later, less, more)]
-
-    assert all(diff.code_changed for diff in diffs)
-    assert [diff.narrowing for diff in diffs] == [False, True, False]
-    assert [diff.widening for diff in diffs] == [False, False, True]
+    assert _sets(diff) == ({"code"}, {"permissions"})
 
 
-def test_code_of_sub_agents_counts() -> None:
-    """A sub-agent's other code is other code, and a sub-agent that is gone took its code along."""
-    one = World(agents={"a": World(code=Code("1"), prompts={"p": "x"})})
-    other = World(agents={"a": World(code=Code("2"), prompts={"p": "x"})})
+def test_a_sub_agent_that_is_gone_took_everything_along() -> None:
+    """Its other code differs; once it is gone, its code, prompts and runtime are only gone."""
+    one = World(agents={"a": World(code=Code("1"), prompts={"p": "x"}, runtime={"python": "3"})})
+    other = World(agents={"a": World(code=Code("2"), prompts={"p": "x"}, runtime={"python": "3"})})
 
-    assert one.diff(other).code_changed
-    assert not one.diff(other).widening
-    assert one.diff(World()).code_changed
-    assert one.diff(World()).narrowing
+    assert _sets(one.diff(other)) == ({"code"}, set())
+    assert _sets(one.diff(World())) == (set(), {"topology", "code", "prompts", "runtime"})
 
 
-def test_less_and_more_together_are_wider() -> None:
+def test_less_and_more_of_one_class_is_more() -> None:
     """One thing less does not make up for one thing more."""
     diff = World(tools=["a", "b"]).diff(World(tools=["a", "c"]))
 
-    assert (diff.narrowing, diff.widening) == (False, True)
+    assert _sets(diff) == ({"tools"}, set())
+
+
+def test_lines_are_grouped_by_class() -> None:
+    """All lines, those of one class, and each class with its own, in the order of the classes."""
+    diff = World(tools=["a"], permissions=["net"]).diff(World(tools=["b"], prompts={"p": "x"}))
+
+    assert diff.lines(LeafClass.TOOLS) == ("+ tool b", "- tool a")
+    assert diff.lines(LeafClass.CODE) == ()
+    assert list(diff.by_class().items()) == [
+        (LeafClass.TOOLS, ("+ tool b", "- tool a")),
+        (LeafClass.PERMISSIONS, ("- permission net",)),
+        (LeafClass.PROMPTS, ("+ prompt p",)),
+    ]
+    assert sorted(diff.lines()) == sorted(sum(diff.by_class().values(), ()))
 
 
 def test_a_change_says_where() -> None:

@@ -43,6 +43,8 @@ def test_a_world_is_its_attributes(world: World) -> None:
         model=world.model,
         prompts=world.prompts,
         agents=world.agents,
+        topology=world.topology,
+        runtime=world.runtime,
         extra=world.extra,
     )
 
@@ -55,8 +57,9 @@ def test_a_world_does_not_differ_from_itself(world: World) -> None:
     diff = world.diff(World.decode(world.encode()))
 
     assert diff.same
-    assert (diff.narrowing, diff.widening, diff.code_changed) == (False, False, False)
+    assert (diff.differs, diff.narrower) == (frozenset(), frozenset())
     assert diff.lines() == ()
+    assert diff.by_class() == {}
 
 
 @given(WORLDS, WORLDS)
@@ -95,23 +98,30 @@ def test_a_difference_leads_from_one_world_to_the_other(one: World, other: World
 
 
 @given(WORLDS, WORLDS)
-def test_narrower_means_fewer_leaves(one: World, other: World) -> None:
-    """A narrower world has, besides code, only leaves that the earlier one has, unchanged."""
+def test_every_difference_differs_or_is_narrower(one: World, other: World) -> None:
+    """Each leaf that differs has its class in exactly one of the two, and its line in its class."""
     diff = one.diff(other)
-    before, after = (
-        {name: leaf for name, leaf in world.leaves().items() if "code." not in name}
-        for world in (one, other)
+    changes = (*diff.added, *diff.removed, *diff.changed)
+
+    assert diff.differs.isdisjoint(diff.narrower)
+    assert diff.differs | diff.narrower == {change.leaf_class for change in changes}
+    assert {*diff.by_class()} == diff.differs | diff.narrower
+    assert sorted(diff.lines()) == sorted(
+        line for each in diff.by_class().values() for line in each
     )
 
-    assert not (diff.narrowing and diff.widening)
-    assert not (diff.widening and _same(before, after) and not diff.code_changed)
-    if diff.narrowing:
-        assert len(after) < len(before)
-        assert all(name in before and _same(before[name], leaf) for name, leaf in after.items())
+
+@given(WORLDS, WORLDS)
+def test_narrower_means_fewer_leaves(one: World, other: World) -> None:
+    """In a class that is narrower the later world has fewer leaves, each as the earlier has it."""
+    diff = one.diff(other)
+    for leaf_class in diff.narrower:
+        assert not any(each.leaf_class is leaf_class for each in (*diff.added, *diff.changed))
+        assert any(each.leaf_class is leaf_class for each in diff.removed)
 
 
 @given(WORLDS, st.data())
-def test_taking_something_away_is_narrowing(world: World, data: st.DataObject) -> None:
+def test_taking_something_away_is_narrower(world: World, data: st.DataObject) -> None:
     """Without some of its tools, permissions and sub-agents a world is narrower."""
     plain = world.to_dict()
     for key in ("tools", "permissions"):
@@ -122,9 +132,10 @@ def test_taking_something_away_is_narrowing(world: World, data: st.DataObject) -
         plain["agents"] = {name: plain["agents"][name] for name in kept}
     later = World.from_dict(plain)
 
-    assert not world.diff(later).widening
-    assert world.diff(later).narrowing == (later != world)
-    assert later.diff(world).widening == (later != world)
+    assert not world.diff(later).differs
+    assert bool(world.diff(later).narrower) == (later != world)
+    assert bool(later.diff(world).differs) == (later != world)
+    assert not later.diff(world).narrower
 
 
 @given(st.text(), st.text())

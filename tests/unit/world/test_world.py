@@ -41,6 +41,8 @@ def test_a_world_by_hand_is_the_world_from_a_dict() -> None:
         model={"temperature": 0.5, "name": "m-1"},
         prompts={"system": "Be exact."},
         agents={"researcher": World(tools=["browse"], prompts={"system": "Look."})},
+        topology={"edges": {"start -> work": True}},
+        runtime={"python": "3.11", "langgraph": "1.2.0"},
         extra={"region": "eu"},
     )
 
@@ -148,6 +150,11 @@ def test_a_definition_may_have_fields_of_our_names(definition: dict[str, Any]) -
         ({"model": "m-1"}, "model: expected an object, found str"),
         ({"prompts": ["x"]}, "prompts: expected an object, found list"),
         ({"prompts": {"a": 1}}, r'prompts\["a"\]: expected text, found int'),
+        ({"topology": []}, "topology: expected an object, found list"),
+        ({"topology": {"": 1}}, "topology: expected names that are text, found an empty one"),
+        ({"runtime": "3.11"}, "runtime: expected an object, found str"),
+        ({"runtime": {"python": 3}}, r'runtime\["python"\]: expected text, found int'),
+        ({"runtime": {"python": ""}}, r'runtime\["python"\]: expected text, found an empty one'),
         ({"agents": []}, "agents: expected an object, found list"),
         ({"agents": {"": {}}}, "agents: the name of one: expected text, found an empty one"),
         ({"agents": {"a": None}}, 'agent "a": expected a world, found none'),
@@ -171,7 +178,7 @@ def test_another_form_is_refused(mapping: Any, message: str) -> None:
 
 def test_an_extra_part_never_stands_for_a_known_one() -> None:
     """A key that `from_dict` would read as something else is refused in `extra`."""
-    for name in ("agents", "code", "model", "permissions", "prompts", "tools"):
+    for name in (*FULL.keys() - {"region"},):
         with pytest.raises(WorldInvalid, match=f'extra: expected names of its own, found "{name}"'):
             World(extra={name: []})
 
@@ -266,6 +273,7 @@ def test_depth_is_bounded_as_a_whole() -> None:
     builds: list[Callable[[int], World]] = [
         lambda levels: World(extra={"a": _nested(levels - 1)}),
         lambda levels: World(model={"a": _nested(levels - 2)}),
+        lambda levels: World(topology={"a": _nested(levels - 2)}),
         lambda levels: World(tools=[Tool("a", {"b": _nested(levels - 3)})]),
         lambda levels: World(tools=[Tool("a", {"name": _nested(levels - 4)})]),
         lambda levels: World(agents={"a": World(extra={"b": _nested(levels - 3)})}),
@@ -328,4 +336,4 @@ def test_names_are_never_normalised() -> None:
 
     assert len(world.tools) == len(world.permissions) == 2
     assert not world.diff(World(tools=[one, other], permissions=[one, other])).same
-    assert World(agents={one: World()}).diff(World(agents={other: World()})).widening
+    assert World(agents={one: World()}).diff(World(agents={other: World()})).differs

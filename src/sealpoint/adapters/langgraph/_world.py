@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a graph: what it is able to do, as far as it can be seen without running it.
 
-- `code`: versions of the frameworks, and digests of the code of nodes (`node.agent`), branches,
-  reducers, tools, tasks and the application's own functions that these use by name.
+- `code`: digests of the code of nodes (`node.agent`), branches, reducers, tools, tasks and the
+  application's own functions that these use by name.
+- `runtime`: the versions of Python and of the frameworks.
 - `tools`: each tool that a node can reach, with the description and the schema that a model sees.
 - `model`: for each node the models that it can reach: class, name, settings from a closed list,
   the origin of the address, and digests of the tools bound to it.
@@ -15,6 +16,7 @@ plain texts and numbers of those. Two processes that run the same code give the 
 """
 
 import json
+import sys
 import types
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -45,7 +47,6 @@ _SETTINGS = (
 )
 _ADDRESSES = ("base_url", "openai_api_base", "anthropic_api_url", "azure_endpoint", "endpoint_url")
 _LIST_MAX = 64
-_TOPOLOGY = "topology"
 
 
 def world_of(
@@ -55,8 +56,7 @@ def world_of(
 
     Args:
         graph: The graph.
-        extra: What else a person should be asked about when it changes, by name; `topology` is
-            the graph's own.
+        extra: What else a person should be asked about when it changes, by name.
 
     Raises:
         UsageError: It is no compiled graph.
@@ -67,8 +67,6 @@ def world_of(
         raise UsageError(
             f"graph: expected a compiled graph, found {found}", hint="Call .compile() first."
         )
-    if extra is not None and _TOPOLOGY in extra:
-        raise WorldInvalid(f"extra: expected names of its own, found {_TOPOLOGY!r}")
     return _World(graph, [], Memory()).world(extra or {})
 
 
@@ -83,9 +81,14 @@ def world_again(graph: Pregel[Any, Any, Any, Any], before: Memory | None) -> tup
 
 
 @cache
-def _versions() -> str:
+def _runtime() -> dict[str, str]:
     """Which frameworks run; what is installed later is not what was imported."""
-    return ", ".join(f"{package} {code_of(package).version}" for package in _PACKAGES)
+    made = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    for package in _PACKAGES:
+        version = code_of(package).version
+        if version is not None:
+            made[package] = version
+    return made
 
 
 class _World:
@@ -119,14 +122,15 @@ class _World:
                 self._tools[name] = Tool(name, definition)
         return World(
             code=Code(
-                version=_versions(),
                 modules={place: joined_digest(sorted(each)) for place, each in self._code.items()},
             ),
             tools=self._tools.values(),
             model=self._models,
             prompts=self._prompts,
             agents=self._agents,
-            extra={_TOPOLOGY: _topology(self._graph), **extra},
+            topology=_topology(self._graph),
+            runtime=_runtime(),
+            extra=extra,
         )
 
     def _add(self, node: str, parts: Parts) -> None:

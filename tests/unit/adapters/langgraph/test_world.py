@@ -22,7 +22,7 @@ from pydantic import BaseModel, SecretStr
 from sealpoint.adapters.langgraph._parts import code_digest, parts_of
 from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import UsageError, WorldInvalid
-from sealpoint.world import World, WorldDiff
+from sealpoint.world import LeafClass, World, WorldDiff
 
 
 class State(TypedDict):
@@ -89,8 +89,7 @@ def test_a_changed_node_body_is_named() -> None:
     """Other code in a node is a change of code, under the node's name."""
     diff = _diff(_graph(_echo), _graph(_other_echo))
 
-    assert diff.code_changed
-    assert not diff.widening
+    assert diff.differs == {LeafClass.CODE}
     assert diff.lines() == ("~ code module node.work",)
 
 
@@ -98,7 +97,7 @@ def test_one_more_tool_is_named() -> None:
     """A tool that was added widens the world, with its code."""
     diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(), _tool("shell_exec")))
 
-    assert diff.widening
+    assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
     assert diff.lines() == ("+ code module tool.shell_exec", "+ tool shell_exec")
 
 
@@ -121,8 +120,8 @@ def test_edges_and_stops_are_named() -> None:
     one = _graph(_echo, _tool(), interrupt_before=["tools"])
     diff = _diff(one, _graph(_echo, _tool()))
 
-    assert diff.widening
-    assert diff.lines() == ("~ extra topology: interrupt_before/0",)
+    assert diff.differs == {LeafClass.TOPOLOGY}
+    assert diff.lines() == ("~ topology interrupt_before: 0",)
 
 
 @pytest.mark.parametrize("hidden", ["closure", "default", "method", "partial", "global", "list"])
@@ -319,7 +318,7 @@ def test_extra_is_kept_and_cannot_replace_the_topology() -> None:
     world = world_of(_graph(_echo), extra={"region": "eu"})
 
     assert world.extra["region"] == "eu"
-    assert "topology" in world.extra
+    assert "edges" in world.topology
     with pytest.raises(WorldInvalid, match="topology"):
         world_of(_graph(_echo), extra={"topology": {}})
 
