@@ -36,6 +36,8 @@ __all__ = [
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
     "REASON_BYTES_MAX",
+    "ROLLOUT_DAYS_MAX",
+    "ROLLOUT_PAIRS_MAX",
     "ROSTER_COPY_BYTES_MAX",
     "SEALS_BYTES_MAX",
     "SEALS_MAX",
@@ -109,6 +111,12 @@ STATEMENT_BYTES_MAX = 64 * _KIB
 
 REASON_BYTES_MAX = 4 * _KIB
 """A reason that somebody gives, in UTF-8."""
+
+ROLLOUT_PAIRS_MAX = 64
+"""Pairs of worlds in one rollout: every resume that it lets pass carries its statement."""
+
+ROLLOUT_DAYS_MAX = 90
+"""So long a rollout may hold."""
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""

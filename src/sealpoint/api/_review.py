@@ -1,37 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate's second look at what the audit has verified: in an open store and in a bundle."""
 
-import hashlib
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from sealpoint.api._place import read_pin
 from sealpoint.audit import BundleReport
 from sealpoint.audit import verify_bundle as verify_lines
-from sealpoint.errors import BytesMalformed, PolicyInvalid
+from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import Policies, Policy, Reviewer
-from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
-from sealpoint.store import Core, decode_world
+from sealpoint.store import Core, read_world
 
-__all__ = ["read_world", "reviewer", "verify_bundle"]
-
-
-def read_world(core: Core, thread: bytes, digest: str) -> dict[str, Any] | None:
-    """A world that a checkpoint of a thread names; None if it was pruned, or is none."""
-    data = core.storage.blob(thread, bytes.fromhex(digest), WORLD_BYTES_MAX)
-    if data is None or hashlib.sha256(data).hexdigest() != digest:
-        return None  # that nobody gave it up, `verify` finds
-    try:
-        return decode_world(data)
-    except BytesMalformed:
-        return None
+__all__ = ["reviewer", "verify_bundle"]
 
 
-def reviewer(core: Core, policies: Policies, thread: bytes) -> Reviewer:
+def reviewer(
+    core: Core,
+    policies: Policies,
+    thread: bytes,
+    rollouts: Mapping[str, datetime | None] | None = None,
+) -> Reviewer:
     """What judges the decisions of a thread of an open store again."""
-    return Reviewer(policies.get, lambda digest: read_world(core, thread, digest))
+    return Reviewer(policies.get, lambda digest: read_world(core, thread, digest), rollouts)
 
 
 def verify_bundle(

@@ -18,11 +18,20 @@ from sealpoint.audit import (
     verify_store,
 )
 from sealpoint.codec import Registry
-from sealpoint.errors import SealpointError
-from sealpoint.gate import Desk, Policies, Policy, Request, Requests, Thread
+from sealpoint.errors import NameInvalid, SealpointError
+from sealpoint.gate import (
+    Desk,
+    Policies,
+    Policy,
+    Request,
+    Requests,
+    RolloutBook,
+    Rollouts,
+    Thread,
+)
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames
+from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames, is_reserved
 
 __all__ = ["Store"]
 
@@ -32,11 +41,14 @@ class Store:
 
     def __init__(self, parts: Parts) -> None:
         self._checkpoints = CheckpointStore(parts, self._handle)
-        self._policies = Policies(self._checkpoints.core)
-        self._desk = Desk(self._checkpoints.core, self._policies)
+        core = self._checkpoints.core
+        self._policies = Policies(core)
+        self._desk = Desk(core, self._policies)
+        self._book = RolloutBook(core, self._policies)
+        self._rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
 
     def _handle(self, core: Core, name: str) -> Thread:
-        return Thread(core, name, self._policies)
+        return Thread(core, name, self._policies, self._book)
 
     @property
     def id(self) -> StoreId:
@@ -57,7 +69,16 @@ class Store:
         return f"<Store {self.id} namespace {self.namespace!r}>"
 
     def thread(self, name: str) -> Thread:
-        """The thread of a name; it need not exist yet. The same name gives the same handle."""
+        """The thread of a name; it need not exist yet. The same name gives the same handle.
+
+        Raises:
+            NameInvalid: The name is empty, too long, does not print, or is one of Sealpoint's own.
+        """
+        if is_reserved(str(name)):
+            raise NameInvalid(
+                f"thread name: expected one of your own, found {name[:64]!r}, which is reserved",
+                hint="Names that begin with 'sealpoint:' are Sealpoint's own; take another one.",
+            )
         return self._checkpoints.thread(name)
 
     def threads(self, *, partial: bool = False) -> ThreadNames:
@@ -79,6 +100,11 @@ class Store:
             PolicyInvalid: Its bytes are not there, or not the ones that the root signed for.
         """
         return self._policies.in_force(self._checkpoints.core.trust().roster)
+
+    @property
+    def rollouts(self) -> Rollouts:
+        """Changes of world that are accepted once, for many threads."""
+        return self._rollouts
 
     def requests(self) -> Requests:
         """Every request of the namespace that is about its thread as that is now.
@@ -124,7 +150,7 @@ class Store:
 
     def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         request = self._reported(request_id)
-        return self.thread(request.thread).answer(request.id, verdict, reason)
+        return self._checkpoints.thread(request.thread).answer(request.id, verdict, reason)
 
     def relay(self, attestation: Attestation) -> int:
         """Record an attestation that somebody made elsewhere, such as with a key of their own.
@@ -137,7 +163,7 @@ class Store:
             Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
         request = self._reported(attestation.statement)
-        return self.thread(request.thread).relay(attestation)
+        return self._checkpoints.thread(request.thread).relay(attestation)
 
     def break_glass(self, request_id: str, *, reason: str) -> int:
         """Let a request pass at once, without the approvals that it needs. It is recorded.
@@ -154,7 +180,7 @@ class Store:
             UsageError: There is no reason.
         """
         request = self._reported(request_id)
-        return self.thread(request.thread).break_glass(request.id, reason)
+        return self._checkpoints.thread(request.thread).break_glass(request.id, reason)
 
     def _reported(self, request_id: str) -> Request:
         try:
@@ -174,9 +200,9 @@ class Store:
         Args:
             progress: Called now and then with how far it has come.
         """
-        core = self._checkpoints.core
+        core, ended = self._checkpoints.core, self._book.ends()
         return verify_store(
-            core, progress, lambda thread: reviewer(core, self._policies, thread).take
+            core, progress, lambda thread: reviewer(core, self._policies, thread, ended).take
         )
 
     def audit(

@@ -8,11 +8,12 @@ the words on it and what spent it all lie there.
 from collections.abc import Iterator
 from typing import Any
 
-from sealpoint.api._review import read_world, reviewer
+from sealpoint.api._review import reviewer
 from sealpoint.api._why_report import Why, WhyApproval
 from sealpoint.audit import NOT_RELEASED, Step, ThreadWalk, record_of
 from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, WorldInvalid
 from sealpoint.gate import (
+    COMPARED_RULES,
     RULE_WORDS,
     Measure,
     Newest,
@@ -33,7 +34,7 @@ from sealpoint.ledger import (
     VerdictBody,
 )
 from sealpoint.signing import Statement, Tally, Verdict, count
-from sealpoint.store import Core, Release
+from sealpoint.store import Core, Release, read_world
 from sealpoint.world import World, visible
 
 __all__ = ["Explaining"]
@@ -164,6 +165,8 @@ class Explaining:
         kind = decided.entry.header.kind
         if kind is Kind.RESUME:
             how = "without anybody's approval"
+            if decided.body is not None and decided.body.rollout is not None:
+                how = f"by rollout {decided.body.rollout.digest[:12]}"
             if request is not None:
                 approved = self._tally(request.body.statement, decided).approved_by
                 how = "with approval" if approved else "without approval, by breaking the glass"
@@ -255,8 +258,13 @@ class Explaining:
         if policy is None:
             return ()
         if isinstance(decided.body, ResumeBody):
+            by_rollout = COMPARED_RULES if decided.body.rollout is not None else frozenset()
             return tuple(
-                Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[Rule(rule)])
+                Reason(
+                    rule=rule,
+                    measure=Measure.RECORD if rule in by_rollout else policy.measure(rule),
+                    words=RULE_WORDS[Rule(rule)],
+                )
                 for rule in decided.body.rules
                 if rule in tuple(Rule)
             )
@@ -265,8 +273,9 @@ class Explaining:
             return (Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[rule]),)
         if request is not None:
             # Of a request that nobody has spent, the requester's own words are all there is.
+            measure = Measure.approve(request.body.statement.needed)
             return tuple(
-                Reason(rule="request", measure=Measure.APPROVAL, words=visible(words))
+                Reason(rule="request", measure=measure, words=visible(words))
                 for words in request.body.reasons
             )
         return ()
@@ -303,6 +312,12 @@ class Explaining:
                 yield "said deliberately", visible(named.reason)
             if named.actor is not None:
                 yield "actor, as claimed", visible(named.actor)
+            if named.rollout is not None:
+                yield "rollout", f"{named.rollout.digest}: {visible(named.rollout.reason)}"
+                yield "proposed by", visible(named.rollout.requester)
+        elif named.pairs:
+            for before, after in named.pairs:
+                yield "lets pass", f"from world {before} to {after}"
 
     def _worlds(self, named: Any, request: Step | None) -> Iterator[tuple[str, str]]:
         newest, old = self._newest, None

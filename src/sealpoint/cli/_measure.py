@@ -6,9 +6,8 @@ from sealpoint.gate import Measure
 
 __all__ = ["measure_text"]
 
-_STYLES = {Measure.APPROVAL: "warning", Measure.REFUSE: "bad"}
-
 
 def measure_text(measure: Measure) -> Styled:
     """The word of a measure."""
-    return Styled(str(measure), _STYLES.get(measure, ""))
+    refused = "bad" if measure == Measure.REFUSE else ""
+    return Styled(str(measure), "warning" if measure.asks_people else refused)

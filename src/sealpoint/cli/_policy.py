@@ -90,7 +90,7 @@ def check(file: str, *, as_json: bool) -> None:
         [
             ("name", visible(found.name)),
             ("digest", found.digest),
-            ("approvals", f"{found.needed} needed, within {_duration(found.expires)}"),
+            ("requests", f"open for {_duration(found.expires)}"),
             ("old age", "never" if found.age_max is None else f"from {_duration(found.age_max)}"),
             ("takeover", f"of a session after {_duration(found.takeover_after)}"),
         ]
@@ -103,7 +103,7 @@ def check(file: str, *, as_json: bool) -> None:
 
 
 @policy.command("apply")
-@click.argument("file", metavar="FILE|solo|team")
+@click.argument("file", metavar="FILE|dev|solo|team")
 @click.option(
     "--namespace",
     default=ANY_NAMESPACE,
@@ -161,7 +161,6 @@ def _document(found: Policy) -> dict[str, Any]:
         "name": found.name,
         "digest": found.digest,
         "rules": {str(rule): str(measure) for rule, measure in found.rules.items()},
-        "needed": found.needed,
         "expires": _duration(found.expires),
         "age_max": None if found.age_max is None else _duration(found.age_max),
         "takeover_after": _duration(found.takeover_after),

@@ -8,6 +8,7 @@ thread and the list of requests gather those from verified chains, and write wha
 from sealpoint.gate._desk import Desk, Requests
 from sealpoint.gate._policies import Policies, policy_digest
 from sealpoint.gate._policy import (
+    COMPARED_RULES,
     RULE_WORDS,
     SHIPPED_POLICIES,
     Measure,
@@ -17,10 +18,23 @@ from sealpoint.gate._policy import (
 )
 from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
-from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
+from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
+from sealpoint.gate._rollout_plan import PlannedWorld, RolloutPlan
+from sealpoint.gate._rollouts import Rollouts
+from sealpoint.gate._rules import (
+    Decision,
+    Facts,
+    GrantFacts,
+    Outcome,
+    Reason,
+    RolloutFacts,
+    decide,
+)
 from sealpoint.gate._thread import Thread
 
 __all__ = [
+    "COMPARED_RULES",
+    "ROLLOUTS",
     "RULE_WORDS",
     "SHIPPED_POLICIES",
     "Decision",
@@ -30,12 +44,17 @@ __all__ = [
     "Measure",
     "Newest",
     "Outcome",
+    "PlannedWorld",
     "Policies",
     "Policy",
     "Reason",
     "Request",
     "Requests",
     "Reviewer",
+    "RolloutBook",
+    "RolloutFacts",
+    "RolloutPlan",
+    "Rollouts",
     "Rule",
     "Status",
     "Thread",

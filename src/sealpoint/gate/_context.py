@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every decision and every operator's act on a thread needs: who, when, what is pending."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sealpoint.errors import UsageError
@@ -8,9 +9,12 @@ from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Request, make_request
+from sealpoint.gate._rollout_book import Rollout, RolloutBook
+from sealpoint.gate._rules import Decision, Facts, Outcome, decide
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
-from sealpoint.store import Draft, ThreadState
+from sealpoint.store import Draft, Release, ThreadState
+from sealpoint.world import World
 
 __all__ = ["GateContext"]
 
@@ -20,8 +24,9 @@ _NONCE_BYTES = 16
 class GateContext:
     """A thread as the gate and its operators see it."""
 
-    def __init__(self, state: ThreadState, policies: Policies) -> None:
+    def __init__(self, state: ThreadState, policies: Policies, book: RolloutBook) -> None:
         self._state = state
+        self._book = book
         self._core = state.core
         self._chain = state.chain
         self.policies = policies
@@ -53,6 +58,22 @@ class GateContext:
     def write(self, kind: Kind, body: Body) -> int | None:
         """Append an entry; None if somebody else wrote first."""
         return self._state.record(Draft(kind, body))
+
+    def decide(
+        self, facts: Facts, policy: Policy | None, release: Release, world: World | None
+    ) -> tuple[Decision, Rollout | None]:
+        """What the policy says, and the rollout that lets another world pass if one is needed."""
+        decision = decide(facts, policy)
+        compared = facts.diff is not None and not facts.diff.same
+        if decision.outcome is Outcome.ALLOW or not compared:
+            return decision, None
+        if world is None or release.world is None:
+            return decision, None
+        rollout = self._book.find(release.world, world.digest)
+        if rollout is None:
+            return decision, None
+        decision = decide(replace(facts, rollout=rollout.facts), policy)
+        return decision, rollout if decision.rolled_out else None
 
     def require_living(self) -> None:
         """Look, and refuse a thread that holds nothing."""
@@ -86,6 +107,9 @@ class GateContext:
         world_to: str | None = None,
         answer: str | None = None,
         to: str | None = None,
+        needed: int,
+        pairs: tuple[tuple[str, str], ...] = (),
+        expires: datetime | None = None,
     ) -> Statement:
         """A statement that is bound to the thread as it is."""
         head = self._chain.verified_head().header
@@ -103,10 +127,12 @@ class GateContext:
             world_to=world_to,
             answer=answer,
             to=to,
+            pairs=pairs,
             requester=self.identity(),
             policy=policy.digest,
+            needed=needed,
             nonce=self._core.random_hex(_NONCE_BYTES),
-            expires=self._until(policy.expires),
+            expires=expires or self._until(policy.expires),
             reason=reason,
         )
 

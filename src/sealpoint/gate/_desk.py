@@ -6,6 +6,7 @@ pending, and is read no further. What was verified once is not verified again wh
 newest entry is the same bytes; who counts and what has expired is asked anew each time.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -18,7 +19,7 @@ from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
 from sealpoint.store import Chain, Core, thread_slot, unknown_threads
 
-__all__ = ["Desk", "Requests"]
+__all__ = ["Desk", "Requests", "only_one"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,32 @@ class _Known:
     named: bool
     """Whether the name is what its genesis says; otherwise it is looked up again."""
     pending: Pending
+
+
+def check_digits(text: str, what: str) -> None:
+    """Refuse what cannot be the first digits of an id.
+
+    Raises:
+        UsageError: There are too few digits, or other characters.
+    """
+    if not begins_digest(text):
+        raise UsageError(
+            f"{what}: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of its id, found {text[:64]!r}"
+        )
+
+
+def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
+    """The one request whose id begins with some digits.
+
+    Raises:
+        UsageError: There are too few digits, or other characters.
+        UnknownRequest: There is none, or more than one.
+    """
+    check_digits(digits, what)
+    found = [each for each in requests if each.id.startswith(digits)]
+    if len(found) != 1:
+        raise UnknownRequest(f"{what} {digits[:12]}: expected one of this id, found {len(found)}")
+    return found[0]
 
 
 class Desk:
@@ -97,17 +124,8 @@ class Desk:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is none, or more than one.
         """
-        if not begins_digest(request_id):
-            raise UsageError(
-                f"request: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of its id, "
-                f"found {request_id[:64]!r}"
-            )
-        found = [each for each in self.list().requests if each.id.startswith(request_id)]
-        if len(found) != 1:
-            raise UnknownRequest(
-                f"request {request_id[:12]}: expected one of this id, found {len(found)}"
-            )
-        return found[0]
+        check_digits(request_id, "request")
+        return only_one(self.list().requests, request_id, "request")
 
     def _read(self, slot: bytes, anchored: Position) -> _Known | None:
         """What is pending on a thread; None if nothing is, or it is of another namespace."""

@@ -28,10 +28,11 @@ from sealpoint.errors import (
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._facts import gather
 from sealpoint.gate._pending import Asked, Pending
-from sealpoint.gate._policy import Measure, Policy, Rule
+from sealpoint.gate._policy import Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._resume_call import ResumeCall
-from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
+from sealpoint.gate._rollout_book import Rollout
+from sealpoint.gate._rules import Decision, GrantFacts, Outcome
 from sealpoint.gate._run import EndedRuns, Run, named_older, older_in_lane, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
@@ -68,6 +69,8 @@ class _Judged(NamedTuple):
     decision: Decision
     trust: StoreChain
     """By whose roster it was decided."""
+    rollout: Rollout | None = None
+    """What lets another world pass, if that is needed."""
 
 
 class _Prefetched(NamedTuple):
@@ -203,7 +206,7 @@ class Gate:
         check_rights(self._chain, self._core.trust(), Kind.RESUME, self._context.owner())
         # (4) the facts, and what the policy in force says to them
         judged = self._judge(call, release)
-        if call.offer is not None and (call.lanes or _concerns_people(judged.decision)):
+        if call.offer is not None and (call.lanes or judged.decision.concerns_people):
             call = call.with_answer(call.offer())
             judged = self._judge(call, release)
         if judged.decision.outcome is Outcome.REFUSE:
@@ -242,12 +245,17 @@ class Gate:
             grant=grant,
             also_older=older_lanes(call.lanes),
         )
-        decision = decide(facts, policy)
+        decision, rollout = self._context.decide(facts, policy, release, call.world)
         if facts.paused is not None:
             # A request may be made and approved while paused; it is spent only after that.
-            unpaused = decide(replace(facts, paused=None), policy)
+            unpaused, _ = self._context.decide(
+                replace(facts, paused=None), policy, release, call.world
+            )
             decision = unpaused if unpaused.outcome is Outcome.NEEDS_APPROVAL else decision
-        return _Judged(release, policy, asked, decision, trust)
+        waits = decision.outcome is Outcome.NEEDS_APPROVAL
+        if waits and grant is not None and grant.needed < decision.needed:
+            asked = None  # fewer people were asked than it needs by now
+        return _Judged(release, policy, asked, decision, trust, rollout)
 
     def _grant(
         self, call: ResumeCall, release: Release, policy: Policy | None, pending: Pending
@@ -268,7 +276,7 @@ class Gate:
     def _resume_body(self, call: ResumeCall, judged: _Judged) -> ResumeBody:
         """The entry that records an allowance."""
         tip, world, release = self._chain.tip(), call.world, judged.release
-        granted = any(reason.measure is Measure.APPROVAL for reason in judged.decision.reasons)
+        granted = any(reason.measure.asks_people for reason in judged.decision.reasons)
         spent = judged.asked if granted else None
         request = None if spent is None else spent.id
         same = world is not None and world.digest == release.world
@@ -284,6 +292,8 @@ class Gate:
             policy=None if judged.policy is None else judged.policy.digest,
             rules=tuple(reason.rule for reason in judged.decision.reasons),
             request=request,
+            rollout=None if judged.rollout is None else judged.rollout.statement,
+            attestations=() if judged.rollout is None else judged.rollout.approvals,
             answer=call.answer_digest,
             actor=call.actor,
         )
@@ -336,6 +346,7 @@ class Gate:
             world_to=None if call.world is None else call.world.digest,
             answer=call.answer_digest,
             policy=policy,
+            needed=judged.decision.needed,
             reason=call.deliberate or "asked for by resume",
         )
 
@@ -473,14 +484,14 @@ class Gate:
         self._world = world
         if before is None:
             policy = self._context.policy()
-            if policy is not None and policy.measure(Rule.FIRST_WORLD) is Measure.ALLOW:
+            if policy is not None and policy.measure(Rule.FIRST_WORLD).passes:
                 return
             found = "a world is declared, and none was when the session began"
         elif world is None:
             found = "no world is declared"
         else:
             diff = before.diff(world)
-            if diff.narrower and not diff.differs:
+            if not diff.differs:
                 return
             found = ", ".join(diff.lines())
         self._world = before
@@ -509,8 +520,9 @@ class Gate:
             policy=None if policy is None else policy.digest,
             actor=None if run is None else run.actor,
         )
-        release, decision = self._judge_run(run, draft)
-        if release is not None and decision is not None:
+        judged, release = self._judge_run(run, draft), None
+        if judged is not None:
+            release, decision, rollout = judged
             other = world is not None and world.digest != release.world
             body = msgspec.structs.replace(
                 body,
@@ -519,17 +531,19 @@ class Gate:
                 release=release.digest,
                 leaves=world.to_dict() if world is not None and other else None,
                 rules=tuple(reason.rule for reason in decision.reasons),
+                rollout=None if rollout is None else rollout.statement,
+                attestations=() if rollout is None else rollout.approvals,
             )
         self._world = world
         return SessionStart(body, trust, release, {} if run is None else run.lanes)
 
     def _judge_run(
         self, run: Run | None, draft: EntryDraft
-    ) -> tuple[Release | None, Decision | None]:
+    ) -> tuple[Release, Decision, Rollout | None] | None:
         """What a save without a session goes on from, and what is decided about that.
 
         Returns:
-            Nothing if the thread holds nothing.
+            None if the thread holds nothing.
 
         Raises:
             ResumeRefused: It is not allowed without a word, or not without people.
@@ -546,7 +560,7 @@ class Gate:
             )
         release = self._release_to_go_on_from(run)
         if release is None:
-            return None, None
+            return None
         # Whether it is paused is told by the append, as to a save in a session.
         facts = gather(
             self._state,
@@ -560,7 +574,7 @@ class Gate:
             deliberate=position.deliberate,
             also_older=() if run is None else older_lanes(run.lanes),
         )
-        decision = decide(facts, policy)
+        decision, rollout = self._context.decide(facts, policy, release, draft.declared)
         if decision.outcome is not Outcome.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             if run is not None and run.is_overtaken:
@@ -571,7 +585,7 @@ class Gate:
                 reasons=reasons,
                 hint="Call resume(world=...) first: the gate decides, and records it.",
             )
-        return release, decision
+        return release, decision, rollout
 
     def _release_to_go_on_from(self, run: Run | None) -> Release | None:
         """What a save without a session goes on from; None if the thread holds nothing."""
@@ -581,11 +595,3 @@ class Gate:
             return self._reader.release(None if run is None else run.base)
         except UnknownCheckpoint:
             return None
-
-
-def _concerns_people(decision: Decision) -> bool:
-    """Whether people are asked, or have asked for something: then what a run brings is bound."""
-    return any(
-        reason.rule == Rule.ANSWER or reason.measure is Measure.APPROVAL
-        for reason in decision.reasons
-    )

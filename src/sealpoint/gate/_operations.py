@@ -5,12 +5,11 @@ Everything is an entry of the thread. An entry that lost its place to another is
 what is there then, so an approval never lands on a request that was denied or voided meanwhile.
 """
 
-from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from sealpoint.errors import (
-    Forged,
     NeedsApproval,
     NotOwner,
     NotTrusted,
@@ -23,7 +22,7 @@ from sealpoint.errors import (
 )
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._pending import Asked
-from sealpoint.gate._policy import Measure, Rule
+from sealpoint.gate._policy import Measure, Policy, Rule
 from sealpoint.gate._requests import Request, Status
 from sealpoint.ledger import (
     BreakGlassBody,
@@ -43,6 +42,7 @@ from sealpoint.signing import (
     Verdict,
     attest,
     check_reason,
+    count,
     verify_attestation,
 )
 from sealpoint.store import Release, ThreadReader, ThreadState, check_rights
@@ -128,7 +128,7 @@ class Operations:
                 f"{self._context.owner()!r} or by an operator, and {me.name!r} is neither"
             )
         policy = self._context.policy()
-        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) is not Measure.APPROVAL:
+        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) == Measure.REFUSE:
             words = "the policy does not let an operator hand a thread off"
             raise ResumeRefused(f"thread {self._state.name!r}: {words}", reasons=(words,))
         wanted = (Action.HANDOFF, to, me.name, policy.digest)
@@ -138,7 +138,11 @@ class Operations:
             if (found.action, found.to, found.requester, found.policy) == wanted and not expired:
                 return self._approved_handoff(body, asked)
         statement = self._context.statement(
-            action=Action.HANDOFF, to=to, policy=policy, reason=reason
+            action=Action.HANDOFF,
+            to=to,
+            policy=policy,
+            needed=policy.measure(Rule.HANDOFF_BY_OPERATOR).people,
+            reason=reason,
         )
         words = f"{me.name!r} is not the owner of thread {self._state.name!r}"
         self._context.ask(
@@ -153,7 +157,7 @@ class Operations:
                 body,
                 statement=asked.body.statement,
                 reason=asked.body.statement.reason,
-                attestations=self._counted(asked, request),
+                attestations=self._approvals(asked),
             )
         if request.status is Status.DENIED:
             words = f"the request was denied by {', '.join(request.denied_by)}"
@@ -164,16 +168,14 @@ class Operations:
             request=request,
         )
 
-    def _counted(self, asked: Asked, request: Request) -> tuple[Attestation, ...]:
+    def _approvals(self, asked: Asked) -> tuple[Attestation, ...]:
         """One approval of each person that counts; whatever else was relayed is left out."""
-        roster = self._core.trust().roster
-        counted: dict[str, Attestation] = {}
-        for word in asked.attestations:
-            with suppress(Forged, NotTrusted):
-                name = verify_attestation(word, roster).name
-                if word.verdict is Verdict.APPROVE and name in request.approved_by:
-                    counted.setdefault(name, word)
-        return tuple(counted.values())
+        return count(
+            asked.attestations,
+            statement=asked.body.statement,
+            roster=self._core.trust().roster,
+            now=self._context.now(),
+        ).approvals
 
     def _require_writers(self, to: str) -> None:
         roster, namespace = self._core.trust().roster, self._core.namespace
@@ -184,6 +186,50 @@ class Operations:
                     f"handoff: expected a writer of namespace {namespace!r} or a pool of such, "
                     f"found {to!r}"
                 )
+
+    # ------------------------------------------------------------------ rollouts
+
+    def ask_rollout(
+        self,
+        pairs: tuple[tuple[str, str], ...],
+        worlds: tuple[World, ...],
+        *,
+        needed: int,
+        policy: Policy,
+        reason: str,
+        until: datetime | timedelta,
+        longest: timedelta,
+    ) -> Request:
+        """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
+        check_reason(reason, "rollout")
+        with self._state.reporting():
+            check_rights(self._chain, self._core.trust(), Kind.REQUEST, None)
+            while not self._state.find():
+                self._state.begin_empty()
+            while True:
+                self._context.require_living()
+                now = self._context.now()
+                expires = until if isinstance(until, datetime) else now + until
+                if expires.tzinfo is None or not now < expires <= now + longest:
+                    raise UsageError(
+                        f"rollout: expected an end with a time zone, within {longest.days} days "
+                        f"from now, found {until}"
+                    )
+                statement = self._context.statement(
+                    action=Action.ROLLOUT,
+                    pairs=pairs,
+                    policy=policy,
+                    needed=needed,
+                    expires=expires.astimezone(UTC),
+                    reason=reason,
+                )
+                body = RequestBody(
+                    salt=self._core.salt(),
+                    statement=statement,
+                    worlds=tuple(world.to_dict() for world in worlds),
+                )
+                if self._context.ask(body) is not None:
+                    return self._context.request(self._require_open(statement.digest))
 
     # ------------------------------------------------------------------ requests
 
@@ -264,10 +310,10 @@ class Operations:
             while True:
                 self._state.refresh()
                 asked = self._require_open(request_id)
-                if asked.body.statement.action is Action.HANDOFF:
+                if asked.body.statement.action is not Action.RESUME:
                     raise UsageError(
-                        f"thread {self._state.name!r}: break-glass does not apply to handoffs; "
-                        "they always need an approval"
+                        f"thread {self._state.name!r}: break-glass is for one resume; a handoff "
+                        "or a rollout always needs its approvals"
                     )
                 body = BreakGlassBody(salt=self._core.salt(), request=request_id, reason=reason)
                 seq = self._context.write(Kind.BREAK_GLASS, body)

@@ -33,7 +33,7 @@ from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
 
-__all__ = ["Asked", "Pending", "fold_entry", "read_pending"]
+__all__ = ["Asked", "Pending", "fold_entry", "fold_found", "read_pending"]
 
 _ABOUT_REQUESTS = frozenset(
     {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
@@ -89,15 +89,16 @@ def read_pending(chain: Chain) -> Pending:
         if KINDS[header.kind].halts or header.kind is Kind.ERASE:
             break
         found.append((header, record))
-    return _folded(chain, tip.basis, reversed(found), Pending(time=tip.time))
+    return fold_found(chain, tip.basis, reversed(found), Pending(time=tip.time))
 
 
-def _folded(
+def fold_found(
     chain: Chain,
     basis: tuple[int, bytes],
     found: Iterable[tuple[Header, Record]],
     pending: Pending,
 ) -> Pending:
+    """Take in entries below a verified head, oldest first, each proven by its link."""
     for header, record in found:
         if header.kind in (Kind.UNPAUSE, Kind.ERASE):
             pending.paused = None
@@ -223,6 +224,13 @@ def _is_shown(body: RequestBody) -> bool:
     """Whether what people are shown is what the statement binds."""
     try:
         world = None if body.world is None else World.from_dict(body.world).digest
+        worlds = [World.from_dict(each).digest for each in body.worlds]
     except WorldInvalid:
         return False
-    return (answer_digest(body.answer), world) == (body.statement.answer, body.statement.world_to)
+    statement = body.statement
+    named = sorted({each for pair in statement.pairs for each in pair})
+    return (answer_digest(body.answer), world, worlds) == (
+        statement.answer,
+        statement.world_to,
+        named,
+    )

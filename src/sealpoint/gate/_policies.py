@@ -25,6 +25,7 @@ class Policies:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._known: dict[str, Policy] = {}
+        self._told: set[str] = set()
 
     def in_force(self, roster: Roster) -> Policy | None:
         """The policy that a roster names for the store's namespace; None if it names none.
@@ -33,7 +34,11 @@ class Policies:
             PolicyInvalid: Its bytes are not there, or are not the ones that the root signed for.
         """
         digest = policy_digest(roster, self._core.namespace)
-        return None if digest is None else self.get(digest)
+        policy = None if digest is None else self.get(digest)
+        if policy is not None and policy.asks_nothing and policy.digest not in self._told:
+            self._told.add(policy.digest)
+            self._core.emit_lenient(policy.name)
+        return policy
 
     def get(self, digest: str) -> Policy:
         """The policy of a digest.

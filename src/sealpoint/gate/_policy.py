@@ -16,14 +16,16 @@ from datetime import timedelta
 from enum import StrEnum, unique
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 
 from sealpoint.errors import PolicyInvalid, UsageError
 from sealpoint.limits import POLICY_BYTES_MAX
+from sealpoint.world import LeafClass
 
 __all__ = [
+    "COMPARED_RULES",
     "RULE_WORDS",
     "SHIPPED_POLICIES",
     "WORLD_RULES",
@@ -33,48 +35,77 @@ __all__ = [
     "shipped_policy",
 ]
 
-SHIPPED_POLICIES = ("solo", "team")
+SHIPPED_POLICIES = ("dev", "solo", "team")
 """The names of the policies that come with Sealpoint."""
 
 # A dotted key of n parts costs the TOML parser the square of n, and a key ends with its line.
 _LINE_BYTES_MAX = 512
 _NAME_BYTES_MAX = 64
-_NEEDED_MAX = 16
-_VERSION = 1
+_VERSION = 2
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-@unique
-class Measure(StrEnum):
-    """What a rule asks for; a later one is stricter, and that is their order."""
+@dataclass(frozen=True, slots=True, order=True)
+class Measure:
+    """What a rule asks for; one that is greater is stricter."""
 
-    ALLOW = "allow"
-    """It passes and is recorded."""
-    DELIBERATE = "deliberate"
+    strictness: int
+    people: int = 0
+    """How many other people have to approve."""
+
+    ALLOW: ClassVar["Measure"]
+    """It passes, and is not worth a word."""
+    RECORD: ClassVar["Measure"]
+    """It passes, and the entry of the resume tells it."""
+    REASON: ClassVar["Measure"]
     """The caller says why: `deliberate="reason"`. Approval satisfies it as well."""
-    APPROVAL = "approval"
-    """Other people approve it first."""
-    REFUSE = "refuse"
+    REFUSE: ClassVar["Measure"]
     """Nobody may do it."""
 
+    @classmethod
+    def approve(cls, people: int) -> "Measure":
+        """So many other people approve it first."""
+        return cls(_APPROVE, people)
+
+    @classmethod
+    def parse(cls, text: object) -> "Measure | None":
+        """Read a measure as a policy spells it; None if it is none."""
+        if not isinstance(text, str):
+            return None
+        if (match := _APPROVE_SPELLED.fullmatch(text)) is not None:
+            return cls.approve(int(match[1])) if int(match[1]) <= _PEOPLE_MAX else None
+        return _SPELLED.get(text)
+
     @property
-    def strictness(self) -> int:
-        """The place in the order, from 0."""
-        return tuple(Measure).index(self)
+    def asks_people(self) -> bool:
+        """Whether other people have to approve."""
+        return self.people > 0
 
-    # All four, because those of text would put approval before deliberate.
-    def __lt__(self, other: str) -> bool:
-        return self.strictness < Measure(other).strictness
+    @property
+    def passes(self) -> bool:
+        """Whether it asks for nothing."""
+        return self <= Measure.RECORD
 
-    def __le__(self, other: str) -> bool:
-        return self.strictness <= Measure(other).strictness
+    def __str__(self) -> str:
+        if self.asks_people:
+            return f"approve {self.people}"
+        return next(text for text, each in _SPELLED.items() if each == self)
 
-    def __gt__(self, other: str) -> bool:
-        return self.strictness > Measure(other).strictness
 
-    def __ge__(self, other: str) -> bool:
-        return self.strictness >= Measure(other).strictness
+_APPROVE = 3
+_PEOPLE_MAX = 16
+_APPROVE_SPELLED = re.compile("approve ([1-9][0-9]?)")
+Measure.ALLOW, Measure.RECORD, Measure.REASON = map(Measure, range(_APPROVE))
+Measure.REFUSE = Measure(_APPROVE + 1)
+_SPELLED: Mapping[str, Measure] = MappingProxyType(
+    {
+        "allow": Measure.ALLOW,
+        "record": Measure.RECORD,
+        "reason": Measure.REASON,
+        "refuse": Measure.REFUSE,
+    }
+)
 
 
 @unique
@@ -83,10 +114,22 @@ class Rule(StrEnum):
 
     OLDER_CHECKPOINT = "older-checkpoint"
     """The checkpoint is not the newest of its thread, newer ones were deleted, or it is a copy."""
-    CHANGED_CODE = "changed-code"
-    """The declared code is not that of the checkpoint."""
-    WIDER_WORLD = "wider-world"
-    """The run could do more than when it was saved, or something else."""
+    TOOLS = "tools"
+    """A tool was added, or what a model is told of one is not what it was."""
+    PERMISSIONS = "permissions"
+    """A permission was added."""
+    MODEL = "model"
+    """Another model, or other settings of it."""
+    PROMPTS = "prompts"
+    """A fixed prompt is not what it was."""
+    TOPOLOGY = "topology"
+    """Nodes, edges or sub-agents are not those that they were."""
+    CODE = "code"
+    """The code is not that of the checkpoint; comments and formatting do not count."""
+    RUNTIME = "runtime"
+    """Another version of Python, of the framework or of a package."""
+    OTHER = "other"
+    """Something else that the application declares is not what it was."""
     NARROWER_WORLD = "narrower-world"
     """The run could do less than when it was saved."""
     FIRST_WORLD = "first-world"
@@ -107,8 +150,14 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
     {
         Rule.OLDER_CHECKPOINT: "the checkpoint was not the newest, newer ones had been deleted, or "
         "it was a copy",
-        Rule.CHANGED_CODE: "the declared code was not that of the checkpoint",
-        Rule.WIDER_WORLD: "the run could do more than when it was saved, or something else",
+        Rule.TOOLS: "tools were added, or are not what they were",
+        Rule.PERMISSIONS: "permissions were added",
+        Rule.MODEL: "the model or its settings were not those of the checkpoint",
+        Rule.PROMPTS: "the prompts were not those of the checkpoint",
+        Rule.TOPOLOGY: "nodes, edges or sub-agents were not those of the checkpoint",
+        Rule.CODE: "the code was not that of the checkpoint",
+        Rule.RUNTIME: "versions of Python, framework or packages were not those of the checkpoint",
+        Rule.OTHER: "something else that was declared was not what it had been",
         Rule.NARROWER_WORLD: "the run could do less than when it was saved",
         Rule.FIRST_WORLD: "a world was declared, and none was when the checkpoint was saved",
         Rule.MISSING_WORLD: "no world was declared, and one was when the checkpoint was saved",
@@ -120,27 +169,21 @@ RULE_WORDS: Mapping[Rule, str] = MappingProxyType(
 )
 """What a rule says of a decision that lies in the past."""
 
-WORLD_RULES = frozenset(
-    {
-        Rule.CHANGED_CODE,
-        Rule.WIDER_WORLD,
-        Rule.NARROWER_WORLD,
-        Rule.FIRST_WORLD,
-        Rule.MISSING_WORLD,
-    }
-)
+COMPARED_RULES = frozenset(map(Rule, LeafClass)) | {Rule.NARROWER_WORLD}
+"""The rules about a difference between two worlds, which a rollout can let pass."""
+
+WORLD_RULES = COMPARED_RULES | {Rule.FIRST_WORLD, Rule.MISSING_WORLD}
 """The rules that compare what the run could do with what it can."""
 
 _LEAST: Mapping[Rule, Measure] = {
-    # A restore takes back what has happened: somebody has to have meant to go on from there.
-    Rule.AFTER_RESTORE: Measure.DELIBERATE,
+    # A restore takes back what has happened: that a run went on from there is always told.
+    Rule.AFTER_RESTORE: Measure.RECORD,
     # Every reader asks for an attestation of another person in such a handoff.
-    Rule.HANDOFF_BY_OPERATOR: Measure.APPROVAL,
+    Rule.HANDOFF_BY_OPERATOR: Measure.approve(1),
 }
 
 
 class _Approvals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    needed: Annotated[int, msgspec.Meta(ge=1, le=_NEEDED_MAX)]
     expires: str
 
 
@@ -182,8 +225,6 @@ class Policy:
     name: str
     rules: Mapping[Rule, Measure] = field(compare=False, repr=False)
     """Every rule with its measure."""
-    needed: int
-    """How many people have to approve."""
     expires: timedelta
     """How long a request stays open."""
     age_max: timedelta | None
@@ -194,9 +235,14 @@ class Policy:
     @property
     def asks_people(self) -> bool:
         """Whether any run may need the approval of others; that of handoffs is no run's affair."""
-        measures = list(self.rules.values())
-        handoffs = self.rules[Rule.HANDOFF_BY_OPERATOR] is Measure.APPROVAL
-        return measures.count(Measure.APPROVAL) > handoffs
+        runs = (each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
+        return any(measure.asks_people for measure in runs)
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether every run passes; handoffs are no run's affair."""
+        runs = (each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
+        return all(measure.passes for measure in runs)
 
     def measure(self, rule: str) -> Measure:
         """What this policy asks for where a rule applies.
@@ -224,7 +270,7 @@ class Policy:
                 f"found {name[:64]!r}"
             )
         rules = _rules(document.rules)
-        if document.age is None and rules[Rule.OLD_AGE] is not Measure.ALLOW:
+        if document.age is None and not rules[Rule.OLD_AGE].passes:
             raise PolicyInvalid(
                 "policy: age.max: expected a duration, because rules.old-age is "
                 f"{str(rules[Rule.OLD_AGE])!r}, found nothing"
@@ -234,7 +280,6 @@ class Policy:
             digest=hashlib.sha256(data).hexdigest(),
             name=name,
             rules=MappingProxyType(rules),
-            needed=document.approvals.needed,
             expires=_duration("approvals.expires", document.approvals.expires, "1m", "30d"),
             age_max=(
                 None
@@ -248,7 +293,7 @@ class Policy:
 
 
 def shipped_policy(name: str) -> bytes:
-    """The file of a policy that comes with Sealpoint, `solo` or `team`.
+    """The file of a policy that comes with Sealpoint: `dev`, `solo` or `team`.
 
     Raises:
         PolicyInvalid: None of that name is shipped.
@@ -297,14 +342,15 @@ def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
             )
     rules: dict[Rule, Measure] = {}
     for rule in Rule:
-        may_be = [measure for measure in Measure if measure >= _LEAST.get(rule, Measure.ALLOW)]
-        value = found.get(rule)
-        meant = [measure for measure in may_be if measure == value]
-        if not meant:
+        least = _LEAST.get(rule, Measure.ALLOW)
+        measure = Measure.parse(found.get(rule))
+        if measure is None or measure < least:
+            may_be = [text for text, each in _SPELLED.items() if each >= least]
             raise PolicyInvalid(
-                f"policy: rules.{rule}: expected one of {_listed(may_be)}, found {_shown(value)}"
+                f"policy: rules.{rule}: expected one of {_listed(may_be)} or approve N, N from 1 "
+                f"to {_PEOPLE_MAX}, found {_shown(found.get(rule))}"
             )
-        rules[rule] = meant[0]
+        rules[rule] = measure
     return rules
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._rules import GrantFacts
-from sealpoint.signing import Role, Roster, Statement, count
+from sealpoint.signing import Action, Role, Roster, Statement, count
 
 __all__ = ["Request", "Status", "grant_of", "make_request"]
 
@@ -47,7 +47,9 @@ class Request:
     """The identities whose approvals count by the newest roster, one for each person."""
     denied_by: tuple[str, ...]
     needed: int
-    """How many approvals the policy in force asks for."""
+    """How many approvals it needs, by the policy that the statement names."""
+    worlds: tuple[dict[str, Any], ...] = field(default=(), hash=False)
+    """The worlds of a rollout; the statement binds their digests."""
     broken_glass: str | None = None
     """Who let it pass without them, and why."""
     ignored: tuple[str, ...] = ()
@@ -63,7 +65,8 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
     """What a request has become, by the newest roster."""
     statement = asked.body.statement
     tally = count(asked.attestations, statement=statement, roster=roster, now=now)
-    glass = asked.broken_glass
+    # The glass is broken for one resume, never for many.
+    glass = asked.broken_glass if statement.action is Action.RESUME else None
     if glass is not None:
         # Like an approval, it counts by the newest roster.
         breaker = roster.identity(glass[0])
@@ -74,6 +77,7 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
         denied_by=tally.denied_by,
         expired=asked.expired or now >= statement.expires,
         broken_glass=None if glass is None else f"{glass[0]}: {glass[1]}",
+        needed=statement.needed,
     )
 
 
@@ -84,7 +88,6 @@ def make_request(
     statement = asked.body.statement
     tally = count(asked.attestations, statement=statement, roster=roster, now=now)
     grant = grant_of(asked, roster, now)
-    needed = 0 if policy is None else policy.needed
     return Request(
         id=asked.id,
         thread=thread,
@@ -93,10 +96,11 @@ def make_request(
         reasons=asked.body.reasons,
         answer=asked.body.answer,
         world=asked.body.world,
+        worlds=asked.body.worlds,
         status=_status(grant, statement, policy),
         approved_by=grant.approved_by,
         denied_by=grant.denied_by,
-        needed=needed,
+        needed=statement.needed,
         broken_glass=grant.broken_glass,
         ignored=tally.ignored,
     )
@@ -109,6 +113,6 @@ def _status(grant: GrantFacts, statement: Statement, policy: Policy | None) -> S
         return Status.EXPIRED
     if policy is None or policy.digest != statement.policy:
         return Status.VOID
-    if len(grant.approved_by) >= policy.needed or grant.broken_glass is not None:
+    if len(grant.approved_by) >= statement.needed or grant.broken_glass is not None:
         return Status.APPROVED
     return Status.OPEN

@@ -11,7 +11,7 @@ release, a pending question, copies and deletions are not judged; that its check
 whether it was the newest, its world, its age and its grant are.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
 from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
 from sealpoint.gate._requests import grant_of
-from sealpoint.gate._rules import Facts, GrantFacts, Outcome, decide
+from sealpoint.gate._rules import Facts, GrantFacts, Outcome, RolloutFacts, decide
 from sealpoint.ledger import (
     KINDS,
     Entry,
@@ -36,7 +36,7 @@ from sealpoint.ledger import (
     VerdictBody,
     believed_words,
 )
-from sealpoint.signing import Action, Role, Roster, count
+from sealpoint.signing import Action, Role, Roster, Statement, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
 
@@ -79,13 +79,17 @@ class Reviewer:
     Args:
         policies: Gives the policy of a digest, or raises `PolicyInvalid`.
         worlds: Gives the world of a digest that a checkpoint names; None where it is not there.
+        rollouts: When somebody who may has ended each rollout of the book, None if nobody has;
+            without it, whether a rollout was revoked is not judged.
     """
 
     def __init__(
         self,
         policies: Callable[[str], Policy],
         worlds: Callable[[str], dict[str, Any] | None] = lambda _digest: None,
+        rollouts: Mapping[str, datetime | None] | None = None,
     ) -> None:
+        self._rollouts = rollouts
         self._policies = policies
         self._worlds = worlds
         self._log = CheckpointLog()
@@ -201,12 +205,18 @@ class Reviewer:
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
                 grant = grant_of(asked, roster, _forgiving(self._now(entry)))
-        # (5) The gate would have said the same, and every rule that applied is told.
+        # (5) The rollout that it names let exactly this change of worlds pass.
+        rollout = None
+        if body.rollout is not None:
+            faults = tuple(self._rollout_faults(resume, body.rollout, outline.world))
+            yield from faults
+            rollout = None if faults else self._rollout(resume, body.rollout)
+        # (6) The gate would have said the same, and every rule that applied is told.
         if release is None:
             facts = self._facts_far_back(resume, outline, grant)
         else:
             facts = self._facts(resume, release, grant)
-        yield from self._judged_again(resume, facts)
+        yield from self._judged_again(resume, replace(facts, rollout=rollout))
 
     def _judged_again(self, resume: _Resume, facts: Facts) -> Iterator[str]:
         told = set(resume.body.rules)
@@ -335,6 +345,52 @@ class Reviewer:
                 yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
 
+    # ------------------------------------------------------------------ rollouts
+
+    def _rollout(self, resume: _Resume, statement: Statement) -> RolloutFacts:
+        """What a rollout was when a resume used it, by the words that the entry carries."""
+        tally = count(
+            believed_words(resume.entry, resume.body, resume.chain),
+            statement=statement,
+            roster=resume.roster,
+            now=_forgiving(self._now(resume.entry)),
+        )
+        return RolloutFacts(
+            id=statement.digest,
+            approved_by=tally.approved_by,
+            needed=statement.needed,
+            reason=statement.reason,
+        )
+
+    def _rollout_faults(
+        self, resume: _Resume, statement: Statement, saved_world: str | None
+    ) -> Iterator[str]:
+        """Why a rollout did not let a resume pass, but for the approvals that it had."""
+        header, digest = resume.entry.header, statement.digest
+        what = f"a resume by rollout {digest[:12]}"
+        for name, found, expected in (
+            ("action", statement.action, Action.ROLLOUT),
+            ("store", statement.store, header.store),
+            ("namespace", statement.ns, header.ns),
+            ("policy", statement.policy, resume.body.policy),
+            ("epoch", str(statement.epoch), str(header.epoch)),
+        ):
+            if found != expected:
+                yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
+        if (saved_world, resume.body.world) not in statement.pairs:
+            yield (
+                f"{what}: it does not name a change from world {_short(saved_world)} to "
+                f"{_short(resume.body.world)}"
+            )
+        at = self._now(resume.entry)
+        if at - statement.expires >= _SLACK:
+            yield f"{what}: it had expired"
+        if self._rollouts is not None:
+            if digest not in self._rollouts:
+                yield f"{what}: nobody has proposed it"
+            elif (ended := self._rollouts[digest]) is not None and at - ended >= _SLACK:
+                yield f"{what}: it had been revoked"
+
     # ------------------------------------------------------------------ handoffs
 
     def _handoff(
@@ -356,7 +412,7 @@ class Reviewer:
         except (PolicyInvalid, Tampered) as error:
             yield f"{what}: the policy to judge it by cannot be read: {error.message}"
             return
-        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) is not Measure.APPROVAL:
+        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) == Measure.REFUSE:
             yield f"{what}: the policy does not let operators hand threads off"
             return
         statement = body.statement
@@ -392,7 +448,7 @@ def _grant_faults(
         yield f"{what}: the request had expired"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"
-    needed = 0 if policy is None else policy.needed
+    needed = asked.body.statement.needed
     if policy is None:
         yield f"{what}: no policy was in force that asks for approvals"
     elif len(grant.approved_by) < needed and grant.broken_glass is None:

@@ -7,20 +7,38 @@ that applies, not only the one that decides. That the facts are true (who owns t
 approvals count, what the request was about) is left to whoever gathers them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum, unique
 
-from sealpoint.gate._policy import RULE_WORDS, Measure, Policy, Rule
+from sealpoint.gate._policy import COMPARED_RULES, RULE_WORDS, Measure, Policy, Rule
 from sealpoint.store import Release
 from sealpoint.world import LeafClass, WorldDiff
 
-__all__ = ["Decision", "Facts", "GrantFacts", "Outcome", "Reason", "decide"]
+__all__ = [
+    "Decision",
+    "Facts",
+    "GrantFacts",
+    "Outcome",
+    "Reason",
+    "RolloutFacts",
+    "compared_reasons",
+    "decide",
+]
 
 _BUSY = "busy"
+_CLASS_WORDS = {
+    LeafClass.TOOLS: "the tools are not those of the checkpoint",
+    LeafClass.PERMISSIONS: "the permissions are not those of the checkpoint",
+    LeafClass.MODEL: "the model is not that of the checkpoint",
+    LeafClass.PROMPTS: "the prompts are not those of the checkpoint",
+    LeafClass.TOPOLOGY: "the graph is not built as that of the checkpoint",
+    LeafClass.CODE: "the code is not that of the checkpoint",
+    LeafClass.RUNTIME: "the installed versions are not those of the checkpoint",
+    LeafClass.OTHER: "what the application declares is not that of the checkpoint",
+}
 _TOLD_CHARS_MAX = 2048
-_CODE = frozenset({LeafClass.CODE, LeafClass.RUNTIME})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +52,22 @@ class GrantFacts:
     expired: bool
     broken_glass: str | None
     """Which operator, of those who may, turned it into a grant, and why."""
+    needed: int = 0
+    """How many approvals those who approved were told that it needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutFacts:
+    """A rollout in force that names exactly this change of worlds."""
+
+    id: str
+    """The digest of its statement."""
+    approved_by: tuple[str, ...]
+    """The identities whose approval counts, one for each person."""
+    needed: int
+    """How many approvals those who approved were told that it needs."""
+    reason: str
+    """Why, as whoever proposed it said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +105,8 @@ class Facts:
     deliberate: str | None
     """What the caller said to show that this is meant."""
     grant: GrantFacts | None
+    rollout: RolloutFacts | None = None
+    """What has let this change of worlds pass for many threads at once."""
     told: tuple[Rule, ...] = ()
     """For an audit: the rules that the entry itself tells, which count as if they were found."""
     also_older: tuple[str, ...] = ()
@@ -110,13 +146,22 @@ class Decision:
     reasons: tuple[Reason, ...]
     ordinary: bool
     """Whether nothing applies: the ordinary continuation of a run."""
+    needed: int = 0
+    """How many approvals it needs; 0 if none."""
+    rolled_out: bool = False
+    """Whether another world passes because of a rollout."""
     release: Release | None = None
     """What it is about; None where only facts were judged."""
 
     @property
+    def concerns_people(self) -> bool:
+        """Whether people are asked, or have asked for something: what a run brings is bound."""
+        return any(each.rule == Rule.ANSWER or each.measure.asks_people for each in self.reasons)
+
+    @property
     def busy(self) -> bool:
         """Whether it is refused for nothing but a session that is too young to be taken over."""
-        return {each.rule for each in self.reasons if each.measure is Measure.REFUSE} == {_BUSY}
+        return {each.rule for each in self.reasons if each.measure == Measure.REFUSE} == {_BUSY}
 
 
 def decide(facts: Facts, policy: Policy | None) -> Decision:
@@ -132,21 +177,52 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     applying = dict(_applying(facts, policy))
     applying |= {rule: RULE_WORDS[rule] for rule in facts.told if rule not in applying}
     found = [
-        (rule, Measure.REFUSE if policy is None else policy.measure(rule), words)
+        Reason(rule=rule, measure=_measure(rule, policy), words=words)
         for rule, words in applying.items()
     ]
-    # (3) Without a policy only an ordinary continuation passes.
+    # (3) What a rollout lets pass is told, and asks for nothing more.
+    rolled_out = _is_rolled_out(facts.rollout, found)
+    if rolled_out and facts.rollout is not None:
+        words = f" (rollout {facts.rollout.id[:12]} lets it pass: {facts.rollout.reason})"
+        found = [
+            replace(each, measure=Measure.RECORD, words=each.words + words)
+            if each.rule in COMPARED_RULES
+            else each
+            for each in found
+        ]
+    # (4) What the policy does not want to hear of is not told.
+    found = [each for each in found if each.measure > Measure.ALLOW]
+    # (5) Without a policy only an ordinary continuation passes.
     if found and policy is None:
         words = "no policy is in force here, so nothing but an ordinary continuation is allowed"
         reasons.append(Reason(rule="no-policy", measure=Measure.REFUSE, words=words))
-    # (4) The strictest measure decides, and where it is not met the words say what would.
-    measures = [reason.measure for reason in reasons] + [measure for _, measure, _ in found]
-    strictest = max(measures, default=Measure.ALLOW)
+    # (6) The strictest measure decides, and where it is not met the words say what would.
+    strictest = max((each.measure for each in (*reasons, *found)), default=Measure.ALLOW)
     outcome, remedy = _outcome(strictest, facts, policy)
-    for rule, measure, words in found:
-        told = words + remedy if measure is strictest else words
-        reasons.append(Reason(rule=rule, measure=measure, words=told))
-    return Decision(outcome=outcome, reasons=tuple(reasons), ordinary=not reasons)
+    reasons += [
+        replace(each, words=each.words + remedy) if each.measure == strictest else each
+        for each in found
+    ]
+    return Decision(
+        outcome=outcome,
+        reasons=tuple(reasons),
+        ordinary=not reasons,
+        needed=strictest.people,
+        rolled_out=rolled_out,
+    )
+
+
+def _measure(rule: Rule, policy: Policy | None) -> Measure:
+    return Measure.REFUSE if policy is None else policy.measure(rule)
+
+
+def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> bool:
+    """Whether a rollout lets pass what is asked of a change of worlds; never what is refused."""
+    asked = [each.measure for each in found if each.rule in COMPARED_RULES]
+    strictest = max(asked, default=Measure.ALLOW)
+    if rollout is None or strictest.passes or strictest == Measure.REFUSE:
+        return False
+    return len(set(rollout.approved_by)) >= max(strictest.people, rollout.needed)
 
 
 def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
@@ -214,25 +290,36 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     if not facts.worlds_readable:
         return
     if diff is not None:
-        told = _told(diff)
-        code, other = diff.differs & _CODE, diff.differs - _CODE
-        if code:
-            yield Rule.CHANGED_CODE, f"the code is not that of the checkpoint: {told}"
-        if other or not (diff.same or code or diff.narrower):
-            yield Rule.WIDER_WORLD, f"the world is wider than that of the checkpoint: {told}"
-        if diff.narrower and not other:
-            yield Rule.NARROWER_WORLD, f"the world is narrower than that of the checkpoint: {told}"
+        yield from _compared(diff)
     elif facts.world_before and facts.world_now:
-        yield Rule.WIDER_WORLD, "the world cannot be compared with that of the checkpoint"
+        yield Rule.MISSING_WORLD, "the world cannot be compared with that of the checkpoint"
     elif facts.world_now:
         yield Rule.FIRST_WORLD, "a world is declared, and none was when the checkpoint was saved"
     elif facts.world_before:
         yield Rule.MISSING_WORLD, "no world is declared, and one was when the checkpoint was saved"
 
 
-def _told(diff: WorldDiff) -> str:
+def compared_reasons(diff: WorldDiff, policy: Policy | None) -> tuple[Reason, ...]:
+    """What a policy asks for because of a difference between worlds alone."""
+    return tuple(
+        Reason(rule=rule, measure=_measure(rule, policy), words=words)
+        for rule, words in _compared(diff)
+    )
+
+
+def _compared(diff: WorldDiff) -> Iterator[tuple[Rule, str]]:
+    differs, narrower = diff.differs, diff.narrower
+    for each in LeafClass:
+        if each in differs:
+            yield Rule(each), f"{_CLASS_WORDS[each]}: {_told(diff.lines(each))}"
+    if narrower:
+        gone = [line for each in LeafClass if each in narrower for line in diff.lines(each)]
+        yield Rule.NARROWER_WORLD, f"the run can do less than when it was saved: {_told(gone)}"
+
+
+def _told(lines: Sequence[str]) -> str:
     """What differs, as far as it fits a sentence: whoever decides is shown all of it elsewhere."""
-    lines, chars = diff.lines(), 0
+    chars = 0
     for place, line in enumerate(lines):
         chars += len(line)
         if chars > _TOLD_CHARS_MAX:
@@ -242,19 +329,19 @@ def _told(diff: WorldDiff) -> str:
 
 def _outcome(strictest: Measure, facts: Facts, policy: Policy | None) -> tuple[Outcome, str]:
     """Find whether the strictest measure is met, and what to tell if it is not."""
-    if strictest is Measure.ALLOW:
+    if strictest.passes:
         return Outcome.ALLOW, ""
     if policy is None:
         return Outcome.REFUSE, ""
-    if strictest is Measure.REFUSE:
+    if strictest == Measure.REFUSE:
         return Outcome.REFUSE, " (the policy refuses that)"
     grant = facts.grant
     approvals = 0 if grant is None else len(set(grant.approved_by))
-    if approvals >= policy.needed or (grant is not None and _says(grant.broken_glass)):
+    needed = max(1, strictest.people, 0 if grant is None else grant.needed)
+    if approvals >= needed or (grant is not None and _says(grant.broken_glass)):
         return Outcome.ALLOW, ""
-    if strictest is Measure.APPROVAL:
-        needed = f" (approvals needed: {policy.needed}, found: {approvals})"
-        return Outcome.NEEDS_APPROVAL, needed
+    if strictest.asks_people:
+        return Outcome.NEEDS_APPROVAL, f" (approvals needed: {needed}, found: {approvals})"
     if _says(facts.deliberate):
         return Outcome.ALLOW, ""
     return Outcome.REFUSE, ' (pass deliberate="why" if that is meant)'

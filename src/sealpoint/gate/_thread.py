@@ -8,7 +8,7 @@ share one `ThreadState`. Calls from several OS threads are taken one after the o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
@@ -16,8 +16,10 @@ from sealpoint.gate._context import GateContext
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policies import Policies
+from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
+from sealpoint.gate._rollout_book import RolloutBook
 from sealpoint.gate._rules import Decision
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import (
@@ -46,11 +48,11 @@ __all__ = ["Thread"]
 class Thread:
     """A thread of an open store: its checkpoints, and the gate that every resume goes through."""
 
-    def __init__(self, core: Core, name: str, policies: Policies) -> None:
+    def __init__(self, core: Core, name: str, policies: Policies, book: RolloutBook) -> None:
         self._state = ThreadState(core, name)
         self._reader = ThreadReader(self._state)
         self._retention = ThreadRetention(self._state, self._reader)
-        context = GateContext(self._state, policies)
+        context = GateContext(self._state, policies, book)
         self._gate = Gate(self._state, self._reader, context)
         self._operations = Operations(self._state, self._reader, context)
 
@@ -338,6 +340,28 @@ class Thread:
             NotOwner, NotTrusted: The identity is neither owner nor operator.
         """
         return self._operations.handoff(to, reason)
+
+    def ask_rollout(
+        self,
+        pairs: tuple[tuple[str, str], ...],
+        worlds: tuple[World, ...],
+        *,
+        needed: int,
+        policy: Policy,
+        reason: str,
+        until: datetime | timedelta,
+        longest: timedelta,
+    ) -> Request:
+        """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
+        return self._operations.ask_rollout(
+            pairs,
+            worlds,
+            needed=needed,
+            policy=policy,
+            reason=reason,
+            until=until,
+            longest=longest,
+        )
 
     def requests(self) -> tuple[Request, ...]:
         """Every request that is about the thread as it is, oldest first, whatever became of it.

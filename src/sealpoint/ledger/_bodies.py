@@ -88,6 +88,10 @@ class ResumeBody(Body, frozen=True, kw_only=True):
     """The rules of the policy that applied; none: an ordinary continuation."""
     request: str | None = None
     """The digest of the statement whose grant this spends."""
+    rollout: Statement | None = None
+    """What lets this change of worlds pass for many threads, if that was needed."""
+    attestations: tuple[Attestation, ...] = ()
+    """Who approved it: one word of each person that counted."""
     answer: str | None = None
     """The digest of the answer that the run goes on with."""
     actor: str | None = None
@@ -127,6 +131,8 @@ class RequestBody(Body, frozen=True, kw_only=True):
     """The answer whose digest the statement binds."""
     world: dict[str, Any] | None = None
     """The world whose digest the statement binds as `world_to`."""
+    worlds: tuple[dict[str, Any], ...] = ()
+    """The worlds whose digests a rollout's statement binds, each once, sorted by digest."""
 
 
 class VerdictBody(Body, frozen=True, kw_only=True):
@@ -324,6 +330,10 @@ def _require_hexadecimal(named: list[str], digits: int = _DIGEST_DIGITS) -> None
 def _require_gate_digests(body: ResumeBody) -> None:
     if (body.checkpoint is None) != (body.release is None):
         raise ValueError("expected a checkpoint with the release that it is part of")
+    if body.rollout is not None:
+        Statement.parse(body.rollout.encode())
+    for word in body.attestations:
+        check_attestation(word)
     named = (body.checkpoint, body.release, body.world, body.policy, body.request, body.answer)
     _require_hexadecimal([name for name in named if name is not None])
 

@@ -97,8 +97,13 @@ class KindRule:
 
 KINDS: Mapping[Kind, KindRule] = MappingProxyType(
     {
+        # An operator begins the book of rollouts; nothing is saved without a writer.
         Kind.GENESIS: KindRule(
-            roles=(Role.WRITER,), on_threads=True, by_owner=True, sets_fence=True, halts=True
+            roles=(Role.WRITER, Role.OPERATOR),
+            on_threads=True,
+            by_owner=True,
+            sets_fence=True,
+            halts=True,
         ),
         Kind.RESUME: KindRule(
             roles=(Role.WRITER,),

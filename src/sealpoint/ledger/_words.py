@@ -8,7 +8,7 @@ who was revoked could go on approving under an older roster, which an entry is f
 from typing import Any
 
 from sealpoint.errors import NotTrusted
-from sealpoint.ledger._bodies import HandoffBody, Unreadable, VerdictBody, read_body
+from sealpoint.ledger._bodies import HandoffBody, ResumeBody, Unreadable, VerdictBody, read_body
 from sealpoint.ledger._entry import Entry
 from sealpoint.ledger._header import Header
 from sealpoint.ledger._kinds import Kind
@@ -17,7 +17,7 @@ from sealpoint.signing import Attestation
 
 __all__ = ["believed_words", "carried_words", "require_words"]
 
-_CARRIERS = frozenset({Kind.APPROVAL, Kind.DENIAL, Kind.HANDOFF})
+_CARRIERS = frozenset({Kind.APPROVAL, Kind.DENIAL, Kind.HANDOFF, Kind.RESUME})
 
 
 def carried_words(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
@@ -65,4 +65,4 @@ def require_words(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
 def _words_of(body: Any) -> tuple[Attestation, ...]:
     if isinstance(body, VerdictBody):
         return (body.attestation,)
-    return body.attestations if isinstance(body, HandoffBody) else ()
+    return body.attestations if isinstance(body, HandoffBody | ResumeBody) else ()

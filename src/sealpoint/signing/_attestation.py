@@ -71,6 +71,8 @@ class Tally:
     """The identities whose approval counts, one for each person, in order."""
     denied_by: tuple[str, ...] = ()
     """The same for denials."""
+    approvals: tuple[Attestation, ...] = ()
+    """The word of each of those who approved, in the same order."""
     ignored: tuple[str, ...] = ()
     """Why each other attestation does not count, one sentence each, in order."""
 
@@ -202,6 +204,7 @@ def count(
     digest, asked_by = statement.digest, roster.identity(statement.requester)
     person = None if asked_by is None else asked_by.person
     voices: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in Verdict}
+    words: dict[str, Attestation] = {}
     ignored: list[str] = []
     seen: set[Attestation] = set()
     for attestation in attestations:
@@ -221,6 +224,8 @@ def count(
             continue
         verdict = Verdict(attestation.verdict)
         voices[verdict].setdefault(identity.person, []).append(identity.name)
+        if verdict is Verdict.APPROVE:
+            words.setdefault(identity.name, attestation)
     approved, denied = voices[Verdict.APPROVE], voices[Verdict.DENY]
     for each in denied.keys() & approved.keys():
         names = approved.pop(each)
@@ -230,8 +235,10 @@ def count(
             # The first in order stands for the person, whoever came first.
             names.sort()
             ignored += [f"{verdict} by {name!r}: the person counts once" for name in names[1:]]
+    approved_by = tuple(sorted(names[0] for names in approved.values()))
     return Tally(
-        approved_by=tuple(sorted(names[0] for names in approved.values())),
+        approved_by=approved_by,
+        approvals=tuple(words[name] for name in approved_by),
         denied_by=tuple(sorted(names[0] for names in denied.values())),
         ignored=tuple(sorted(ignored)),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement: everything that a request to resume or to hand off is about, in one spelling.
+"""A statement: everything that a request is about, in one spelling.
 
 Its digest is what approvers sign and what a request is called, so that nothing about a request
 can be changed without voiding every approval of it. Parsing is a round trip, as for headers, and
@@ -9,6 +9,7 @@ gate; here it is only read.
 
 import hashlib
 import re
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum, unique
 from typing import Annotated, Literal
@@ -16,7 +17,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from sealpoint.errors import Edited, UsageError
-from sealpoint.limits import NAME_BYTES_MAX, REASON_BYTES_MAX, STATEMENT_BYTES_MAX
+from sealpoint.limits import (
+    NAME_BYTES_MAX,
+    REASON_BYTES_MAX,
+    ROLLOUT_PAIRS_MAX,
+    STATEMENT_BYTES_MAX,
+)
 
 __all__ = [
     "DIGITS_LEAST",
@@ -49,12 +55,13 @@ class Action(StrEnum):
 
     RESUME = "resume"
     HANDOFF = "handoff"
+    ROLLOUT = "rollout"
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What exactly is asked for, by whom, and until when. See docs/formats/statement.md."""
 
-    v: Literal[2] = 2
+    v: Literal[3] = 3
     store: str
     ns: str
     thread: str
@@ -73,8 +80,12 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """The SHA-256 of the answer's canonical JSON."""
     to: str | None
     """Who is to own the thread after a handoff."""
+    pairs: tuple[tuple[str, str], ...]
+    """The worlds between which runs may go on after a rollout: from, to; each once, sorted."""
     requester: str
     policy: str | None
+    needed: Annotated[int, msgspec.Meta(ge=0, le=16)]
+    """How many people have to approve, as the requester found by the policy."""
     nonce: str
     expires: _Time
     reason: str
@@ -103,7 +114,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         try:
             statement = _decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-            raise Edited("statement: expected the fields of version 2, found others") from exc
+            raise Edited("statement: expected the fields of version 3, found others") from exc
         # One instant has one spelling: an offset other than Z would be read back as it is.
         if statement.expires.tzinfo is not UTC or statement.encode() != data:
             raise Edited("statement: expected the one spelling of its fields, found another")
@@ -146,18 +157,48 @@ def _fault(statement: Statement) -> str | None:
     if not fits(statement.reason, REASON_BYTES_MAX):
         found = _found(statement.reason)
         return f"reason: expected 1 to {REASON_BYTES_MAX} bytes, found {found}"
-    if statement.action is Action.RESUME:
-        if None in (statement.checkpoint, statement.release) or statement.to is not None:
-            return (
-                "expected a resume with a checkpoint and a release, and without a new owner, "
-                "found another"
-            )
-    elif statement.to is None or any(
-        each is not None
-        for each in (statement.release, statement.world_from, statement.world_to, statement.answer)
-    ):
+    return _PARTS_FAULT[statement.action](statement)
+
+
+def _resume_fault(statement: Statement) -> str | None:
+    if None in (statement.checkpoint, statement.release) or statement.to or statement.pairs:
+        return (
+            "expected a resume with a checkpoint and a release, without a new owner and pairs of "
+            "worlds, found another"
+        )
+    return None
+
+
+def _handoff_fault(statement: Statement) -> str | None:
+    if statement.to is None or _executes(statement) or statement.pairs:
         return "expected a handoff with a new owner, without release, worlds and answer"
     return None
+
+
+def _rollout_fault(statement: Statement) -> str | None:
+    if statement.to is not None or statement.checkpoint is not None or _executes(statement):
+        return "expected a rollout of pairs of worlds alone, found another"
+    pairs = statement.pairs
+    if not 1 <= len(pairs) <= ROLLOUT_PAIRS_MAX or list(pairs) != sorted(set(pairs)):
+        return f"pairs: expected 1 to {ROLLOUT_PAIRS_MAX}, each once and sorted, found others"
+    if not all(is_digest(world) for pair in pairs for world in pair):
+        return "pairs: expected digests of worlds, found others"
+    if any(before == after for before, after in pairs):
+        return "pairs: expected two worlds in each, found one"
+    return None
+
+
+def _executes(statement: Statement) -> bool:
+    """Whether it names anything that would be executed."""
+    named = (statement.release, statement.world_from, statement.world_to, statement.answer)
+    return any(each is not None for each in named)
+
+
+_PARTS_FAULT: Mapping[Action, Callable[[Statement], str | None]] = {
+    Action.RESUME: _resume_fault,
+    Action.HANDOFF: _handoff_fault,
+    Action.ROLLOUT: _rollout_fault,
+}
 
 
 def is_hexadecimal(text: str) -> bool:

@@ -13,8 +13,8 @@ from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._json import plain_value
-from sealpoint.store._names import check_name, store_slot, thread_slot
-from sealpoint.store._reader import ThreadReader, decode_world, make_ref
+from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
+from sealpoint.store._reader import ThreadReader, decode_world, make_ref, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
     Collected,
@@ -51,6 +51,7 @@ from sealpoint.store._writer import EntryDraft, Outcome, SessionStart, ThreadWri
 
 __all__ = [
     "EXPIRY_WARNING",
+    "RESERVED",
     "AcceptedRestore",
     "BlobReader",
     "Chain",
@@ -108,12 +109,14 @@ __all__ = [
     "export_roster",
     "fresh_digests",
     "import_roster",
+    "is_reserved",
     "list_threads",
     "make_ref",
     "make_release",
     "place_of",
     "plain_value",
     "plan_restore",
+    "read_world",
     "require_roots",
     "store_slot",
     "take_survey",

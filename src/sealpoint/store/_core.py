@@ -148,6 +148,14 @@ class Core:
         if self.parts.on_event is not None:
             self._tell(Event(code=error.code, thread=thread, seq=-1, entry=""))
 
+    def emit_lenient(self, policy: str) -> None:
+        """Tell whoever listens that the policy in force asks for nothing."""
+        _LOGGER.warning(
+            "policy %r is in force: everything but tampering passes, and is recorded", policy
+        )
+        if self.parts.on_event is not None:
+            self._tell(Event(code="policy-asks-nothing", thread="", seq=-1, entry=""))
+
     def _tell(self, event: Event) -> None:
         """A listener that fails must not make a save that stands look as if it did not."""
         if self.parts.on_event is None:

@@ -19,8 +19,19 @@ from sealpoint.errors import NameInvalid
 from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.world import visible
 
-__all__ = ["check_name", "check_path", "label_of", "store_slot", "thread_slot"]
+__all__ = [
+    "RESERVED",
+    "check_name",
+    "check_path",
+    "is_reserved",
+    "label_of",
+    "store_slot",
+    "thread_slot",
+]
 
+
+RESERVED = "sealpoint:"
+"""What the names of Sealpoint's own threads begin with."""
 
 _PLAIN = re.compile(r"[0-9A-Za-z_.:/-]+")
 """Names in which nothing can hide, as most are."""
@@ -52,6 +63,11 @@ def check_name(text: object, what: str) -> str:
             hint="Take them away: names that differ by what does not show cannot be told apart.",
         )
     return name
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a thread of this name is Sealpoint's own, and none of the application's."""
+    return name.startswith(RESERVED)
 
 
 def check_path(text: object, what: str) -> str:

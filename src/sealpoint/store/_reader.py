@@ -9,6 +9,7 @@ nothing. Results are taken only from the stretch of the verified chain that begi
 checkpoint says and ends at the head, so that none can be left out or slipped in.
 """
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -34,9 +35,11 @@ from sealpoint.ledger import (
     WritesBody,
     link_hash,
 )
+from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, blob_digest, within_bound
 from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
 from sealpoint.store._index import (
     CheckpointIndex,
     CheckpointPlace,
@@ -523,6 +526,17 @@ def decode_world(data: bytes) -> dict[str, Any]:
         return _WORLD.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
         raise BytesMalformed("world: expected a JSON object, found other bytes") from exc
+
+
+def read_world(core: Core, thread: bytes, digest: str) -> dict[str, Any] | None:
+    """A world that a checkpoint of a thread names; None if it was pruned, or is none."""
+    data = core.storage.blob(thread, bytes.fromhex(digest), WORLD_BYTES_MAX)
+    if data is None or hashlib.sha256(data).hexdigest() != digest:
+        return None  # that nobody gave it up, `verify` finds
+    try:
+        return decode_world(data)
+    except BytesMalformed:
+        return None
 
 
 def make_ref(

@@ -32,6 +32,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     Entry,
     EraseBody,
+    GenesisBody,
     Header,
     Kind,
     PruneBody,
@@ -39,7 +40,7 @@ from sealpoint.ledger import (
     parse_body,
 )
 from sealpoint.storage import Record
-from sealpoint.store._append import Draft, append
+from sealpoint.store._append import Draft, append, append_all, check_rights, reserve
 from sealpoint.store._caches import BlobCaches
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
@@ -422,6 +423,18 @@ class ThreadState:
                     chain.bind(ThreadId.draw(self.core.parts.random_bytes).raw)
             self.uncertain = False
         self.check_session()
+
+    def begin_empty(self) -> None:
+        """Write the first entry of a thread on which nobody saves; nothing if others were first."""
+        chain = self.chain
+        self.ensure_writable()
+        writer = check_rights(chain, self.core.trust(), Kind.GENESIS, None).name
+        if chain.head is None and not reserve(chain, chain.thread):
+            self.uncertain = True
+            return
+        genesis = GenesisBody(salt=self.core.salt(), name=self.name, owner=writer)
+        with suppress(HeadMoved):
+            append_all(chain, [Draft(Kind.GENESIS, genesis)], blobs={}, label=chain.label)
 
     def check_session(self) -> None:
         """Refuse to go on where others have written, whichever call has met their entries.

@@ -19,7 +19,7 @@ from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import claimed_name
-from sealpoint.store._names import store_slot, thread_slot
+from sealpoint.store._names import is_reserved, store_slot, thread_slot
 
 __all__ = ["LeftOut", "ThreadNames", "list_threads", "unknown_threads"]
 
@@ -120,7 +120,7 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
         if listing.missing:
             name = listing.name if listing.namespace == core.namespace else None
             left_out.append(LeftOut(thread=position.thread.hex(), name=name, anchored=True))
-        elif listing.name is not None and listing.namespace == core.namespace:
+        elif listing.is_shown and listing.name is not None:
             names.append(listing.name)
     known = {position.thread for position in slots.values()}
     left_out.sort(key=lambda each: each.thread)
@@ -176,6 +176,12 @@ class _Listing:
             # Unless it was erased this very moment.
             found = core.anchor.get(slot)
             self.missing = found is None or not found.erased
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is a thread of the namespace, and not Sealpoint's own."""
+        mine = self.namespace == self._core.namespace
+        return mine and self.name is not None and not is_reserved(self.name)
 
     def _find_name(self, slot: bytes, thread: bytes) -> None:
         try:

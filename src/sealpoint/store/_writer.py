@@ -227,7 +227,7 @@ class ThreadWriter:
         if owner is None:
             # A new thread, or a new generation of one that was erased.
             # The pool owns it if there is one pool that the writer stands for.
-            writer = check_rights(chain, trust, Kind.GENESIS, None).name
+            writer = check_rights(chain, trust, Kind.RESUME, None).name
             owner = trust.roster.pool_of(writer) or writer
             genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
             drafts.append(Draft(Kind.GENESIS, genesis))
