@@ -134,6 +134,8 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
         parts.append(f"policy {short(body.policy)}")
     if body.request is not None:
         parts.append(f"spends request {short(body.request)}")
+    if body.rollout is not None:
+        parts.append(f"by rollout {short(body.rollout.digest)}{_because(body.rollout.reason)}")
     if body.answer is not None:
         parts.append(f"answer {short(body.answer)}")
     if body.actor is not None:
@@ -155,7 +157,10 @@ def _handoff(body: HandoffBody) -> str:
 
 def _request(body: RequestBody) -> str:
     statement = body.statement
-    if statement.action is Action.HANDOFF:
+    if statement.action is Action.ROLLOUT:
+        count = f"{len(statement.pairs)} change{'' if len(statement.pairs) == 1 else 's'}"
+        what = f"asks to roll out {count} of worlds"
+    elif statement.action is Action.HANDOFF:
         what = f"asks to hand off to {_shown(statement.to or '')}"
     else:
         what = f"asks to resume from checkpoint entry {short(statement.checkpoint)}"

@@ -44,7 +44,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
-from sealpoint.signing import DIGITS_LEAST
+from sealpoint.signing import DIGITS_LEAST, Action
 from sealpoint.world import visible
 
 __all__ = ["approve", "break_glass", "deny", "requests"]
@@ -143,7 +143,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     told = request.statement
     return (
         request.short,
-        shown_name(request.thread),
+        "(rollouts)" if told.action is Action.ROLLOUT else shown_name(request.thread),
         str(told.action) if told.to is None else f"{told.action} to {visible(told.to)}",
         visible(told.requester),
         when(told.expires),

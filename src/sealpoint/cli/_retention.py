@@ -5,11 +5,9 @@ What would go is said before anything goes. On a terminal a person is asked; els
 needed, so that no script gives anything up by accident.
 """
 
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -28,18 +26,13 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
+from sealpoint.cli._times import ago
 from sealpoint.errors import Tampered, UsageError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
 
 __all__ = ["erase", "gc", "prune"]
 
-_AGE = re.compile(r"([1-9][0-9]{0,5})([smhdw])")
-_MOMENT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
-)
-_AGE_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _ROWS_MAX = 20
 _ID_DIGITS = 12
 
@@ -97,7 +90,7 @@ def prune(
     A checkpoint stays if any --keep option names it; the newest always stays. What goes is
     recorded in a signed entry, and is still listed without its state. A worker may go on saving.
     """
-    since = None if keep_since is None else _time(keep_since, datetime.now(UTC))
+    since = None if keep_since is None else ago(keep_since, datetime.now(UTC), "--keep-since")
     with where.reading() if dry_run else where.writing() as store:
         handle = store.thread(thread)
         named = [_found(handle, each) for each in keep]
@@ -291,22 +284,6 @@ def _require_agreement(question: str, done: str, *, yes: bool, as_json: bool) ->
 def _found(thread: Thread, text: str) -> "CheckpointRef | str":
     found = find_ref(thread, text)
     return text if found is None else found
-
-
-def _time(text: str, now: datetime) -> datetime:
-    """A time with a zone, a day in UTC, or how long ago."""
-    found = None
-    with suppress(OverflowError, ValueError):  # no such day, or before there were any
-        if age := _AGE.fullmatch(text):
-            found = now - timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
-        elif _MOMENT.fullmatch(text):
-            found = datetime.fromisoformat(text)
-    if found is None:
-        raise UsageError(
-            f"--keep-since: expected a day, a time with a zone or an age, found {text!r}",
-            hint="Write 2026-01-31, 2026-01-31T09:30:00Z, or 30d (s, m, h, d or w).",
-        )
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
 def _print_refs(refs: Sequence[CheckpointRef]) -> None:

@@ -25,9 +25,17 @@ from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status
 from sealpoint.signing import Action
-from sealpoint.world import WorldDiff, visible
+from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 
-__all__ = ["Examined", "examine", "print_examined", "request_document", "shown", "standing"]
+__all__ = [
+    "Examined",
+    "examine",
+    "print_examined",
+    "request_document",
+    "rollout_standing",
+    "shown",
+    "standing",
+]
 
 _LABEL_COLUMNS = 12
 # Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
@@ -35,7 +43,7 @@ _ALIGNED_MAX = 1_000_000
 # A permission of the run or of a sub-agent; the slashes in the names of sub-agents are escaped.
 _PERMISSION = re.compile(r"(?:agent\.[^/]*/)*permission\.")
 _ESCAPED = re.compile(r"(\\u\{[0-9a-f]{1,6}\})")
-_ACTIONS = {Action.RESUME: "resume", Action.HANDOFF: "hand off"}
+_ACTIONS = {Action.RESUME: "resume thread ", Action.HANDOFF: "hand off thread "}
 _STATUS_STYLES = {
     Status.OPEN: "warning",
     Status.APPROVED: "good",
@@ -59,9 +67,9 @@ class Examined:
 
 def examine(store: Store, request: Request) -> Examined:
     """Make the release of a request anew, and compare what the request shows with it."""
-    handle = store.thread(request.thread)
     shown, diff, fault = None, None, None
     if request.statement.checkpoint is not None:
+        handle = store.thread(request.thread)
         try:
             shown = read_release(handle, handle.release_of(request))
             diff = handle.compare(request)
@@ -88,6 +96,7 @@ def request_document(request: Request) -> dict[str, Any]:
         "statement": msgspec.to_builtins(request.statement),
         "answer": request.answer,
         "world": request.world,
+        "worlds": list(request.worlds),
         "requester_says": list(request.reasons),
     }
 
@@ -98,8 +107,11 @@ def request_document(request: Request) -> dict[str, Any]:
 def print_examined(examined: Examined) -> None:
     """Print all of a request."""
     request = examined.request
+    if request.statement.action is Action.ROLLOUT:
+        _print_rollout(examined)
+        return
     action = _ACTIONS[request.statement.action]
-    print_line((Styled(f"Request to {action} thread ", "heading"), _name(request)))
+    print_line((Styled(f"Request to {action}", "heading"), _name(request)))
     print_line("")
     # First, because they may be as long as the requester likes.
     _section("Why it needs approval, in the requester's words, which nobody has verified:")
@@ -112,6 +124,51 @@ def print_examined(examined: Examined) -> None:
     _print_answer(examined)
     _section("How it stands:")
     _fields(_standing_fields(request))
+
+
+def _print_rollout(examined: Examined) -> None:
+    """Print all of a request to accept changes of world for many threads."""
+    request, told = examined.request, examined.request.statement
+    print_line(Styled("Rollout: runs may go on in another world", "heading"))
+    print_line("")
+    _section("What is signed by an approval:")
+    _fields(
+        [
+            ("id", request.id),
+            ("action", str(told.action)),
+            ("namespace", visible(told.ns)),
+            ("requester", visible(told.requester)),
+            *_text_fields("reason", told.reason),
+            ("until", when(told.expires)),
+            ("approvals", f"{told.needed} needed"),
+            ("policy", _or_none(told.policy)),
+            ("store", told.store),
+            ("epoch", str(told.epoch)),
+            ("basis", told.basis),
+            ("nonce", told.nonce),
+            ("version", str(told.v)),
+        ]
+    )
+    worlds = {world.digest: world for world in map(World.from_dict, request.worlds)}
+    for before, after in told.pairs:
+        print_line("")
+        _section(f"From world {before}")
+        _section(f"  to world {after}")
+        diff = worlds[before].diff(worlds[after])
+        print_line(Styled(f"  {_direction(diff)}", "quiet"))
+        print_lines(_diff_lines(diff), hang=4)
+    print_line("")
+    _section("It lets pass nothing else: no answer, no older checkpoint, no pause, no restore.")
+    _section("How it stands:")
+    _fields(_standing_fields(request))
+
+
+def rollout_standing(request: Request) -> Styled:
+    """The status of a rollout in a few words."""
+    words = {Status.APPROVED: "holds", Status.DENIED: "revoked"}
+    if request.status in words:
+        return Styled(words[request.status], _STATUS_STYLES[request.status])
+    return standing(request)
 
 
 def standing(request: Request) -> Styled:
@@ -159,6 +216,7 @@ def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
         ("requester", visible(told.requester)),
         *_text_fields("reason", told.reason),
         ("expires", when(told.expires)),
+        ("approvals", f"{told.needed} needed"),
         ("checkpoint", _or_none(told.checkpoint)),
         ("release", _or_none(told.release)),
         ("world from", _or_none(told.world_from)),
@@ -176,11 +234,16 @@ def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
 
 def _standing_fields(request: Request) -> list[tuple[str, Line]]:
     left = max(request.needed - len(request.approved_by), 0)
-    needed = f"{request.needed} of other persons than the requester"
+    approvals = (
+        f"{len(request.approved_by)} so far, {left} more needed; {request.needed} of other "
+        "persons than the requester"
+        if request.needed
+        else "none needed: the policy asks for a reason alone"
+    )
     fields: list[tuple[str, Line]] = [
         ("status", Styled(str(request.status), _STATUS_STYLES[request.status])),
         ("asked", when(request.asked_at)),
-        ("approvals", f"{len(request.approved_by)} so far, {left} more needed; {needed}"),
+        ("approvals", approvals),
         ("approved by", visible(", ".join(request.approved_by)) or "nobody"),
         ("denied by", visible(", ".join(request.denied_by)) or "nobody"),
     ]
@@ -242,19 +305,22 @@ def _diff_lines(diff: WorldDiff) -> Iterator[Line]:
     words = iter(diff.lines())
     for change in diff.added:
         yield ("  ", Styled(next(words), "warning"))
-        yield from _only_value(change.leaf, change.after)
+        yield from _only_value(change, change.after)
     for change in diff.removed:
         yield ("  ", Styled(next(words), "good"))
-        yield from _only_value(change.leaf, change.before)
+        yield from _only_value(change, change.before)
     for change in diff.changed:
         yield ("  ", Styled(next(words), "warning"))
+        if change.leaf_class is LeafClass.CODE:
+            continue
         for mark, line in _aligned(value_lines(change.before), value_lines(change.after)):
             yield Styled(f"    {mark} {line}", {"-": "bad", "+": "good"}.get(mark, ""))
 
 
-def _only_value(leaf: str, value: Any) -> Iterator[Line]:
-    # A permission is its name; what is there is true.
-    if not (value is True and _PERMISSION.match(leaf)):
+def _only_value(change: LeafChange, value: Any) -> Iterator[Line]:
+    # A permission is its name; what is there is true. Of code there is but a digest.
+    named = value is True and _PERMISSION.match(change.leaf)
+    if not named and change.leaf_class is not LeafClass.CODE:
         yield from json_lines(value, "      ")
 
 

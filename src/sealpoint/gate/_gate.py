@@ -32,7 +32,7 @@ from sealpoint.gate._policy import Policy, Rule
 from sealpoint.gate._requests import grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
-from sealpoint.gate._rules import Decision, GrantFacts, Outcome
+from sealpoint.gate._rules import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._run import EndedRuns, Run, named_older, older_in_lane, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
@@ -303,9 +303,9 @@ class Gate:
         message = f"thread {self._state.name!r}: resume refused: {'; '.join(reasons)}"
         if decision.busy:
             return Busy(message)
-        paused = any(reason.rule == "paused" for reason in decision.reasons)
-        hint = f"An operator ends it: sealpoint unpause {self._state.name!r} --reason WHY"
-        return ResumeRefused(message, reasons=reasons, hint=hint if paused else None)
+        return ResumeRefused(
+            message, reasons=reasons, hint=refusal_hint(decision, self._state.name)
+        )
 
     def _ask(self, call: ResumeCall, judged: _Judged) -> None:
         """Tell that others have to approve; first make the request, if there is none.

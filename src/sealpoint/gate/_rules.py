@@ -25,6 +25,7 @@ __all__ = [
     "RolloutFacts",
     "compared_reasons",
     "decide",
+    "refusal_hint",
 ]
 
 _BUSY = "busy"
@@ -223,6 +224,24 @@ def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> boo
     if rollout is None or strictest.passes or strictest == Measure.REFUSE:
         return False
     return len(set(rollout.approved_by)) >= max(strictest.people, rollout.needed)
+
+
+def refusal_hint(decision: Decision, thread: str) -> str | None:
+    """What to do about a refusal, by its cause; None if the usual applies."""
+    rules = {each.rule for each in decision.reasons}
+    if "paused" in rules:
+        return f"An operator ends it: sealpoint unpause {thread!r} --reason WHY"
+    if "denied" in rules:
+        return (
+            "It stays denied. sealpoint requests --all shows who said so; ask for something else."
+        )
+    asked = [each.rule for each in decision.reasons if not each.measure.passes]
+    if asked and COMPARED_RULES.issuperset(asked):
+        return (
+            'For this call: deliberate="why". For all threads at once: sealpoint rollout plan '
+            "--graph MODULE:OBJECT shows the change, and rollout propose has it accepted."
+        )
+    return None
 
 
 def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:

@@ -25,6 +25,7 @@ from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
 from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
 from sealpoint.adapters.langgraph._saver import SealedSaver
+from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import UsageError
 from sealpoint.world import World
 
@@ -68,6 +69,18 @@ def guard(
     return cast("_G", _guarded(_copied(graph, {"checkpointer": saver.behind_guard()}), gate))
 
 
+def declared_world(graph: Any) -> World:
+    """What the gate is told that a graph is able to do: that of its guard, if it has one.
+
+    Raises:
+        UsageError: It is no compiled graph.
+        WorldInvalid: It says more than a world can hold.
+    """
+    if isinstance(graph, _Guarded):
+        return graph.sealpoint_world()
+    return world_of(graph)
+
+
 def deliberately(config: RunnableConfig, reason: str) -> RunnableConfig:
     """A configuration that says why an unusual run is meant, where the policy asks for that.
 
@@ -100,6 +113,10 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
 
     _sealpoint_gate: CallGate
     _sealpoint_base: type
+
+    def sealpoint_world(self) -> World:
+        """What the gate is told that a run is able to do."""
+        return self._sealpoint_gate.world(self)
 
     def copy(self, update: dict[str, Any] | None = None) -> Self:
         plain = copy.copy(self)

@@ -294,5 +294,5 @@ def in_words_of_graphs(error: ResumeRefused, hint: str = _HINT) -> ResumeRefused
     return ResumeRefused(
         error.message.replace(_SAID, _MEANT),
         reasons=tuple(reason.replace(_SAID, _MEANT) for reason in error.reasons),
-        hint=hint if usual else error.hint,
+        hint=hint if usual else error.hint.replace(_SAID, _MEANT),
     )

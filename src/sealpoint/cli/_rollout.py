@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sealpoint rollout`: accept a change of what runs are able to do once, for many threads.
+
+The new world is that of a graph, which is imported, or a file that the application's own pipeline
+has made. What is proposed is always named: the worlds that threads go on from, by their digests.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+import msgspec
+
+from sealpoint.api import Store
+from sealpoint.cli._amounts import number_text
+from sealpoint.cli._import import import_object
+from sealpoint.cli._json import parse_json, read_document, write_document
+from sealpoint.cli._measure import measure_text
+from sealpoint.cli._names import shown_name
+from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._references import when
+from sealpoint.cli._statement import (
+    examine,
+    print_examined,
+    request_document,
+    rollout_standing,
+)
+from sealpoint.cli._store import Where, operator_option, print_seen_by, store_options
+from sealpoint.cli._terminal import (
+    Styled,
+    print_document,
+    print_json,
+    print_line,
+    print_lines,
+    print_table,
+    working,
+)
+from sealpoint.cli._times import ahead
+from sealpoint.errors import ListIncomplete, ObjectNotFound, UsageError
+from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
+from sealpoint.limits import WORLD_BYTES_MAX
+from sealpoint.signing import begins_digest
+from sealpoint.world import World, visible
+
+__all__ = ["rollout"]
+
+_SHORT = 12
+_CLASS_COLUMNS = 12
+_STDOUT = "-"
+
+
+def _world_options(function: Any) -> Any:
+    for option in (
+        click.option(
+            "--world",
+            "world_file",
+            metavar="FILE",
+            help="The new world as JSON, such as rollout world writes; - is standard input.",
+        ),
+        click.option(
+            "--graph",
+            metavar="MODULE:OBJECT",
+            help="The graph that is to run from now on, or a function that makes it; its module is "
+            "imported.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _new_world(graph: str | None, world_file: str | None) -> World:
+    if (graph is None) == (world_file is None):
+        raise UsageError(
+            "rollout: expected either --graph or --world, found "
+            + ("both" if graph is not None else "neither"),
+            hint="Give --graph MODULE:OBJECT, or --world FILE.",
+        )
+    if graph is not None:
+        return _graph_world(graph)
+    file = world_file or _STDOUT
+    data = read_document(file, "world", bytes_max=WORLD_BYTES_MAX)
+    return World.from_dict(parse_json(data, "world"))
+
+
+def _graph_world(reference: str) -> World:
+    # Only here: without LangGraph the other verbs work as well.
+    from sealpoint.adapters.langgraph import declared_world  # noqa: PLC0415
+
+    found = import_object(reference)
+    if isinstance(found, World):
+        return found
+    if callable(found) and not hasattr(found, "invoke"):
+        try:
+            found = found()
+        except Exception as exc:
+            raise ObjectNotFound(
+                f"object {reference!r}: expected it to make a graph, found {type(exc).__name__}"
+            ) from exc
+    return declared_world(found)
+
+
+@click.group()
+def rollout() -> None:
+    """Accept a change of what runs are able to do, once for many threads."""
+
+
+@rollout.command("world")
+@click.option(
+    "--graph",
+    required=True,
+    metavar="MODULE:OBJECT",
+    help="The graph, or a function that makes it; its module is imported.",
+)
+@click.option("--output", metavar="FILE", default=_STDOUT, help="Where to write it; else printed.")
+def world_(graph: str, output: str) -> None:
+    """Write the world of a graph as JSON, for plan --world and propose --world."""
+    data = msgspec.json.format(_graph_world(graph).encode(), indent=2) + b"\n"
+    if output == _STDOUT:
+        print_document(data)
+    else:
+        write_document(output, data, "world")
+
+
+# ---------------------------------------------------------------------- planning
+
+
+@rollout.command("plan")
+@_world_options
+@store_options("namespace")
+@json_option
+def plan(graph: str | None, world_file: str | None, *, where: Where, as_json: bool) -> None:
+    """Show the worlds of all threads, what differs in the new one, and what the policy asks for.
+
+    Nothing is written. The exit status is 32 if a thread cannot be read, or the anchor does not
+    know it: what it would go on from is not known.
+    """
+    world = _new_world(graph, world_file)
+    with where.reading() as store, working("reading the newest checkpoint of each thread"):
+        found = store.rollouts.plan(world)
+        namespace, policy = store.namespace, store.policy
+    if as_json:
+        print_json({"namespace": namespace, **_plan_document(found)})
+    else:
+        _print_plan(found, "none" if policy is None else policy.name)
+        if any(_asks(each) for each in found.worlds):
+            source = f"--graph {graph}" if graph is not None else f"--world {world_file}"
+            line = f"sealpoint rollout propose {source} --from WORLD --reason WHY"
+            print_line(Styled(f"To have it accepted: {line}", "quiet"))
+    if found.failed:
+        click.get_current_context().exit(ListIncomplete.exit_status)
+
+
+def _asks(world: PlannedWorld) -> bool:
+    return world.rollout is None and not world.measure.passes
+
+
+def _plan_document(found: RolloutPlan) -> dict[str, Any]:
+    return {
+        "world": found.world.digest,
+        "threads": found.threads,
+        "same": found.same,
+        "undeclared": found.undeclared,
+        "empty": found.empty,
+        "failed": found.failed,
+        "failures": [{"thread": thread, "message": said} for thread, said in found.failures],
+        "worlds": [
+            {
+                "digest": each.digest,
+                "threads": each.threads,
+                "examples": list(each.examples),
+                "asks_for": None if each.diff is None else str(each.measure),
+                "rollout": each.rollout,
+                "rules": [reason.as_dict() for reason in each.reasons],
+                "diff": None
+                if each.diff is None
+                else {str(name): list(lines) for name, lines in each.diff.by_class().items()},
+            }
+            for each in found.worlds
+        ],
+    }
+
+
+def _print_plan(found: RolloutPlan, policy: str) -> None:
+    print_line((Styled("New world ", "heading"), found.world.digest[:_SHORT]))
+    print_line(
+        f"{number_text(found.threads, 'thread', 'threads')}: {found.same:,} in this world already, "
+        f"{found.undeclared:,} without a world, {found.empty:,} without a checkpoint."
+    )
+    print_line("")
+    for each in found.worlds:
+        _print_planned(each, policy)
+    if not found.worlds:
+        print_line("No thread was saved in another world: nothing has to be accepted.")
+    if found.failed:
+        told = number_text(found.failed, "thread", "threads")
+        print_line((Styled("NOT READABLE", "bad"), f": {told}, of which nothing is known:"))
+        print_table(
+            ("thread", "message"),
+            [(thread[:_SHORT], visible(message)) for thread, message in found.failures],
+        )
+
+
+def _print_planned(each: PlannedWorld, policy: str) -> None:
+    names = ", ".join(f"'{shown_name(name)}'" for name in each.examples)
+    count = number_text(each.threads, "thread", "threads")
+    such = "" if each.threads <= len(each.examples) else "such as "
+    title = Styled(f"World {each.digest[:_SHORT]}", "heading")
+    print_lines([(title, f": {count}, {such}{names}")], hang=2)
+    if each.diff is None:
+        print_line("  It cannot be read any more, so it cannot be compared: each thread is asked.")
+    else:
+        print_lines(
+            [
+                ("  ", Styled(f"{'' if place else name:<{_CLASS_COLUMNS}}", "quiet"), line)
+                for name, lines in each.diff.by_class().items()
+                for place, line in enumerate(lines)
+            ],
+            hang=_CLASS_COLUMNS,
+        )
+        asked = ("  policy '", visible(policy), "' asks for: ", measure_text(each.measure))
+        passed = f"; rollout {each.rollout[:_SHORT]} lets it pass" if each.rollout else ""
+        print_line((*asked, passed))
+    print_line("")
+
+
+# ---------------------------------------------------------------------- proposing
+
+
+@rollout.command("propose")
+@_world_options
+@click.option(
+    "--from",
+    "sources",
+    multiple=True,
+    metavar="WORLD",
+    help="A world that threads go on from: the first 8 digits of its digest or more. Repeatable.",
+)
+@click.option("--all", "everything", is_flag=True, help="All worlds that rollout plan shows.")
+@click.option(
+    "--back",
+    is_flag=True,
+    help="Also from the new world to each of these, for while both are running.",
+)
+@click.option(
+    "--until",
+    default="14d",
+    show_default=True,
+    metavar="TIME",
+    help="When it ends: a day, a time with its zone, or a span such as 14d; 90 days at most.",
+)
+@reason_option
+@operator_option("Whose key signs the request: an operator or a writer.")
+@store_options("namespace")
+@json_option
+def propose(
+    graph: str | None,
+    world_file: str | None,
+    *,
+    sources: tuple[str, ...],
+    everything: bool,
+    back: bool,
+    until: str,
+    reason: str,
+    signer: str,
+    where: Where,
+    as_json: bool,
+) -> None:
+    """Ask people to accept going on in a new world, from each world that is named.
+
+    Where the policy asks for no more than a reason, it holds at once.
+    """
+    world = _new_world(graph, world_file)
+    ends = ahead(until, datetime.now(UTC), "--until")
+    with where.writing(signer) as store:
+        with working("reading the newest checkpoint of each thread"):
+            found = store.rollouts.plan(world)
+        chosen = _chosen(found, sources, everything=everything)
+        pairs = [(before, world) for before in chosen]
+        pairs += [(world, before) for before in chosen if back]
+        with working("proposing"):
+            made = store.rollouts.propose(pairs, reason=reason, until=ends)
+        examined = examine(store, made)
+    if as_json:
+        print_json(request_document(made))
+        return
+    print_examined(examined)
+    print_line("")
+    if made.status is Status.APPROVED:
+        line = f" {made.short}: it holds until {when(made.statement.expires)}."
+        print_line((Styled("Rolled out", "good"), line))
+        return
+    needed = number_text(made.needed, "person has", "people have")
+    print_line((Styled("Proposed", "good"), f" rollout {made.short}; {needed} to approve it:"))
+    print_line(f"  sealpoint approve {made.short} --reason WHY")
+
+
+def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:
+    """The worlds that were named, or all of them if that was said, or the only one."""
+    readable = {each.digest: each.world for each in found.worlds if each.world is not None}
+    asking = [each.digest for each in found.worlds if each.world is not None and _asks(each)]
+    if everything and sources:
+        raise UsageError("rollout: expected either --from or --all, found both")
+    if not sources:
+        if not everything and len(asking) > 1:
+            shown = ", ".join(digest[:_SHORT] for digest in asking)
+            raise UsageError(
+                f"rollout: expected --from with the worlds that are meant, found {len(asking)} to "
+                f"choose from: {shown}",
+                hint="sealpoint rollout plan shows what differs in each; --all takes all of them.",
+            )
+        return [readable[digest] for digest in asking]
+    chosen = []
+    for text in sources:
+        named = [digest for digest in readable if digest.startswith(text)]
+        if not begins_digest(text) or len(named) != 1:
+            raise UsageError(
+                f"--from: expected the first 8 digits or more of one world that threads are in, "
+                f"found {text[:64]!r}",
+                hint="sealpoint rollout plan lists them.",
+            )
+        chosen.append(readable[named[0]])
+    return chosen
+
+
+# ---------------------------------------------------------------------- looking and ending
+
+
+@rollout.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
+@store_options("namespace")
+@json_option
+def list_(*, everything: bool, where: Where, as_json: bool) -> None:
+    """List the rollouts that hold or wait for approval."""
+    with where.reading() as store, working("reading the rollouts"):
+        found, namespace = store.rollouts.list(), store.namespace
+    living = (Status.OPEN, Status.APPROVED)
+    shown = [each for each in found if everything or each.status in living]
+    if as_json:
+        print_json({"namespace": namespace, "rollouts": [request_document(each) for each in shown]})
+        return
+    if shown:
+        print_table(
+            ("rollout", "worlds", "by", "until", "stands", "reason"),
+            [_row(each) for each in shown],
+        )
+        print_line("")
+    line = number_text(len(shown), "rollout", "rollouts") + f" in namespace '{visible(namespace)}'"
+    ended = len(found) - len(shown)
+    print_line(f"{line}; {ended:,} ended, which --all lists." if ended else f"{line}.")
+
+
+def _row(request: Request) -> tuple[str | Styled, ...]:
+    told = request.statement
+    return (
+        request.short,
+        number_text(len(told.pairs), "pair", "pairs"),
+        visible(told.requester),
+        when(told.expires),
+        rollout_standing(request),
+        visible(told.reason),
+    )
+
+
+@rollout.command("show")
+@click.argument("rollout_id", metavar="ROLLOUT")
+@store_options("namespace")
+@json_option
+def show(rollout_id: str, *, where: Where, as_json: bool) -> None:
+    """Show all of a ROLLOUT: its id, or the first 8 digits of it or more."""
+    with where.reading() as store, working("reading the rollout"):
+        examined = examine(store, store.rollouts.get(rollout_id))
+        differences = _differences(store, examined.request)
+    if as_json:
+        print_json({**request_document(examined.request), "changes": differences})
+    else:
+        print_examined(examined)
+
+
+def _differences(store: Store, request: Request) -> list[dict[str, Any]]:
+    return [
+        {
+            "from": before,
+            "to": after,
+            "diff": {str(name): list(lines) for name, lines in diff.by_class().items()},
+        }
+        for before, after, diff in store.rollouts.compare(request)
+    ]
+
+
+@rollout.command("revoke")
+@click.argument("rollout_id", metavar="ROLLOUT")
+@reason_option
+@operator_option("Whose key signs: an approver, or whoever proposed it.")
+@store_options("namespace")
+@json_option
+def revoke(rollout_id: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+    """End a ROLLOUT for good; runs that have gone on already are not stopped."""
+    with where.writing(signer) as store:
+        with working("revoking"):
+            found = store.rollouts.get(rollout_id)
+            store.rollouts.revoke(found.id, reason=reason)
+        after = store.rollouts.get(found.id)
+    if as_json:
+        print_json({**request_document(after), "anchor": where.anchor})
+        return
+    print_line((Styled("Revoked", "good"), f" rollout {after.short}, for good."))
+    print_seen_by(where)
