@@ -331,6 +331,7 @@ class Gate:
             f"of {request.needed} approvals: {'; '.join(reasons)}",
             request=request,
             reasons=reasons,
+            hint=refusal_hint(judged.decision, self._state.name),
         )
 
     def _statement(self, call: ResumeCall, judged: _Judged) -> Statement:

@@ -227,7 +227,7 @@ def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> boo
 
 
 def refusal_hint(decision: Decision, thread: str) -> str | None:
-    """What to do about a refusal, by its cause; None if the usual applies."""
+    """What to do about a decision that lets nothing pass yet; None if the usual applies."""
     rules = {each.rule for each in decision.reasons}
     if "paused" in rules:
         return f"An operator ends it: sealpoint unpause {thread!r} --reason WHY"
@@ -235,13 +235,20 @@ def refusal_hint(decision: Decision, thread: str) -> str | None:
         return (
             "It stays denied. sealpoint requests --all shows who said so; ask for something else."
         )
-    asked = [each.rule for each in decision.reasons if not each.measure.passes]
-    if asked and COMPARED_RULES.issuperset(asked):
-        return (
-            'For this call: deliberate="why". For all threads at once: sealpoint rollout plan '
-            "--graph MODULE:OBJECT shows the change, and rollout propose has it accepted."
-        )
-    return None
+    asked = [each for each in decision.reasons if not each.measure.passes]
+    if not asked or not COMPARED_RULES.issuperset(each.rule for each in asked):
+        return None
+    if any(each.measure == Measure.REFUSE for each in asked):
+        return None
+    once = (
+        "sealpoint approve ID answers the request"
+        if decision.needed
+        else 'For this call alone pass deliberate="why"'
+    )
+    return (
+        f"{once}; for all threads at once: sealpoint rollout plan --graph MODULE:OBJECT shows the "
+        "change, and sealpoint rollout propose has it accepted."
+    )
 
 
 def _barred(facts: Facts, policy: Policy | None) -> Iterator[Reason]:
