@@ -6,6 +6,7 @@ is gone makes a world narrower. Every difference is in one of the two sets, `dif
 `narrower`, and no class is in both.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,14 @@ from sealpoint.world._visible import quoted
 __all__ = ["LeafChange", "WorldDiff", "compare"]
 
 _NARROWED = frozenset({"agent", "permission", "tool"})
+_TEXTUAL = frozenset({LeafClass.CODE, LeafClass.RUNTIME})
+_ABSENT: Any = object()
+_ARROW = "->"
+_SHORT_CHARS_MAX = 40
+_REVISION = re.compile("[0-9a-f]{40}")
+_REVISION_CHARS = 12
+# What a number, true, false or null looks like.
+_NO_TEXT = re.compile("-?[0-9][0-9.eE+-]*|true|false|null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +97,8 @@ class WorldDiff:
     def _lines(self) -> Iterator[tuple[LeafClass, str]]:
         for mark, changes in (("+", self.added), ("-", self.removed), ("~", self.changed)):
             for change in changes:
-                words = f"{leaf_words(change.leaf)}{_parts_words(change)}"
-                yield change.leaf_class, f"{mark} {words}"
+                told = _change_words(change) if mark == "~" else ""
+                yield change.leaf_class, f"{mark} {leaf_words(change.leaf)}{told}"
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
@@ -98,8 +107,7 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> WorldDiff:
     for leaf in sorted(before.keys() & after.keys()):
         one, other = before[leaf], after[leaf]
         if not _is_equal(one, other):
-            parts = _tool_parts(one, other) if split_leaf(leaf)[1] == "tool" else _parts(one, other)
-            changed.append(LeafChange(leaf, one, other, parts))
+            changed.append(LeafChange(leaf, one, other, tuple(_parts(leaf, one, other))))
     return WorldDiff(
         added=tuple(
             LeafChange(leaf, after=after[leaf]) for leaf in sorted(after.keys() - before.keys())
@@ -117,28 +125,21 @@ def _is_less(leaf: str, gone: set[str]) -> bool:
     return kind in _NARROWED or not gone.isdisjoint(around)
 
 
-def _parts_words(change: LeafChange) -> str:
-    return f": {', '.join(map(quoted, change.parts))}" if change.parts else ""
-
-
 def _is_equal(one: Any, other: Any) -> bool:
     # As bytes: Python takes 1, 1.0 and True for equal, and 0.0 and -0.0.
     return encode_json(one) == encode_json(other)
 
 
-def _tool_parts(one: Any, other: Any) -> tuple[str, ...]:
-    if isinstance(one, list) or isinstance(other, list):
-        return _parts(tool_fields(one), tool_fields(other))
-    return _parts(one, other)
-
-
-def _parts(one: Any, other: Any) -> tuple[str, ...]:
-    found: list[str] = []
+def _parts(leaf: str, one: Any, other: Any) -> dict[str, tuple[Any, Any]]:
+    """What differs inside of a leaf: where, and the two values there, sorted by where."""
+    if split_leaf(leaf)[1] == "tool" and (isinstance(one, list) or isinstance(other, list)):
+        one, other = tool_fields(one), tool_fields(other)
+    found: dict[str, tuple[Any, Any]] = {}
     _collect(one, other, (), found)
-    return tuple(sorted(found))
+    return dict(sorted(found.items()))
 
 
-def _collect(one: Any, other: Any, at: tuple[str, ...], found: list[str]) -> None:
+def _collect(one: Any, other: Any, at: tuple[str, ...], found: dict[str, tuple[Any, Any]]) -> None:
     """Descend as long as both sides are of one shape, and note where they part."""
     if isinstance(one, list) and isinstance(other, list):
         one, other = (dict(zip(map(str, range(len(v))), v, strict=True)) for v in (one, other))
@@ -148,6 +149,59 @@ def _collect(one: Any, other: Any, at: tuple[str, ...], found: list[str]) -> Non
             if key in one and key in other:
                 _collect(one[key], other[key], token, found)
             else:
-                found.append("/".join(token))
+                found["/".join(token)] = (one.get(key, _ABSENT), other.get(key, _ABSENT))
     elif at and not _is_equal(one, other):
-        found.append("/".join(at))
+        found["/".join(at)] = (one, other)
+
+
+def _change_words(change: LeafChange) -> str:
+    """What became of a leaf that changed, as far as it is short: ` 1.2.0 -> 1.2.20`."""
+    # Nothing but text is in leaves of these, which then needs no quotes to be told from a number.
+    textual = change.leaf_class in _TEXTUAL
+    if not change.parts:
+        one, other = change.before, change.after
+        return _from_to(*(_revisions(one, other) if textual else (one, other)), textual=textual)
+    parts = _parts(change.leaf, change.before, change.after)
+    return ": " + ", ".join(_part_words(part, *values) for part, values in parts.items())
+
+
+def _part_words(part: str, one: Any, other: Any) -> str:
+    """One part: `+ NAME VALUE`, `- NAME`, `NAME FROM -> TO`, or its name where that is long.
+
+    How many words there are says which it is, so that no name and no value forges another.
+    """
+    name = quoted(part)
+    if other is _ABSENT:
+        return f"- {name}"
+    if one is _ABSENT:
+        value = None if other is True else _short(other, textual=False)  # true: it is there
+        return f"+ {name}" if value is None else f"+ {name} {value}"
+    return f"{name}{_from_to(one, other, textual=False)}"
+
+
+def _from_to(one: Any, other: Any, *, textual: bool) -> str:
+    before, after = _short(one, textual=textual), _short(other, textual=textual)
+    return "" if before is None or after is None else f" {before} -> {after}"
+
+
+def _short(value: Any, *, textual: bool) -> str | None:
+    """A value for people as one word or in quotes; None if it is long or has parts."""
+    if isinstance(value, list | dict):
+        return None
+    if type(value) is str:
+        # Long texts are not made visible only to be dropped.
+        shown = quoted(value[: _SHORT_CHARS_MAX + 1])
+        if shown == _ARROW or (not textual and _NO_TEXT.fullmatch(shown)):
+            shown = f'"{shown}"'
+    else:
+        shown = encode_json(value).decode()
+    return shown if len(shown) <= _SHORT_CHARS_MAX else None
+
+
+def _revisions(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two revisions of a repository as people know them, if that tells them apart; else as is."""
+    both = type(one) is str and type(other) is str
+    if both and _REVISION.fullmatch(one) and _REVISION.fullmatch(other):
+        cut = one[:_REVISION_CHARS], other[:_REVISION_CHARS]
+        return cut if cut[0] != cut[1] else (one, other)
+    return one, other

@@ -15,6 +15,7 @@ __all__ = ["LeafClass", "class_of", "leaf_words", "leaves_of", "split_leaf"]
 _AGENT = "agent."
 _MODULE = "module."
 _CODE = "code"
+_CODE_FIELDS = ("version", "revision")
 
 
 @unique
@@ -54,7 +55,7 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """The leaves of a world in its plain form, in no order."""
     rest = dict(data)
     code = rest.pop("code", {})
-    made = {f"{prefix}code.{name}": code[name] for name in ("version", "revision") if name in code}
+    made = {f"{prefix}code.{name}": code[name] for name in _CODE_FIELDS if name in code}
     for name, digest in code.get("modules", {}).items():
         made[f"{prefix}code.{_MODULE}{escape(name)}"] = digest
     for tool in rest.pop("tools", []):
@@ -103,10 +104,20 @@ def leaf_words(leaf: str) -> str:
     around, kind, name = split_leaf(leaf)
     words = [f"agent {_shown(agent.rpartition('/')[2].removeprefix(_AGENT))}" for agent in around]
     if kind == _CODE and name.startswith(_MODULE):
-        words.append(f"code module {_shown(name.removeprefix(_MODULE))}")
+        words.append(f"{kind} {_module_words(name.removeprefix(_MODULE))}")
     else:
         words.append(f"{kind} {_shown(name)}")
     return " / ".join(words)
+
+
+def _module_words(name: str) -> str:
+    if name in _CODE_FIELDS:
+        # A module that is called like one of our own fields is not taken for it.
+        return f"module {name}"
+    # The place of a function, and its name: `node.answer: answer`. Each by itself shows where it
+    # ends, so that neither can pretend to be the other.
+    place, colon, function = unescape(name).partition(": ")
+    return f"{quoted(place)}: {quoted(function)}" if place and colon else _shown(name)
 
 
 def _shown(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import WorldInvalid
-from sealpoint.world import LeafClass, Tool, World
+from sealpoint.world import Code, LeafClass, Tool, World
 
 _WIRE: dict[str, Any] = {
     "name": "read_file",
@@ -80,7 +80,7 @@ def test_another_server_that_says_the_same_is_noticed() -> None:
     diff = before.diff(World(tools=[Tool("read_file", _WIRE, "npx files@1.2.4")]))
 
     assert diff.differs == {LeafClass.TOOLS}
-    assert diff.lines() == ("~ tool read_file: launch",)
+    assert diff.lines() == ('~ tool read_file: launch "npx files@1.2.3" -> "npx files@1.2.4"',)
 
 
 def test_a_server_cannot_write_its_own_launch_identity() -> None:
@@ -119,6 +119,48 @@ def test_a_name_cannot_disguise_its_line(name: str, line: str) -> None:
     assert World().diff(World(permissions=[name])).lines() == (line,)
 
 
+_LINE = '~ model m: a {}, "b c" 0 -> 1'
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("x\n- tool shell", r'x -> "x\u{a}- tool shell"'),
+        ("x, + b 1", 'x -> "x, + b 1"'),
+        ('x", b "', r'x -> "x\u{22}, b \u{22}"'),
+        ("->", 'x -> "->"'),
+        ("0", 'x -> "0"'),
+        ("\u202ex", r"x -> \u{202e}x"),
+        ("\x1b[2K", r"x -> \u{1b}[2K"),
+    ],
+)
+def test_a_value_cannot_disguise_its_line(value: str, told: str) -> None:
+    """A value that is told, such as the name of a model, pretends to no other part or line."""
+    before = World(model={"m": {"a": "x", "b c": 0}})
+    diff = before.diff(World(model={"m": {"a": value, "b c": 1}}))
+
+    assert diff.lines() == (_LINE.format(told),)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("node.a: b", "+ code node.a: b"),
+        ("node.a: b: c", '+ code node.a: "b: c"'),
+        ("node.a b: c", '+ code "node.a b": c'),
+        ("x: version 1 -> 2", '+ code x: "version 1 -> 2"'),
+        ("version", "+ code module version"),
+        (": b", '+ code ": b"'),
+        ("a\n- b: c", r'+ code "a\u{a}- b": c'),
+    ],
+)
+def test_a_place_of_code_cannot_disguise_its_line(name: str, line: str) -> None:
+    """The name of a node or a function ends where it is seen to end."""
+    digest = "00" * 32
+
+    assert World().diff(World(code=Code(modules={name: digest}))).lines() == (line,)
+
+
 def test_lines_are_never_cut() -> None:
     """What stands after ten thousand harmless characters is still there."""
     name = "a" * 10_000 + "-and-shell"
@@ -139,7 +181,7 @@ def test_a_sub_agent_is_no_place_to_hide() -> None:
 
     assert before.diff(more).lines() == ("+ agent a / agent b / tool shell",)
     assert before.diff(more).differs == {LeafClass.TOOLS}
-    assert before.diff(other).lines() == ("~ agent a / agent b / prompt system",)
+    assert before.diff(other).lines() == ("~ agent a / agent b / prompt system Look. -> Do.",)
     assert before.diff(other).differs == {LeafClass.PROMPTS}
     assert World().diff(World(agents={"empty": World()})).differs == {LeafClass.TOPOLOGY}
 

@@ -212,19 +212,62 @@ def test_lines_are_for_people() -> None:
         agents={"researcher": {"tools": [{"name": "browse", "x": 1}]}, "writer": {}},
     )
 
-    assert full().diff(later).lines() == (
+    search = {**FULL["tools"][1], "launch": "npx"}
+
+    assert full(tools=[FULL["tools"][0], search]).diff(later).lines() == (
         "+ agent writer",
         "+ tool shell_exec",
         "- agent researcher / prompt system",
         "- code revision",
         "- permission net",
-        "~ agent researcher / tool browse: x",
-        "~ code module app.tools",
-        "~ code version",
-        "~ model name",
-        "~ tool read_file: inputSchema/properties/path/type",
-        "~ tool search: description, launch",
+        "~ agent researcher / tool browse: + x 1",
+        "~ code app.tools",
+        "~ code version 1.4.0 -> 1.5.0",
+        "~ model name m-1 -> m-2",
+        "~ tool read_file: inputSchema/properties/path/type string -> array",
+        '~ tool search: description "Looks for it." -> Other., launch npx -> https://other.example',
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line"),
+    [
+        ({"runtime": {"x": "1.2.0"}}, {"runtime": {"x": "1.2.20"}}, "~ runtime x 1.2.0 -> 1.2.20"),
+        ({"runtime": {"x": "3.9"}}, {"runtime": {"x": "3.10"}}, "~ runtime x 3.9 -> 3.10"),
+        ({"model": {"m": {"t": 0}}}, {"model": {"m": {"t": 1.5}}}, "~ model m: t 0 -> 1.5"),
+        ({"model": {"m": {"t": 0}}}, {"model": {"m": {"t": 0.0}}}, "~ model m: t 0 -> 0.0"),
+        ({"model": {"m": {"t": "1"}}}, {"model": {"m": {"t": 1}}}, '~ model m: t "1" -> 1'),
+        ({"model": {"m": None}}, {"model": {"m": "null"}}, '~ model m null -> "null"'),
+        ({"model": {"m": {}}}, {"model": {"m": {"t": 1}}}, "~ model m: + t 1"),
+        ({"model": {"m": {"t": 1}}}, {"model": {"m": {}}}, "~ model m: - t"),
+        ({"model": {"m": {"t": [1]}}}, {"model": {"m": {"t": 1}}}, "~ model m: t"),
+        ({"topology": {"e": {}}}, {"topology": {"e": {"a": True}}}, "~ topology e: + a"),
+        ({"prompts": {"p": "x" * 40}}, {"prompts": {"p": ""}}, f'~ prompt p {"x" * 40} -> ""'),
+        ({"prompts": {"p": "x" * 41}}, {"prompts": {"p": ""}}, "~ prompt p"),
+        (
+            {"code": {"revision": "ab" * 20}},
+            {"code": {"revision": "cd" * 20}},
+            "~ code revision abababababab -> cdcdcdcdcdcd",
+        ),
+        (
+            {"code": {"revision": "a" * 40}},
+            {"code": {"revision": "a" * 39 + "b"}},
+            f"~ code revision {'a' * 40} -> {'a' * 39}b",
+        ),
+        (
+            {"code": {"modules": {"node.answer: answer": "00" * 32}}},
+            {"code": {"modules": {"node.answer: answer": "11" * 32}}},
+            "~ code node.answer: answer",
+        ),
+        ({}, {"code": {"modules": {"version": "00" * 32}}}, "+ code module version"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_short_values_are_told_from_and_to(
+    before: dict[str, Any], after: dict[str, Any], line: str
+) -> None:
+    """A short scalar is told with what it became; of anything else the part is named."""
+    assert World.from_dict(before).diff(World.from_dict(after)).lines() == (line,)
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def _topology(graph: Any) -> dict[str, Any]:
     builder = getattr(graph, "builder", None)
     nodes = {
         name: {
-            "triggers": sorted(node.triggers),
+            "triggers": dict.fromkeys(node.triggers, True),
             "writes": _writes(node.writers),
             "kind": _kind(node.bound),
         }
@@ -187,7 +187,7 @@ def _topology(graph: Any) -> dict[str, Any]:
         joined = (("+".join(sorted(starts)), end) for starts, end in builder.waiting_edges)
         made["edges"] = {f"{start} -> {end}": True for start, end in (*builder.edges, *joined)}
         made["branches"] = {
-            f"{start}: {name}": sorted(map(str, (branch.ends or {}).values()))
+            f"{start}: {name}": dict.fromkeys(map(str, (branch.ends or {}).values()), True)
             for start, branches in _branches(graph).items()
             for name, branch in branches.items()
         }
@@ -205,8 +205,8 @@ def _branches(graph: Any) -> Mapping[str, Mapping[str, Any]]:
     return {} if builder is None else builder.branches
 
 
-def _stops(nodes: Any) -> list[str]:
-    return [nodes] if isinstance(nodes, str) else sorted(nodes or ())
+def _stops(nodes: Any) -> dict[str, bool]:
+    return dict.fromkeys([nodes] if isinstance(nodes, str) else nodes or (), True)
 
 
 def _kind(value: Any) -> str:

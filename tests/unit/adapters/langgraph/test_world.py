@@ -90,7 +90,7 @@ def test_a_changed_node_body_is_named() -> None:
     diff = _diff(_graph(_echo), _graph(_other_echo))
 
     assert diff.differs == {LeafClass.CODE}
-    assert diff.lines() == ("~ code module node.work",)
+    assert diff.lines() == ("~ code node.work",)
 
 
 def test_one_more_tool_is_named() -> None:
@@ -98,7 +98,7 @@ def test_one_more_tool_is_named() -> None:
     diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(), _tool("shell_exec")))
 
     assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
-    assert diff.lines() == ("+ code module tool.shell_exec", "+ tool shell_exec")
+    assert diff.lines() == ("+ code tool.shell_exec", "+ tool shell_exec")
 
 
 def test_another_description_of_a_tool_is_named() -> None:
@@ -112,7 +112,7 @@ def test_another_schema_of_a_tool_is_named() -> None:
     """The arguments of a tool are part of the world."""
     diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(kind=str)))
 
-    assert "~ tool pay: inputSchema/properties/amount/type" in diff.lines()
+    assert "~ tool pay: inputSchema/properties/amount/type integer -> string" in diff.lines()
 
 
 def test_edges_and_stops_are_named() -> None:
@@ -121,7 +121,7 @@ def test_edges_and_stops_are_named() -> None:
     diff = _diff(one, _graph(_echo, _tool()))
 
     assert diff.differs == {LeafClass.TOPOLOGY}
-    assert diff.lines() == ("~ topology interrupt_before: 0",)
+    assert diff.lines() == ("~ topology interrupt_before: - tools",)
 
 
 @pytest.mark.parametrize("hidden", ["closure", "default", "method", "partial", "global", "list"])
@@ -177,7 +177,9 @@ def test_model_name_settings_and_origin_are_told() -> None:
     diff = _diff(_graph(one.bind()), _graph(other.bind()))
     world = world_of(_graph(one.bind()))
 
-    assert diff.lines() == ("~ model work: model_name, temperature",)
+    assert diff.lines() == (
+        "~ model work: model_name scripted-1 -> scripted-2, temperature 0.5 -> 1.0",
+    )
     assert world.model is not None
     assert world.model["work"]["base_url"] == "https://models.example:8443"
 
@@ -293,7 +295,7 @@ def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
 
     diff = _diff(_graph(_echo), _graph(doubled(_echo)))
 
-    assert diff.lines() == ("~ code module node.work",)
+    assert diff.lines() == ("~ code node.work",)
 
 
 def test_code_without_source_is_told_by_what_was_compiled() -> None:
