@@ -5,7 +5,7 @@ Everything is an entry of the thread. An entry that lost its place to another is
 what is there then, so an approval never lands on a request that was denied or voided meanwhile.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -197,8 +197,7 @@ class Operations:
         needed: int,
         policy: Policy,
         reason: str,
-        until: datetime | timedelta,
-        longest: timedelta,
+        expires: datetime,
     ) -> Request:
         """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
         check_reason(reason, "rollout")
@@ -208,19 +207,12 @@ class Operations:
                 self._state.begin_empty()
             while True:
                 self._context.require_living()
-                now = self._context.now()
-                expires = until if isinstance(until, datetime) else now + until
-                if expires.tzinfo is None or not now < expires <= now + longest:
-                    raise UsageError(
-                        f"rollout: expected an end with a time zone, within {longest.days} days "
-                        f"from now, found {until}"
-                    )
                 statement = self._context.statement(
                     action=Action.ROLLOUT,
                     pairs=pairs,
                     policy=policy,
                     needed=needed,
-                    expires=expires.astimezone(UTC),
+                    expires=expires,
                     reason=reason,
                 )
                 body = RequestBody(

@@ -9,7 +9,7 @@ checkpoint, no pause, no restore.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sealpoint.errors import UnknownCheckpoint, UnknownRequest, UnknownThread, UsageError
@@ -117,9 +117,19 @@ class Rollouts:
             needed=max(measures.values()).people,
             policy=policy,
             reason=reason,
-            until=until,
-            longest=timedelta(days=ROLLOUT_DAYS_MAX),
+            expires=self._end(until),
         )
+
+    def _end(self, until: datetime | timedelta) -> datetime:
+        now = self._core.now()
+        ends = until if isinstance(until, datetime) else now + until
+        longest = timedelta(days=ROLLOUT_DAYS_MAX)
+        if ends.tzinfo is None or not now < ends <= now + longest:
+            raise UsageError(
+                f"rollout: expected an end with a time zone, within {ROLLOUT_DAYS_MAX} days from "
+                f"now, found {until}"
+            )
+        return ends.astimezone(UTC)
 
     def list(self) -> tuple[Request, ...]:
         """Every rollout since the newest restore, oldest first, whatever became of it.

@@ -8,7 +8,7 @@ share one `ThreadState`. Calls from several OS threads are taken one after the o
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
@@ -349,8 +349,7 @@ class Thread:
         needed: int,
         policy: Policy,
         reason: str,
-        until: datetime | timedelta,
-        longest: timedelta,
+        expires: datetime,
     ) -> Request:
         """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
         return self._operations.ask_rollout(
@@ -359,8 +358,7 @@ class Thread:
             needed=needed,
             policy=policy,
             reason=reason,
-            until=until,
-            longest=longest,
+            expires=expires,
         )
 
     def requests(self) -> tuple[Request, ...]:

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rollouts: a change of world that people accept once, for many threads and for nothing else."""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from sealpoint.errors import (
+    NameInvalid,
+    NeedsApproval,
+    NotTrusted,
+    RequestClosed,
+    ResumeRefused,
+    UnknownRequest,
+    UsageError,
+)
+from sealpoint.gate import ROLLOUTS, Request, Status, shipped_policy
+from sealpoint.ledger import Kind
+from sealpoint.limits import ROLLOUT_PAIRS_MAX
+from sealpoint.signing import Action
+from sealpoint.store import Key
+from sealpoint.world import World
+from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
+
+_MAIL: dict[str, Any] = {"tools": [{"name": "read"}, {"name": "mail"}]}
+
+
+def _proposed(team: Team, *pairs: tuple[Any, Any], who: str = "operator", **named: Any) -> Request:
+    return team.store(who).rollouts.propose(
+        pairs or [(READ, SHELL)], **({"reason": "release 42"} | named)
+    )
+
+
+def _accepted(team: Team, *pairs: tuple[Any, Any], **named: Any) -> Request:
+    found = _proposed(team, *pairs, **named)
+    team.approve(found)
+    return found
+
+
+def _saved(team: Team, *names: str, world: Any = READ) -> None:
+    for name in names:
+        team.thread(name=name).save({"n": 1}, id="c1", world=world)
+
+
+# ---------------------------------------------------------------------- what it lets pass
+
+
+def test_one_rollout_lets_every_thread_go_on(team: Team) -> None:
+    """Two people approve once, each thread goes on, and its entry carries the proof."""
+    _saved(team, "a", "b", "c")
+    rollout = _accepted(team)
+    for name in "abc":
+        team.fresh(name=name).resume(world=SHELL)
+        body = team.newest(Kind.RESUME, name)
+        assert body.rollout.digest == rollout.id
+        assert len(body.attestations) == 2
+        assert (body.rules, body.request) == (("tools",), None)
+        assert "request" not in team.kinds(name)
+    team.check_sound()
+
+
+def test_it_waits_for_as_many_people_as_the_policy_asks_for(team: Team) -> None:
+    """One approval is not enough, and the requester is none of them."""
+    _saved(team, "t")
+    rollout = _proposed(team)
+    assert (rollout.status, rollout.needed) == (Status.OPEN, 2)
+    team.approve(rollout, "ann")
+    with pytest.raises(NeedsApproval):
+        team.fresh().resume(world=SHELL)
+    with pytest.raises(NotTrusted):
+        team.store("operator").approve(rollout.id, reason="my own")
+    team.approve(rollout, "bob")
+    assert team.store().rollouts.get(rollout.id[:8]).status is Status.APPROVED
+    team.fresh().resume(world=SHELL)
+
+
+def test_where_a_reason_is_enough_it_holds_at_once(memory: Team) -> None:
+    """The proposer's reason is what the policy asks for, and nobody else has to say anything."""
+    memory.apply(policy(tools="reason"))
+    _saved(memory, "t")
+    with pytest.raises(ResumeRefused) as refused:
+        memory.fresh().resume(world=SHELL)
+    assert "sealpoint rollout plan" in refused.value.hint
+    rollout = _proposed(memory)
+    assert (rollout.status, rollout.needed) == (Status.APPROVED, 0)
+    memory.fresh().resume(world=SHELL)
+    assert memory.newest(Kind.RESUME).rollout == rollout.statement
+    memory.check_sound()
+
+
+def test_a_save_that_begins_a_session_passes_too(memory: Team) -> None:
+    """Whoever saves without a resume is asked the same, and carries the same proof."""
+    memory.apply(policy(tools="reason"))
+    _saved(memory, "t")
+    with pytest.raises(ResumeRefused):
+        memory.fresh().save({"n": 2}, world=SHELL)
+    rollout = _proposed(memory)
+    memory.fresh().save({"n": 2}, world=SHELL)
+    assert memory.newest(Kind.RESUME).rollout == rollout.statement
+    memory.check_sound()
+
+
+def test_where_the_policy_asks_for_nothing_no_rollout_is_named(memory: Team) -> None:
+    """An entry carries no proof that it does not need."""
+    _saved(memory, "t")
+    _accepted(memory)
+    memory.apply(policy(tools="record"))
+    memory.fresh().resume(world=SHELL)
+    assert memory.newest(Kind.RESUME).rollout is None
+
+
+def test_the_one_with_the_most_approvals_is_taken(memory: Team) -> None:
+    """A second rollout of the same worlds that still waits changes nothing."""
+    _saved(memory, "t")
+    first = _accepted(memory)
+    _proposed(memory, reason="again")
+    memory.fresh().resume(world=SHELL)
+    assert memory.newest(Kind.RESUME).rollout.digest == first.id
+
+
+def test_a_warm_process_hears_of_it(team: Team) -> None:
+    """A worker that was refused goes on as soon as people have approved, and not after a denial."""
+    _saved(team, "t", "u")
+    with pytest.raises(NeedsApproval):
+        team.thread().resume(world=SHELL)
+    rollout = _accepted(team)
+    team.thread().resume(world=SHELL)
+    team.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
+    with pytest.raises(NeedsApproval):
+        team.thread(name="u").resume(world=SHELL)
+
+
+# ---------------------------------------------------------------------- what it does not let pass
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        pytest.param({"world": _MAIL}, id="another-world"),
+        pytest.param({"world": None}, id="no-world"),
+        pytest.param({"world": SHELL, "answer": "yes"}, id="an-answer"),
+        pytest.param({"world": SHELL, "ref": "c1"}, id="an-older-checkpoint"),
+    ],
+)
+def test_it_covers_nothing_but_its_worlds(memory: Team, wish: dict[str, Any]) -> None:
+    """Whatever else is asked for needs its own approval."""
+    _saved(memory, "t")
+    memory.thread().save({"n": 2}, id="c2", world=READ)
+    _accepted(memory)
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(**wish)
+
+
+def test_it_does_not_cover_the_way_back(memory: Team) -> None:
+    """From the new world to the old one is another pair."""
+    _saved(memory, "t", world=SHELL)
+    _accepted(memory, (READ, SHELL))
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=_MAIL)
+    _accepted(memory, (READ, _MAIL), (SHELL, _MAIL))
+    memory.fresh().resume(world=_MAIL)
+
+
+def test_a_pause_holds(memory: Team) -> None:
+    """Nothing goes on while the thread is paused."""
+    _saved(memory, "t")
+    _accepted(memory)
+    memory.thread("operator").pause("wait")
+    with pytest.raises(ResumeRefused, match="paused"):
+        memory.fresh().resume(world=SHELL)
+
+
+@pytest.mark.parametrize("end", ["expired", "denied", "withdrawn", "policy"])
+def test_it_ends(memory: Team, end: str) -> None:
+    """By its date, by one denial, by its proposer, and with the policy that it was made under."""
+    _saved(memory, "t")
+    rollout = _accepted(memory, until=timedelta(hours=2))
+    if end == "expired":
+        memory.later(hours=2)
+    elif end == "denied":
+        memory.store("carl").deny(rollout.id, reason="no")
+    elif end == "withdrawn":
+        memory.store("operator").rollouts.revoke(rollout.id, reason="a mistake")
+    else:
+        memory.apply(policy(age="8d"))
+    status = {"expired": Status.EXPIRED, "policy": Status.VOID}.get(end, Status.DENIED)
+    assert memory.store().rollouts.get(rollout.id).status is status
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=SHELL)
+
+
+def test_a_revoked_approver_counts_no_more(memory: Team) -> None:
+    """Who approved is asked of the newest roster each time."""
+    _saved(memory, "t")
+    _accepted(memory)
+    memory.end("ann")
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=SHELL)
+
+
+def test_the_glass_is_not_broken_for_many(memory: Team) -> None:
+    """An emergency is one resume."""
+    rollout = _proposed(memory)
+    with pytest.raises(UsageError, match="break-glass is for one resume"):
+        memory.store("chief").break_glass(rollout.id, reason="hurry")
+
+
+# ---------------------------------------------------------------------- proposing
+
+
+@pytest.mark.parametrize(
+    ("pairs", "named", "words"),
+    [
+        ([], {}, "found none"),
+        ([(READ, READ)], {}, "found none"),
+        ([(READ, NARROW)], {}, "found none"),
+        ([(READ, SHELL)], {"reason": " "}, "expected a reason"),
+        ([(READ, SHELL)], {"until": timedelta(days=91)}, "within 90 days"),
+        ([(READ, SHELL)], {"until": timedelta(0)}, "within 90 days"),
+        ([(READ, SHELL)], {"until": datetime(2020, 1, 1)}, "time zone"),  # noqa: DTZ001
+        (
+            [({"tools": [f"t{n}"]}, SHELL) for n in range(ROLLOUT_PAIRS_MAX + 1)],
+            {},
+            f"at most {ROLLOUT_PAIRS_MAX}",
+        ),
+    ],
+)
+def test_what_cannot_be_proposed(
+    memory: Team, pairs: list[tuple[Any, Any]], named: dict[str, Any], words: str
+) -> None:
+    """It is refused in words, and nothing is written."""
+    before = memory.everything()
+    with pytest.raises(UsageError, match=words):
+        memory.store("operator").rollouts.propose(pairs, **({"reason": "why"} | named))
+    assert memory.everything() == before
+
+
+def test_what_the_policy_refuses_nobody_can_accept(memory: Team) -> None:
+    """Not in the proposal, and not later by another policy of the same digest."""
+    memory.apply(policy(tools="refuse"))
+    with pytest.raises(UsageError, match="refuses"):
+        _proposed(memory)
+
+
+def test_without_a_policy_nothing_is_proposed(memory: Team) -> None:
+    """There is nobody who could be asked."""
+    memory.enter(lambda document: msgspec.structs.replace(document, policies={}))
+    with pytest.raises(UsageError, match="no policy is in force"):
+        _proposed(memory)
+
+
+@pytest.mark.parametrize("who", ["ann", "officer"])
+def test_only_writers_and_operators_propose(memory: Team, who: str) -> None:
+    """As with every request."""
+    with pytest.raises(NotTrusted):
+        _proposed(memory, who=who)
+
+
+def test_a_worker_may_propose_what_others_accept(memory: Team) -> None:
+    """A pipeline with a writer's key asks, and people decide."""
+    _saved(memory, "t")
+    rollout = _proposed(memory, who="spare")
+    assert rollout.statement.action is Action.ROLLOUT
+    memory.approve(rollout)
+    memory.fresh().resume(world=SHELL)
+
+
+def test_unknown_and_ended_ones_are_told(memory: Team) -> None:
+    """By the errors of requests."""
+    rollout = _accepted(memory)
+    rollouts = memory.store("carl").rollouts
+    with pytest.raises(UnknownRequest):
+        rollouts.get("0" * 8)
+    with pytest.raises(UsageError):
+        rollouts.get("0")
+    rollouts.revoke(rollout.id, reason="no")
+    with pytest.raises(RequestClosed):
+        rollouts.revoke(rollout.id, reason="no")
+
+
+def test_people_are_shown_what_differs(memory: Team) -> None:
+    """Each pair with its difference, from the worlds that the statement binds."""
+    rollout = _proposed(memory, (READ, SHELL), (SHELL, _MAIL))
+    found = {
+        (before, after): diff.lines()
+        for before, after, diff in memory.store("ann").rollouts.compare(rollout)
+    }
+    read, shell, mail = (World.from_dict(each).digest for each in (READ, SHELL, _MAIL))
+    assert found[read, shell] == ("+ tool shell",)
+    assert found[shell, mail] == ("+ tool mail", "- tool shell")
+
+
+# ---------------------------------------------------------------------- the book
+
+
+def test_the_book_is_no_thread_of_the_application(memory: Team) -> None:
+    """It is not listed, cannot be opened by its name, and its requests are among the others."""
+    rollout = _proposed(memory)
+    store = memory.store("ann")
+    assert ROLLOUTS not in store.threads()
+    assert store.threads().complete
+    with pytest.raises(NameInvalid, match="reserved"):
+        store.thread(ROLLOUTS)
+    assert [each.id for each in store.requests().requests] == [rollout.id]
+
+
+def test_rollouts_are_of_one_namespace(memory: Team) -> None:
+    """What was accepted in one lets nothing pass in another."""
+    _accepted(memory)
+    other = memory.world.open("operator", gated=True, namespace="billing")
+    assert other.rollouts.list() == ()
+
+
+# ---------------------------------------------------------------------- planning
+
+
+def test_a_plan_counts_threads_by_their_world(team: Team) -> None:
+    """With what differs and what the policy asks for; nothing is written."""
+    _saved(team, "a", "b", "c")
+    _saved(team, "d", world=SHELL)
+    team.thread(name="e").save({"n": 1})
+    before = team.everything()
+    plan = team.store("operator").rollouts.plan(SHELL)
+    (found,) = plan.worlds
+
+    assert team.everything() == before
+    assert (plan.threads, plan.same, plan.undeclared, plan.empty, plan.failed) == (5, 1, 1, 0, 0)
+    assert (found.threads, set(found.examples)) == (3, {"a", "b", "c"})
+    assert found.diff is not None
+    assert found.diff.lines() == ("+ tool shell",)
+    assert (str(found.measure), found.rollout) == ("approve 2", None)
+
+
+def test_a_plan_knows_what_has_been_accepted(memory: Team) -> None:
+    """And what has been given up: a thread whose newest checkpoint was deleted is asked itself."""
+    _saved(memory, "a", "b")
+    memory.thread(name="b").save({"n": 2}, id="c2", world=NARROW)
+    memory.thread(name="b").hide([Key("", "c2")])
+    rollout = _accepted(memory)
+    (found,) = memory.store("operator").rollouts.plan(SHELL).worlds
+    assert (found.threads, found.rollout) == (2, rollout.id)
+
+
+def test_a_plan_tells_what_it_cannot_read(team: Team) -> None:
+    """A thread that is not what the anchor has seen is counted, and named."""
+    _saved(team, "a", "b")
+    thread = team.world.thread_id("b")
+    storage = team.store("operator").storage.inner
+    newest, record = list(storage.scan(thread, 0))[-1]
+    storage.truncate(thread, newest, record.header)
+    plan = team.store("operator").rollouts.plan(SHELL)
+    assert (plan.failed, plan.failures[0][0]) == (1, thread.hex())
+    assert plan.worlds[0].threads == 1
+
+
+# ---------------------------------------------------------------------- dev
+
+
+def test_dev_lets_everything_pass_and_says_so_once(
+    memory: Team, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A store says once that its policy asks for nothing, however often it is asked."""
+    memory.apply(shipped_policy("dev"))
+    _saved(memory, "t")
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        store = memory.world.open("worker", gated=True)
+        store.thread("t").resume(world=SHELL)
+        store.thread("t").resume(world=_MAIL, ref="c1", answer="yes")
+    said = [record for record in caplog.records if "everything but tampering" in record.message]
+    assert len(said) == 1
+    assert set(memory.newest(Kind.RESUME).rules) == {"tools", "answer"}
