@@ -11,7 +11,8 @@ tells which writes are of one run.
 
 import copy
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import Runtime
 
 from sealpoint.adapters.langgraph._aim import is_nested, map_of
+from sealpoint.adapters.langgraph._off_loop import LoopOrder
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, SealpointError, Superseded
@@ -72,8 +74,11 @@ class Passes:
     """
 
     def __init__(self, store: Store) -> None:
+        self.order = LoopOrder()
+        """In which order the calls of an event loop are decided."""
         self._store = store
         self._lock = threading.Lock()
+        self._deciding: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
         self._passes: dict[str, Pass] = {}
         self._held: set[str] = set()
         """The passes of runs whose work a pause held back."""
@@ -88,6 +93,18 @@ class Passes:
             if found is None:
                 found = _ALL[id(store)] = cls(store)
             return found
+
+    @contextmanager
+    def deciding(self, thread: str) -> Iterator[None]:
+        """Decide about a thread and grant the pass: nobody else does so between the two.
+
+        Otherwise of two calls at once the one that was decided first might be granted its pass
+        last, and neither could go on.
+        """
+        with self._lock:
+            lock = self._deciding.setdefault(thread, threading.RLock())
+        with lock:
+            yield
 
     def grant(self, thread: str, found: Pass) -> None:
         """Let the run that carries a pass in, and no other one of the thread."""
