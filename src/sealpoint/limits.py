@@ -44,6 +44,7 @@ __all__ = [
     "SQL_OPEN_STEPS_MAX",
     "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
+    "UNTOLD_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
     "WORLD_BYTES_MAX",
     "Limits",
@@ -128,6 +129,9 @@ from further back it judges all but the digest, a question, copies and deletions
 AUDIT_RESULTS_MAX = 64 * _KIB
 """So many results of tasks that wait for a checkpoint an audit takes in; a thread with more of them
 is not judged, which is a finding."""
+
+UNTOLD_REFUSALS_MAX = 1024
+"""Errors of subgraphs that an adapter keeps until the graphs around them are told."""
 
 VERIFY_ROUNDS_MAX = 8
 """How often a verification begins one thread anew because more of it was given up meanwhile."""

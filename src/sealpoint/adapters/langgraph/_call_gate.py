@@ -6,6 +6,7 @@ pass which the saver asks for. What was decided about is what runs: the world is
 as it is now, and what the call does is bound whenever people are asked.
 """
 
+import asyncio
 import copy
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,6 +162,10 @@ class CallGate:
         lane, registry = Address.of(config).lane, self.saver.store.registry
         return self._entered(self.entry(graph, config), edit_operation(supersteps, lane, registry))
 
+    def turn(self, config: RunnableConfig) -> asyncio.Lock:
+        """What gives a call of the running event loop its turn to be decided."""
+        return self.saver.passes.order.turn(Address.of(config).thread)
+
     def has_let_in(self, config: RunnableConfig) -> bool:
         """Whether an edit of a subgraph is one that the graph around it has been let in for."""
         token = (config.get("configurable") or {}).get(TICKET)
@@ -188,20 +193,21 @@ class CallGate:
             # People are shown which ones, and the decision is bound to them.
             told = offer or (lambda: operation)
             operation, offer = None, lambda: {**(told() or {}), "from": older}
-        try:
-            session = thread.begin(
-                world=entry.world,
-                ref=entry.aim.root,
-                answer=operation,
-                actor=self.actor,
-                deliberate=entry.deliberate,
-                lanes=older,
-                offer=offer,
-                token=token,
-            )
-        except ResumeRefused as error:
-            raise in_words_of_graphs(error, _HINT) from error
-        passes.grant(thread.name, Pass(token, entry.world, entry.aim.root, session))
+        with passes.deciding(thread.name):
+            try:
+                session = thread.begin(
+                    world=entry.world,
+                    ref=entry.aim.root,
+                    answer=operation,
+                    actor=self.actor,
+                    deliberate=entry.deliberate,
+                    lanes=older,
+                    offer=offer,
+                    token=token,
+                )
+            except ResumeRefused as error:
+                raise in_words_of_graphs(error, _HINT) from error
+            passes.grant(thread.name, Pass(token, entry.world, entry.aim.root, session))
         try:
             yield with_pass(entry.config, token)
             if passes.was_held(token):

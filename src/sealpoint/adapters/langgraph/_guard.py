@@ -8,9 +8,14 @@ because refusing to save comes too late: the next nodes have run by then.
 """
 
 import copy
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing, nullcontext
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    aclosing,
+    nullcontext,
+)
+from functools import cache, partial
 from typing import Any, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -23,6 +28,7 @@ from langgraph.pregel import Pregel
 
 from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
+from sealpoint.adapters.langgraph._off_loop import entered_off_loop
 from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_of
@@ -58,10 +64,12 @@ def guard(
         world: What the graph is able to do; without it, what `world_of(graph)` finds at each run.
 
     Raises:
-        UsageError: There is no actor, or the graph is not compiled.
+        UsageError: There is no actor, the graph is not compiled, or the saver is another one.
     """
     if not isinstance(graph, Pregel):
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
+    if not isinstance(saver, SealedSaver):
+        raise UsageError(f"guard: expected a SealedSaver, found {type(saver).__name__}")
     if not actor.strip():
         raise UsageError("guard: expected who goes on as actor, found none")
     gate = CallGate(saver, actor, World.of(world))
@@ -159,11 +167,13 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
     async def _astreamed(
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
     ) -> AsyncIterator[Any]:
-        with self._let_in(value, config, named) as let_in:
-            # Closed at once when the caller closes this one, and not when somebody collects it.
-            async with aclosing(cast("Any", super().astream(value, let_in, **named))) as stream:
-                async for chunk in stream:
-                    yield chunk
+        # The inner stream is closed at once when this one is, and not when somebody collects it.
+        async with (
+            self._off_loop(config, partial(self._let_in, value, config, named)) as let_in,
+            aclosing(cast("Any", super().astream(value, let_in, **named))) as stream,
+        ):
+            async for chunk in stream:
+                yield chunk
 
     def _let_in(
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
@@ -187,7 +197,7 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
     ) -> RunnableConfig:
         steps = [list(superstep) for superstep in supersteps]
-        with self._let_edit(config, steps) as let_in:
+        async with self._off_loop(config, partial(self._let_edit, config, steps)) as let_in:
             return without_pass(await super().abulk_update_state(let_in, steps))
 
     def _let_edit(
@@ -200,6 +210,14 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         if own is not None:
             return nullcontext(with_pass(config, own))
         return gate.edit(self, merged, steps)
+
+    def _off_loop(
+        self,
+        config: RunnableConfig | None,
+        let: Callable[[], AbstractContextManager[RunnableConfig]],
+    ) -> AbstractAsyncContextManager[RunnableConfig]:
+        """Have a call let in without keeping the event loop from its other tasks."""
+        return entered_off_loop(self._sealpoint_gate.turn(self._merged(config)), let)
 
     def _is_nested(self, config: RunnableConfig | None) -> bool:
         """Whether a task of another run calls, which went through a gate of its own.

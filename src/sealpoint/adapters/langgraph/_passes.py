@@ -9,9 +9,9 @@ the checkpoint of results, the namespace, and the source in the metadata; and it
 tells which writes are of one run.
 """
 
-import copy
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
@@ -20,6 +20,8 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import Runtime
 
 from sealpoint.adapters.langgraph._aim import is_nested, map_of
+from sealpoint.adapters.langgraph._off_loop import LoopOrder
+from sealpoint.adapters.langgraph._refusals import Refusals
 from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, SealpointError, Superseded
@@ -72,13 +74,15 @@ class Passes:
     """
 
     def __init__(self, store: Store) -> None:
+        self.order = LoopOrder()
+        """In which order the calls of an event loop are decided."""
         self._store = store
         self._lock = threading.Lock()
+        self._deciding: WeakValueDictionary[str, threading.RLock] = WeakValueDictionary()
         self._passes: dict[str, Pass] = {}
         self._held: set[str] = set()
         """The passes of runs whose work a pause held back."""
-        self._refused: dict[tuple[str, str], SealpointError] = {}
-        """By thread, and pass or checkpoint of the graph: what a subgraph could not save."""
+        self._refusals = Refusals()
 
     @classmethod
     def of(cls, store: Store) -> "Passes":
@@ -89,6 +93,18 @@ class Passes:
                 found = _ALL[id(store)] = cls(store)
             return found
 
+    @contextmanager
+    def deciding(self, thread: str) -> Iterator[None]:
+        """Decide about a thread and grant the pass: nobody else does so between the two.
+
+        Otherwise of two calls at once the one that was decided first might be granted its pass
+        last, and neither could go on.
+        """
+        with self._lock:
+            lock = self._deciding.setdefault(thread, threading.RLock())
+        with lock:
+            yield
+
     def grant(self, thread: str, found: Pass) -> None:
         """Let the run that carries a pass in, and no other one of the thread."""
         with self._lock:
@@ -98,9 +114,9 @@ class Passes:
         """Make a pass worthless."""
         with self._lock:
             self._held.discard(token)
-            self._refused.pop((thread, token), None)
             if self._has(thread, token):
                 del self._passes[thread]
+        self._refusals.drop(thread, token)
 
     def find(self, thread: str, config: Mapping[str, Any]) -> Pass | None:
         """The pass that a configuration carries; None if it carries none.
@@ -165,16 +181,14 @@ class Passes:
     def note_refusal(
         self, address: Address, config: Mapping[str, Any], error: SealpointError
     ) -> None:
-        """Remember that something of a subgraph was not saved.
-
-        The framework drops the error if the subgraph then asks a question. The graph around it is
-        told when it puts next, which it does to keep the question.
-        """
+        """Remember that something of a subgraph was not saved; see `_refusals.py`."""
         root = _root_of(address, config)
-        if address.lane and root is not None:
-            with self._lock:
-                # A copy: the error itself holds on to what was being saved.
-                self._refused.setdefault((address.thread, root), copy.copy(error))
+        if not address.lane or root is None:
+            return
+        token = (config.get("configurable") or {}).get(TICKET)
+        # What a guarded run puts that has ended is refused without this.
+        if token is None or self.is_living(address.thread, token):
+            self._refusals.note(address.thread, root, error)
 
     def raise_refusal(self, address: Address, config: Mapping[str, Any]) -> None:
         """Tell what a subgraph of a run could not save, once.
@@ -182,18 +196,14 @@ class Passes:
         Raises:
             SealpointError: There is such a thing.
         """
-        root = None if address.lane or not self._refused else _root_of(address, config)
-        with self._lock:
-            found = None if root is None else self._refused.pop((address.thread, root), None)
+        root = None if address.lane else _root_of(address, config)
+        found = self._refusals.take(address.thread, root)
         if found is not None:
             raise found
 
     def forget_refusals(self, thread: str) -> None:
-        """A run begins anew: what one before it could not save is its own affair."""
-        if self._refused:
-            with self._lock:
-                for key in [key for key in self._refused if key[0] == thread]:
-                    del self._refused[key]
+        """A run begins anew."""
+        self._refusals.forget(thread)
 
     def _has(self, thread: str, token: object) -> bool:
         found = self._passes.get(thread)

@@ -85,10 +85,19 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     Args:
         store: An open store. The framework's types are added to its registry.
         world: What the graphs of this saver are able to do, such as `world_of(graph)` tells.
+
+    Raises:
+        UsageError: It is no store that `sealpoint.open_store` gives, but an async one for instance.
     """
 
     def __init__(self, store: Store, *, world: World | Mapping[str, Any] | None = None) -> None:
         super().__init__()
+        if not isinstance(store, Store):
+            raise UsageError(
+                f"SealedSaver: expected an open store, found {type(store).__name__}",
+                hint="Pass the store that sealpoint.open_store(url) gives, also for a graph that "
+                "is awaited: the saver works in OS threads then.",
+            )
         self._store = store
         self._world = World.of(world)
         self._passes = Passes.of(store)
