@@ -8,6 +8,7 @@ written. What lies in them is the business of `sealpoint.signing`.
 from sealpoint.config._code import code_of
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_file
+from sealpoint.config._main_module import imported_name
 from sealpoint.config._names import check_identity_name
 from sealpoint.config._passphrase import (
     PassphraseSource,
@@ -28,6 +29,7 @@ __all__ = [
     "choosing",
     "code_of",
     "environment_passphrase",
+    "imported_name",
     "load_settings",
     "read_passphrase_file",
     "read_pin_file",
