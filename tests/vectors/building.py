@@ -13,7 +13,17 @@ import ormsgpack
 from tests.vectors.rendering import render
 from tests.vectors.rules import registry, rules_as_data
 
-__all__ = ["accept", "array", "blob_id", "encoded", "extension", "reference", "refuse", "typed"]
+__all__ = [
+    "accept",
+    "array",
+    "blob_id",
+    "encoded",
+    "extension",
+    "reference",
+    "refuse",
+    "shape",
+    "typed",
+]
 
 RULES = rules_as_data()
 _REGISTRY = registry()
@@ -43,6 +53,18 @@ def typed(
     version = rule["version"] if version is None else version
     label = bytes((len(name),)) + name.encode() + version.to_bytes(2, "big")
     return extension(1, label + (bytes.fromhex(rule["shape"]) if shape is None else shape) + body)
+
+
+def shape(kind: str, *fields: tuple[str, str]) -> bytes:
+    """The shape digest of a class, as the specification says."""
+
+    def number(text: str) -> int:
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % (2**32 - 5)
+
+    named = list(enumerate([("", kind), *fields]))
+    marks = sum(number(text) for _, (_, text) in named)
+    weighted = sum(number(text) * number(f"{place} {name}") for place, (name, text) in named)
+    return b"".join((each % (2**32 - 5)).to_bytes(4, "big") for each in (marks, weighted))
 
 
 def blob_id(blob: bytes) -> bytes:

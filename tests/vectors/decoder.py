@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, available_timezones
 
-DEPTH, FOLD, EPOCH, ZONES = 1021, 1 << 31, datetime(1970, 1, 1, tzinfo=UTC), available_timezones()
+DEPTH, PRIME, FOLD, EPOCH, ZONES = 1021, (1 << 32) - 5, 1 << 31, datetime(1970, 1, 1, tzinfo=UTC), available_timezones()
 SURROGATE, ANY_TEXT, PARSED, PATHS = re.compile("[\ud800-\udfff]"), ("utf-8", "surrogatepass"), "\0pydantic", (PurePosixPath, PureWindowsPath, PosixPath)
 ADDRESSES = [getattr(ipaddress, f"IPv{six}{what}") for what in ("Address", "Network", "Interface") for six in (4, 6)]
 FACTORIES: Any = (None, list, dict, set, int, float, str, bool, tuple, frozenset, bytes, deque, OrderedDict)
@@ -32,6 +32,11 @@ TENSOR, TAG_AT = re.compile("bool|u?int(8|16|32|64)|b?float16|float(32|64)|compl
 FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, struct.error)
 def _need(condition: object) -> Any:
     if not condition: raise ValueError
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % PRIME
+def _shape(kind: str, fields: list[tuple[str, str]]) -> bytes:
+    marks = [(_number(text), _number(f"{place} {name}")) for place, (name, text) in enumerate([("", kind), *fields])]
+    return struct.pack(">II", sum(mark for mark, _ in marks) % PRIME, sum(mark * weight for mark, weight in marks) % PRIME)
 def _zone(data: bytes) -> Any:
     kind, rest = data[:1], data[1:]
     if data in (b"", b"u"): return UTC if data else None
@@ -159,11 +164,16 @@ def decode(data: bytes, rules: Any, limits: Any, store: Any = None) -> Any:
         name, version = data[1 : size - 10].decode(), int.from_bytes(data[size - 10 : size - 8], "big")
         rule, kind, names = rules[name], rules[name]["kind"], rules[name]["fields"]
         if version == rule["version"]:
-            count = 4 if kind == "pydantic" else 1
-            many = b"\xde" + struct.pack(">H", len(names)) if names[15:] else bytes((0x80 | len(names),))
-            _need(data[size - 8 : size].hex() == rule["shape"] and data[size] == 0x90 | count)
+            count, own = 4 if kind == "pydantic" else 1, data[size - 8 : size].hex() == rule["shape"]
+            fields, *beside = _need(data[size] == 0x90 | count) or parts(data[size + 1 :], level, count) if own else members(data[size:], level, count)
+            stored = names if own else list(_need(kind not in ("enum", "pair") and type(fields) is dict) or fields)
+            many = b"\xde" + struct.pack(">H", len(stored)) if stored[15:] else bytes((0x80 | len(stored),))
             _need(kind == "pair" or data.startswith(many, size + 1) or (store is not None and data[size + 1 + TAG_AT[data[size + 1]]] == 2))
-            fields, *beside = parts(data[size + 1 :], level, count)
+            if not own:
+                texts = dict(rule["annotations"])
+                _need(data[size] == 0x90 | count and _shape(kind, [(each, texts[each]) for each in stored]) == data[size - 8 : size])
+                fields = {each: fields[each] if each in fields else rule["defaults"][each] for each in names}
+                for mask in beside[:1]: beside[0] = _need(type(mask) is int and mask >= 0) or sum(1 << names.index(each) for place, each in enumerate(stored) if mask >> place & 1) | mask >> len(stored) << len(names)
         else:
             fields, *beside = _need(version < rule["version"]) or members(data[size:], level)
             for step in range(version, rule["version"]): fields = _need(type(fields) is dict) or {**fields, **rule["upgrade"][str(step)]}

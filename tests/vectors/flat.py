@@ -17,7 +17,7 @@ import torch
 from pydantic_core import TzInfo
 
 from sealpoint.limits import Limits
-from tests.vectors.building import accept, array, encoded, extension, typed
+from tests.vectors.building import accept, array, encoded, extension, shape, typed
 from tests.vectors.rules import (
     Access,
     Color,
@@ -27,6 +27,7 @@ from tests.vectors.rules import (
     Pair,
     Plan,
     Point,
+    Ticket,
     Token,
     Tool,
     Usage,
@@ -294,6 +295,7 @@ def _typed() -> Vectors:
     yield accept("pair", "What the encode function gave.", Token({"a": (1,)}))
     nested = Plan([Point(1, 2.0), Color.RED], [Message(text="b")])  # type: ignore[list-item, arg-type]
     yield accept("typed nested", "Typed values in typed values.", nested)
+    yield from _older_shapes()
     yield accept("version 3", "The rule's own version.", Invoice("7", "USD", "x"))
     old = "An older version, upgraded step by step; its shape is not compared."
     yield accept(
@@ -323,6 +325,64 @@ def _typed() -> Vectors:
     without = Message(text="a")
     without.__pydantic_private__ = None
     yield accept("pydantic no private", "None where nothing was ever set.", without)
+
+
+def _older_shapes() -> Vectors:
+    number, urgent, score = ("number", "str"), ("urgent", "bool"), ("score", "float")
+    text = "A field that was added since gets its default."
+    for name, fields, stored, value in (
+        (
+            "field added",
+            [number, urgent],
+            {"number": "7", "urgent": True},
+            Ticket("7", urgent=True),
+        ),
+        ("fields added", [number], {"number": "7"}, Ticket("7")),
+        (
+            "field added elsewhere",
+            [urgent, number],
+            {"urgent": True, "number": "7"},
+            Ticket("7", urgent=True),
+        ),
+    ):
+        older = shape("dataclass", *fields)
+        body = b"\x91" + encoded(stored)
+        yield accept(name, text, value, typed("test.ticket", body, shape=older))
+    swapped = shape("dataclass", ("y", "float"), ("x", "int"))
+    yield accept(
+        "fields in another order",
+        "Fields are known by their names.",
+        Point(1, 2.0),
+        typed("test.point", b"\x91" + encoded({"y": 2.0, "x": 1}), shape=swapped),
+    )
+    model = b"\x94" + encoded({"text": "a"}) + b"\1\xc0" + encoded({"_seen": 0})
+    plain = Message(text="a")
+    plain.__pydantic_extra__ = None
+    older = shape("pydantic", ("text", "str"))
+    yield accept(
+        "pydantic field added",
+        "It does not count as given.",
+        plain,
+        typed("test.message", model, shape=older),
+    )
+    extra = b"\x94" + encoded({"text": "a"}) + b"\3\x81\xa5other\1\xc0"
+    given = Message(text="a", other=1)  # type: ignore[call-arg]
+    given.__pydantic_private__ = None
+    yield accept(
+        "pydantic field added before extra",
+        "Bits of extra fields move up.",
+        given,
+        typed("test.message", extra, shape=older),
+    )
+    moved = b"\x94" + encoded({"score": 1.5, "text": "a"}) + b"\2\xc0\xc0"
+    without = Message.model_construct({"text"}, text="a", score=1.5)
+    without.__pydantic_extra__ = without.__pydantic_private__ = None
+    yield accept(
+        "pydantic in another order",
+        "Bits follow the stored order.",
+        without,
+        typed("test.message", moved, shape=shape("pydantic", score, ("text", "str"))),
+    )
 
 
 def _limits() -> Vectors:

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from sealpoint.limits import Limits
-from tests.vectors.building import array, encoded, extension, reference, refuse, typed
+from tests.vectors.building import array, encoded, extension, reference, refuse, shape, typed
 
 __all__ = ["refused"]
 
@@ -472,6 +472,7 @@ def _typed() -> Vectors:
         "shape-changed",
         typed("test.point", point, shape=bytes(8)),
     )
+    yield from _older_shapes()
     for version in (0, 4):
         yield refuse(
             f"version {version}",
@@ -523,8 +524,6 @@ def _typed() -> Vectors:
         "A member by its name, a combination by its value.",
         _MALFORMED,
         {
-            "enum unknown": typed("test.color", b"\x91" + encoded({"name": "BLUE"})),
-            "enum dunder": typed("test.color", b"\x91" + encoded({"name": "__class__"})),
             "enum by value": typed("test.color", b"\x91" + encoded({"value": "red"})),
             "enum key": typed("test.color", b"\x91" + encoded({"other": "RED"})),
             "enum name int": typed("test.color", b"\x91" + encoded({"name": 1})),
@@ -551,6 +550,66 @@ def _typed() -> Vectors:
             "private unknown": typed("test.message", start + b"\1\xc0\x81\xa1a\1"),
             "private list": typed("test.message", start + b"\1\xc0\x90"),
             "model of three": typed("test.message", b"\x93" + start[1:] + b"\1\xc0"),
+        },
+    )
+
+
+def _older_shapes() -> Vectors:
+    def ticket(stored: dict[str, Any], *fields: tuple[str, str]) -> bytes:
+        return typed("test.ticket", b"\x91" + encoded(stored), shape=shape("dataclass", *fields))
+
+    number, urgent = ("number", "str"), ("urgent", "bool")
+    owner = {"number": "7", "owner": "ann"}
+    one = shape("dataclass", number)
+    yield from _each(
+        "Only fields that the class has, as it has them, and the rest by default.",
+        "shape-changed",
+        {
+            "field went": ticket(owner, number, ("owner", "str")),
+            "field without default": ticket({"urgent": True}, urgent),
+            "field annotated anew": ticket({"number": "7"}, ("number", "int")),
+            "fields annotated anew": ticket(
+                {"number": "7", "urgent": True}, ("number", "int"), ("urgent", "int")
+            ),
+            "field more than its shape": ticket({"number": "7", "urgent": True}, number),
+            "field fewer than its shape": ticket({"number": "7"}, number, urgent),
+            "fields not in the order of their shape": ticket(
+                {"urgent": True, "number": "7"}, number, urgent
+            ),
+            "another kind": typed(
+                "test.ticket", b"\x91" + encoded({"number": "7"}), shape=shape("attrs", number)
+            ),
+            "pair of another kind": typed("test.token", b"\x91\x80", shape=one),
+            "enum of another kind": typed(
+                "test.color", b"\x91" + encoded({"name": "RED"}), shape=one
+            ),
+            "enum unknown": typed("test.color", b"\x91" + encoded({"name": "BLUE"})),
+            "enum dunder": typed("test.color", b"\x91" + encoded({"name": "__class__"})),
+        },
+    )
+    yield from _each(
+        "An older shape follows the form of a body as well.",
+        _MALFORMED,
+        {
+            "older shape twice": typed(
+                "test.ticket", b"\x91\x82\xa6number\1\xa6number\1", shape=one
+            ),
+            "older shape of two": typed("test.ticket", b"\x92\x81\xa6number\1\1", shape=one),
+            "older shape long map": typed("test.ticket", b"\x91\xde\0\1\xa6number\1", shape=one),
+            "older shape no list": typed("test.ticket", b"\x80", shape=one),
+            "older shape empty": typed("test.ticket", b"\x90", shape=one),
+            "older shape no map": typed("test.ticket", b"\x91\1", shape=one),
+            "older shape trailing": typed("test.ticket", b"\x91\x81\xa6number\1\1", shape=one),
+            "older shape given": typed(
+                "test.message",
+                b"\x94\x81\xa4text\1\2\xc0\xc0",
+                shape=shape("pydantic", ("text", "str")),
+            ),
+            "older shape given no int": typed(
+                "test.message",
+                b"\x94\x81\xa4text\1\xc3\xc0\xc0",
+                shape=shape("pydantic", ("text", "str")),
+            ),
         },
     )
 

@@ -41,6 +41,15 @@ class Nothing:
 
 
 @dataclasses.dataclass
+class Ticket:
+    """A dataclass that got two fields with defaults."""
+
+    number: str
+    urgent: bool = False
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
 class Invoice:
     """A dataclass in its third version."""
 
@@ -119,6 +128,7 @@ KINDS: dict[type, tuple[str, str]] = {
     Point: ("test.point", "dataclass"),
     Nothing: ("test.nothing", "dataclass"),
     Wide: ("test.wide", "dataclass"),
+    Ticket: ("test.ticket", "dataclass"),
     Invoice: ("test.invoice", "dataclass"),
     Tool: ("test.tool", "attrs"),
     Pair: ("test.pair", "namedtuple"),
@@ -136,6 +146,7 @@ _ANNOTATIONS: dict[type, dict[str, str]] = {
     Point: {"x": "int", "y": "float"},
     Nothing: {},
     Wide: {f"field_{place:02}": "int" for place in range(16)},
+    Ticket: {"number": "str", "urgent": "bool", "tags": "list[str]"},
     Invoice: {"number": "str", "currency": "str", "note": "str|None"},
     Tool: {"name": "str", "_calls": "int"},
     Pair: {"left": "Any", "right": "Any"},
@@ -178,7 +189,10 @@ def rules_as_data() -> dict[str, dict[str, Any]]:
             "annotations": [list(each) for each in annotations.items()],
             "fields": ["name"] if kind == "enum" else list(annotations),
             "key": cls in _KEYS,
+            "defaults": {},
         }
+    table["test.ticket"]["defaults"] = {"urgent": False, "tags": []}
+    table["test.message"]["defaults"] = {"score": 0.0}
     table["test.invoice"]["upgrade"] = {str(step): added for step, added in ADDED.items()}
     table["test.color"] |= {"members": _members(Color), "combined": []}
     table["test.access"] |= {"members": _members(Access), "combined": [0, 5, 6, 7]}

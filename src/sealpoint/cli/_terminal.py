@@ -149,14 +149,17 @@ def print_error(error: SealpointError, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"error": error.as_dict()}, indent=2), err=True)
         return
+    first, *code = error.hint.split("\n")
     _print(
         [
             (Styled("sealpoint: ", "bad"), str(error), Styled(f" [{error.code}]", "quiet")),
-            (Styled("hint: ", "heading"), error.hint),
+            (Styled("hint: ", "heading"), first),
         ],
         hang=2,
         err=True,
     )
+    # Lines to be copied: never folded.
+    _print(code, hang=None, err=True)
 
 
 def columns() -> int:

@@ -14,7 +14,8 @@ know, and (2) the hook keeps the first exception aside.
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,7 @@ from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
 from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
-from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension
+from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
 
@@ -65,6 +66,7 @@ class Decoding:
         "_nodes",
         "_tables",
         "_walks_depth",
+        "added",
         "limits",
     )
 
@@ -78,6 +80,8 @@ class Decoding:
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
         self._nodes = NodeBudget(limits.value_nodes_max)
         self._error: BaseException | None = None
+        self.added: dict[str, tuple[str, ...]] = {}
+        """By the names of rules: fields that got their defaults because they were not stored."""
         self.limits = limits
 
     def run(self, data: bytes) -> Any:
@@ -293,13 +297,38 @@ class Decoding:
         rule = self._tables.by_name.get(label.name)
         if rule is None:
             raise unknown_name(label.name)
-        rule.check_label(label)
-        try:
-            body = rule.upgraded(label.version, self.unpack(payload[size:]))
-            return rule.build(body)
-        except DecodeError as exc:
-            exc.within.append(rule.name)
-            raise
+        if label.version != rule.version:
+            rule.check_version(label)
+        with _inside(rule):
+            body = self.unpack(payload[size:])
+        if label.version != rule.version:
+            with _inside(rule):
+                return rule.build(rule.upgraded(label.version, body))
+        added = rule.fields_added(label.shape, body)
+        with _inside(rule):
+            return self._older_shape(payload, size, rule, body, added)
+
+    def _older_shape(
+        self, payload: bytes, size: int, rule: TypeRule, body: Any, added: tuple[str, ...]
+    ) -> Any:
+        """A value from before the class got more fields, or had them in another order."""
+        opening = rule.opening[:1] + map_header(len(body[0]))
+        if not payload.startswith(opening, size):
+            self._check_opening(payload, size, rule)
+        value = rule.build(rule.kind.upgraded(body[0], body))
+        if added:
+            self.added[rule.name] = added
+        return value
+
+
+@contextmanager
+def _inside(rule: TypeRule) -> Iterator[None]:
+    """A failure in here lies inside a value of this rule."""
+    try:
+        yield
+    except DecodeError as exc:
+        exc.within.append(rule.name)
+        raise
 
 
 _TABLE: dict[int, Callable[[Any, Any], Any]] = {

@@ -8,12 +8,13 @@ class's constructor runs. A pair of functions is the application's own code by d
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum, Flag
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from sealpoint.codec._defaults import Defaults, named_tuple_defaults
 from sealpoint.codec._keys import generated_hash
-from sealpoint.codec._shape import annotation_text, resolved_annotations, shape_digest
+from sealpoint.codec._shape import Shape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, RuleFailed, RuleInvalid, ValueNotAllowed
 
@@ -24,9 +25,8 @@ __all__ = [
     "NamedTupleKind",
     "PairKind",
     "check_fields",
-    "in_order",
+    "completed",
     "run_application",
-    "shape_of",
     "storage_setter",
 ]
 
@@ -38,8 +38,9 @@ _R = TypeVar("_R")
 class Kind(Protocol):
     """One application type, seen as fields."""
 
-    shape: bytes
-    """The shape digest."""
+    shape: Shape
+    defaults: Defaults
+    """What a field gets that was not stored because the class did not have it yet."""
     opening: bytes
     """What the encoded body MUST begin with: it proves how many fields were written."""
 
@@ -52,7 +53,10 @@ class Kind(Protocol):
         ...
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
-        """The body of this version, from upgraded fields and the stored older body."""
+        """The body of this shape, from older fields and the stored body they are from.
+
+        Fields that are not there get their defaults.
+        """
         ...
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
@@ -75,11 +79,6 @@ def _failed(function: Callable[..., object], exc: Exception) -> RuleFailed:
     return RuleFailed(f"{name}: failed with {type(exc).__name__}")
 
 
-def shape_of(kind: str, annotations: Mapping[str, Any]) -> bytes:
-    """The shape digest of a kind with these fields."""
-    return shape_digest(kind, ((name, annotation_text(hint)) for name, hint in annotations.items()))
-
-
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, names))
 
@@ -92,19 +91,28 @@ def check_fields(body: Body, names: tuple[str, ...], length: int) -> dict[str, A
     raise BytesMalformed(f"fields: expected {_listed(names)}, found others, or another order")
 
 
-def in_order(fields: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """What an upgrade returned, in declared order; missing or unknown fields are refused."""
-    if type(fields) is not dict or set(fields) != set(names):
+def completed(fields: dict[str, Any], names: tuple[str, ...], defaults: Defaults) -> dict[str, Any]:
+    """Older fields in declared order, with the defaults of those that are not there.
+
+    Raises:
+        RuleFailed: One is unknown, or is missing and has no default.
+    """
+    if type(fields) is dict:
+        missing = [name for name in names if name not in fields and name not in defaults]
+        others = [name for name in fields if name not in names]
+        if not missing and not others:
+            return {
+                name: fields[name] if name in fields else run_application(defaults[name])
+                for name in names
+            }
+        found = f"{_listed(missing) or 'none'} missing and {len(others)} unknown"
+    else:
         found = type(fields).__name__
-        if type(fields) is dict:
-            missing = [name for name in names if name not in fields]
-            others = len(fields) - len(names) + len(missing)
-            found = f"{_listed(missing) or 'none'} missing and {others} unknown"
-        raise RuleFailed(
-            f"upgrade: expected the fields {_listed(names)}, found {found}",
-            hint="An upgrade returns all fields of the next version, and no others.",
-        )
-    return {name: fields[name] for name in names}
+    raise RuleFailed(
+        f"upgrade: expected the fields {_listed(names)}, found {found}",
+        hint="An upgrade returns the fields of the next version, and no others; those that have "
+        "a default may be left out.",
+    )
 
 
 def storage_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
@@ -126,7 +134,8 @@ class NamedTupleKind:
         self._validate = validate
         self._key_safe = validate or generated_hash(cls)
         hints = resolved_annotations(cls)
-        self.shape = shape_of("namedtuple", {name: hints.get(name, "") for name in self._names})
+        self.shape = Shape.of("namedtuple", {name: hints.get(name, "") for name in self._names})
+        self.defaults = named_tuple_defaults(cls)
         self.opening = array_header(1) + map_header(len(self._names))
 
     def take(self, value: Any) -> Body:
@@ -141,7 +150,7 @@ class NamedTupleKind:
         return tuple.__new__(self._cls, fields.values())
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
-        return [in_order(fields, self._names)]
+        return [completed(fields, self._names, self.defaults)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
         return tuple.__iter__(value) if self._key_safe else None
@@ -153,11 +162,15 @@ class EnumKind:
     A member that was added changes nothing about old data, so the shape is the same for all.
     """
 
-    def __init__(self, cls: type[Enum], *, validate: bool) -> None:
+    def __init__(
+        self, cls: type[Enum], *, validate: bool, gone: Callable[[str], DecodeError]
+    ) -> None:
         self._cls = cls
+        self._gone = gone
         self._members = dict(cls.__members__)
         self._key_safe = validate or generated_hash(cls)
-        self.shape = shape_digest("enum", [("flag" if issubclass(cls, Flag) else "member", "")])
+        self.shape = Shape("enum", {"flag" if issubclass(cls, Flag) else "member": ""})
+        self.defaults: Defaults = {}
         self.opening = array_header(1) + map_header(1)
 
     def take(self, value: Any) -> Body:
@@ -177,6 +190,8 @@ class EnumKind:
             name, value = fields.get("name"), fields.get("value")
             if type(name) is str and name in self._members:
                 return self._members[name]
+            if type(name) is str:
+                raise self._gone(name)
             if type(value) is int and issubclass(self._cls, Flag):
                 return self._combined(value)
         raise BytesMalformed(f"{self._cls.__qualname__}: expected a member of the enum")
@@ -214,7 +229,8 @@ class PairKind:
         self._encode = encode
         self._decode = decode
         self._key_safe = validate or generated_hash(cls)
-        self.shape = shape_digest("pair", [])
+        self.shape = Shape("pair", {})
+        self.defaults: Defaults = {}
         self.opening = array_header(1)
 
     def take(self, value: Any) -> Body:

@@ -8,16 +8,16 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+from sealpoint.codec._defaults import Defaults, attrs_defaults, dataclass_defaults
 from sealpoint.codec._keys import generated_hash
 from sealpoint.codec._kinds import (
     Body,
     check_fields,
-    in_order,
+    completed,
     run_application,
-    shape_of,
     storage_setter,
 )
-from sealpoint.codec._shape import resolved_annotations
+from sealpoint.codec._shape import Shape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import RuleInvalid, ValueNotAllowed
 
@@ -33,6 +33,7 @@ class FieldsKind:
         cls: The class.
         kind: `dataclass` or `attrs`.
         annotations: Every stored field's annotation, in declared order.
+        defaults: What gives the default of a field that has one.
         arguments: For each field that the constructor takes, the argument's name.
         hashed: The fields that a generated hash or equality looks at.
         presets: Attributes that are no fields and that a bare object needs all the same.
@@ -45,6 +46,7 @@ class FieldsKind:
         *,
         kind: str,
         annotations: dict[str, Any],
+        defaults: Defaults,
         arguments: dict[str, str],
         hashed: tuple[str, ...],
         presets: dict[str, Any],
@@ -77,7 +79,8 @@ class FieldsKind:
             self._set_fields = storage_setter(cls, "__dict__")
         self._key_safe = validate or generated_hash(cls, self._names)
         self.build = self._builder()
-        self.shape = shape_of(kind, annotations)
+        self.shape = Shape.of(kind, annotations)
+        self.defaults = defaults
         self.opening = array_header(1) + map_header(len(self._names))
         if not validate:
             _check_bare(cls)
@@ -145,7 +148,7 @@ class FieldsKind:
         return value
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
-        return [in_order(fields, self._names)]
+        return [completed(fields, self._names, self.defaults)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
         if not self._key_safe:
@@ -182,6 +185,7 @@ def dataclass_kind(cls: type, *, validate: bool) -> FieldsKind:
         cls,
         kind="dataclass",
         annotations={field.name: hints.get(field.name, field.type) for field in fields},
+        defaults=dataclass_defaults(cls, validate=validate),
         arguments={field.name: field.name for field in fields if field.init},
         hashed=tuple(field.name for field in fields if field.compare or field.hash),
         presets={},
@@ -199,6 +203,7 @@ def attrs_kind(cls: type, *, validate: bool) -> FieldsKind:
         cls,
         kind="attrs",
         annotations={each.name: hints.get(each.name, each.type) for each in attributes},
+        defaults=attrs_defaults(cls, validate=validate),
         arguments={each.name: each.alias for each in attributes if each.init},
         hashed=tuple(each.name for each in attributes if each.eq or each.hash),
         presets={"_attrs_cached_hash": None} if caches_hash else {},

@@ -8,16 +8,16 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sealpoint.codec._defaults import pydantic_defaults, struct_defaults
 from sealpoint.codec._keys import generated_hash
 from sealpoint.codec._kinds import (
     Body,
     check_fields,
-    in_order,
+    completed,
     run_application,
-    shape_of,
     storage_setter,
 )
-from sealpoint.codec._shape import resolved_annotations
+from sealpoint.codec._shape import Shape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
 
@@ -49,9 +49,10 @@ class PydanticKind:
         self._last_given: tuple[frozenset[str], int] = (frozenset(), 0)
         self._given: dict[int, set[str]] = {}
         self.build = self._builder()
-        self.shape = shape_of(
+        self.shape = Shape.of(
             "pydantic", {name: field.annotation for name, field in fields.items()}
         )
+        self.defaults = pydantic_defaults(cls, validate=validate)
         self.opening = array_header(4) + map_header(len(self._names))
 
     def take(self, value: Any) -> Body:
@@ -149,17 +150,17 @@ class PydanticKind:
         return run_application(validator.validate_python, given, by_name=True, by_alias=False)
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
-        mask, extra, private = body[1:] if len(body) == 4 else (None, None, None)
-        before = list(body[0]) if type(body[0]) is dict else []
-        given = set(self._names)
-        extras = 0
-        if type(mask) is int and mask >= 0:
-            extras = mask >> len(before)
-            # A field stays as given as it was; one that the upgrade added counts as given.
-            given -= {name for place, name in enumerate(before) if not mask >> place & 1}
-        mask = sum(1 << place for place, name in enumerate(self._names) if name in given)
-        mask |= extras << len(self._names)
-        return [in_order(fields, self._names), mask, extra, private]
+        whole = completed(fields, self._names, self.defaults)
+        if len(body) != 4:
+            return [whole, _mask(self._names, set(fields)), None, None]
+        before, mask, extra, private = body
+        if type(mask) is not int or mask < 0:
+            raise BytesMalformed("given fields: expected one bit for each field")
+        # A field stays as given as it was; one that an upgrade added counts as given, and one that
+        # got its default does not, as in a model that was made without it.
+        given = set(fields) - {name for place, name in enumerate(before) if not mask >> place & 1}
+        extras = mask >> len(before) << len(self._names)
+        return [whole, _mask(self._names, given) | extras, extra, private]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
         return value.__dict__.values() if self._key_safe else None
@@ -179,7 +180,8 @@ class StructKind:
         self._validate = validate
         self._key_safe = validate or generated_hash(cls, self._names)
         hints = resolved_annotations(cls)
-        self.shape = shape_of("struct", {name: hints.get(name, "") for name in self._names})
+        self.shape = Shape.of("struct", {name: hints.get(name, "") for name in self._names})
+        self.defaults = struct_defaults(cls, validate=validate)
         self.opening = array_header(1) + map_header(len(self._names))
         self._template = None
         if not validate and hasattr(cls, "__post_init__"):
@@ -226,7 +228,7 @@ class StructKind:
         return value
 
     def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
-        return [in_order(fields, self._names)]
+        return [completed(fields, self._names, self.defaults)]
 
     def hashed(self, value: Any) -> Iterable[Any] | None:
         return self.take(value)[0].values() if self._key_safe else None

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._casts import Caster
+from sealpoint.codec._changes import where_registry_goes
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain
@@ -28,6 +29,7 @@ from sealpoint.limits import Limits
 __all__ = ["Registry"]
 
 _T = TypeVar("_T")
+_OnAdded = Callable[[str, tuple[str, ...]], object]
 
 
 class Registry:
@@ -206,8 +208,13 @@ class Registry:
         except EncodeError as exc:
             raise self._located(exc, value, encoding) from exc.__cause__
 
-    def decode(self, data: bytes) -> Any:
+    def decode(self, data: bytes, *, on_added: _OnAdded | None = None) -> Any:
         """Decode what `encode` wrote. Safe on any bytes, from anyone.
+
+        Args:
+            data: The bytes.
+            on_added: Called with the name of a rule and the fields that got their defaults, because
+                objects were stored before the class had them.
 
         Raises:
             DecodeError: The bytes are not the encoding of an allowed value.
@@ -218,7 +225,8 @@ class Registry:
             copied = bytes(data)
         except ValueError as exc:
             raise DecodeError("value: expected a memoryview that is not released") from exc
-        return Decoding(self._tables, self._limits).run(copied)
+        decoding = Decoding(self._tables, self._limits)
+        return _told(decoding, decoding.run(copied), on_added)
 
     def encode_tree(
         self, value: Any, put: Put, *, seed: bytes = b"", memo: TreeMemo | None = None
@@ -259,6 +267,7 @@ class Registry:
         verified: bool = False,
         get_many: GetMany | None = None,
         memo: TreeMemo | None = None,
+        on_added: _OnAdded | None = None,
     ) -> Any:
         """Decode what `encode_tree` wrote.
 
@@ -270,6 +279,7 @@ class Registry:
             get_many: Returns several blobs at once, in the order of their ids as bytes; asked for
                 a few dozen at a time where `get` alone would be slower.
             memo: What trees before this one held; objects that are known are made anew from it.
+            on_added: As for `decode`.
 
         Raises:
             BlobMismatch: A blob is missing or changed.
@@ -283,7 +293,7 @@ class Registry:
             get_many=get_many,
             casts=None if memo is None else memo.casts,
         )
-        return decoding.run_tree(root)
+        return _told(decoding, decoding.run_tree(root), on_added)
 
     def explain(self, value: Any) -> Explanation:
         """List every type in a value, whether it is allowed, and what to write if it is not."""
@@ -298,5 +308,13 @@ class Registry:
         hint = error.hint
         if isinstance(error, TypeNotAllowed):
             line = allow_line(type(culprit))
-            hint = f"Write: {line}" if line.startswith("registry.") else line
+            is_rule = line.startswith("registry.")
+            hint = f"Write: {where_registry_goes(line)}" if is_rule else line
         return type(error)(f"{path}: {error.message}", hint=hint)
+
+
+def _told(decoding: Decoding, value: Any, on_added: _OnAdded | None) -> Any:
+    if on_added is not None:
+        for name, fields in decoding.added.items():
+            on_added(name, fields)
+    return value

@@ -15,6 +15,13 @@ from typing import Any
 import msgspec
 
 from sealpoint.codec._casts import Caster
+from sealpoint.codec._changes import (
+    RuleText,
+    another_kind,
+    fields_changed,
+    member_gone,
+    where_registry_goes,
+)
 from sealpoint.codec._kinds import (
     Body,
     EnumKind,
@@ -26,7 +33,7 @@ from sealpoint.codec._kinds import (
 from sealpoint.codec._kinds_fields import attrs_kind, dataclass_kind
 from sealpoint.codec._kinds_models import PydanticKind, StructKind
 from sealpoint.codec._shape import SHAPE_BYTES
-from sealpoint.errors import BytesMalformed, RuleInvalid, ShapeChanged, UnknownType, VersionUnknown
+from sealpoint.errors import BytesMalformed, RuleInvalid, UnknownType, VersionUnknown
 
 __all__ = [
     "LABEL_BYTES",
@@ -43,6 +50,7 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 _NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 _NAME_CHARS_MAX = 100
 _VERSION_MAX = (1 << 16) - 1
+_FITTING_MAX = 64
 
 LABEL_BYTES = 1 + 2 + SHAPE_BYTES
 """The length of a label without its name; the payload's first byte is the length of that."""
@@ -90,6 +98,12 @@ class TypeRule:
     """The header of an array with room for one more part than the body has."""
     build: Callable[[Body], Any] = field(repr=False)
     """The kind's own `build`."""
+    text: RuleText = field(repr=False)
+    """The rule as it would be written in a program."""
+    fitting: dict[tuple[bytes, tuple[str, ...]], tuple[str, ...]] = field(
+        default_factory=dict, repr=False
+    )
+    """Older shapes that were met, with the stored fields: the fields that get their defaults."""
     caster: Caster | None = field(default=None, repr=False)
     """Takes casts of objects that are met again and again."""
 
@@ -104,19 +118,41 @@ class TypeRule:
             fields = run_application(self.upgrade[step], fields)
         return self.kind.upgraded(fields, body)
 
-    def check_label(self, label: Label) -> None:
-        """Explain why a label of this rule's name is not this rule's label, or let it be upgraded.
+    def fields_added(self, digest: bytes, body: Body) -> tuple[str, ...]:
+        """The fields that the class got since a body of this version and another shape was stored.
+
+        Stored fields are never dropped, and are set only where the class has them with the
+        annotation that they had.
 
         Raises:
-            ShapeChanged: Same version, other fields.
+            ShapeChanged: A field went, had another annotation, or is new and has no default.
+        """
+        if type(body) is not list or not body:
+            raise BytesMalformed(f"{self.name} version {self.version}: expected a body")
+        shape, fields = self.kind.shape, body[0]
+        if isinstance(self.kind, EnumKind | PairKind):
+            raise another_kind(self.text, shape)
+        if type(fields) is not dict:
+            raise BytesMalformed(f"{self.name} version {self.version}: expected fields")
+        names = tuple(fields)
+        known = self.fitting.get((digest, names))
+        if known is not None:
+            return known
+        differing = shape.differing(digest, names)
+        added = tuple(name for name in shape.fields if name not in fields)
+        without = tuple(name for name in added if name not in self.kind.defaults)
+        if differing != () or without:
+            raise fields_changed(self.text, shape, names, differing, without)
+        if len(self.fitting) < _FITTING_MAX:
+            self.fitting[digest, names] = added
+        return added
+
+    def check_version(self, label: Label) -> None:
+        """Check that a value of another version can be upgraded.
+
+        Raises:
             VersionUnknown: A newer version, or an older one without an upgrade.
         """
-        if label.version == self.version:
-            raise ShapeChanged(
-                f"{self.name} version {self.version}: expected the stored shape "
-                f"{label.shape.hex()}, found {self.kind.shape.hex()}: {self.cls.__qualname__} "
-                "changed its fields or annotations and kept its version"
-            )
         if label.version > self.version:
             raise VersionUnknown(
                 f"{self.name}: expected at most version {self.version}, found version "
@@ -135,7 +171,8 @@ def unknown_name(name: str) -> UnknownType:
     """The error for a typed value that no rule of the registry is named like."""
     return UnknownType(
         f"typed value: expected a name that a rule allows, found {name!r}",
-        hint=f"If your application wrote it: registry.allow(TheType, name={name!r})",
+        hint="If your application wrote it: "
+        + where_registry_goes(f"registry.allow(TheType, name={name!r})"),
     )
 
 
@@ -180,8 +217,16 @@ def make_rule(
             raise RuleInvalid(
                 f"rule {name!r}: expected upgrades from versions 1 to {version - 1}, found {step!r}"
             )
-    kind = _choose_kind(cls, name=name, encode=encode, decode=decode, validate=validate)
-    label = bytes(Label(name=name, version=version, shape=kind.shape))
+    text = RuleText(
+        cls=cls,
+        name=name,
+        version=version,
+        upgrade=steps,
+        validate=validate,
+        is_pair=encode is not None,
+    )
+    kind = _choose_kind(text, encode=encode, decode=decode)
+    label = bytes(Label(name=name, version=version, shape=kind.shape.digest))
     return TypeRule(
         cls=cls,
         name=name,
@@ -192,17 +237,18 @@ def make_rule(
         opening=kind.opening,
         marked=bytes((kind.opening[0] + 1,)),
         build=kind.build,
+        text=text,
     )
 
 
 def _choose_kind(
-    cls: Any,
+    text: RuleText,
     *,
-    name: str,
     encode: Callable[[Any], Any] | None,
     decode: Callable[[Any], Any] | None,
-    validate: bool,
 ) -> Kind:
+    cls: Any = text.cls
+    name, validate = text.name, text.validate
     for function in (encode, decode):
         if function is not None and not callable(function):
             raise RuleInvalid(f"rule {name!r}: expected encode= and decode= to be functions")
@@ -217,7 +263,7 @@ def _choose_kind(
             hint="Give the rule validate=True, or encode= and decode= functions.",
         )
     if issubclass(cls, Enum):
-        return EnumKind(cls, validate=validate)
+        return EnumKind(cls, validate=validate, gone=lambda member: member_gone(text, member))
     if issubclass(cls, msgspec.Struct):
         return StructKind(cls, validate=validate)
     if hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_fields"):

@@ -1,31 +1,103 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape digest: a short hash of a class's field names and annotations.
+"""The shape of a class: its kind, and the names and annotations of its fields.
 
-It travels with every typed value, so that a class that changed without a new version is refused
-instead of half-built. It must not change when the meaning did not: `Optional[int]` and
-`int | None`, `List[int]` and `list[int]`, a module that was renamed, and
-`from __future__ import annotations` all leave it alone.
+Its digest of eight bytes travels with every typed value, so that a class that changed without a new
+version is noticed. A reader who knows the names of the stored fields, which lie in the value
+itself, can tell from the digest whether they have the annotations that the class has now; and if
+exactly one differs, which one.
+
+It must not change when the meaning did not: `Optional[int]` and `int | None`, `List[int]` and
+`list[int]`, a module that was renamed, and `from __future__ import annotations` all leave it alone.
 """
 
 import hashlib
 import inspect
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["SHAPE_BYTES", "annotation_text", "resolved_annotations", "shape_digest"]
+__all__ = ["SHAPE_BYTES", "Shape", "annotation_text", "resolved_annotations"]
 
 SHAPE_BYTES = 8
 
+_MODULUS = (1 << 32) - 5
+"""A prime, so that every weight but 0 can be divided by."""
+_SUM_BYTES = 4
+_KIND = ""
+"""What stands for the name of a field where the kind of the class is meant."""
 
-def shape_digest(kind: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Digest a kind of type and its fields' names and annotation texts, in order."""
-    digest = hashlib.sha256()
-    for text in (kind, *(part for field in fields for part in field)):
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(4, "big") + data)
-    return digest.digest()[:SHAPE_BYTES]
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a class looks like.
+
+    The digest is two sums modulo a prime, over the kind and every field: of the *mark* of each
+    annotation, and of these marks times the *weight* of the field's place and name. If one mark is
+    another, the sums are off by d and by the weight times d: the weight is known by division.
+    """
+
+    kind: str
+    """`dataclass`, `pydantic`, `attrs`, `namedtuple`, `enum`, `struct` or `pair`."""
+    fields: Mapping[str, str]
+    """The text of each field's annotation, in declared order."""
+    digest: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        sums = self._sums(self.fields)
+        digest = b"".join(each.to_bytes(_SUM_BYTES, "big") for each in sums)
+        object.__setattr__(self, "digest", digest)
+
+    @classmethod
+    def of(cls, kind: str, annotations: Mapping[str, Any]) -> "Shape":
+        """The shape of a kind of class with these fields."""
+        return cls(kind, {name: annotation_text(hint) for name, hint in annotations.items()})
+
+    def _sums(self, names: Iterable[str]) -> tuple[int, int]:
+        """The sums of fields that were stored in this order; of those that went, without them."""
+        marks = weighted = 0
+        for place, name in enumerate((_KIND, *names)):
+            text = self.fields.get(name) if place else self.kind
+            if text is not None:
+                mark = _number(text)
+                marks += mark
+                weighted += mark * _weight(place, name)
+        return marks % _MODULUS, weighted % _MODULUS
+
+    def differing(self, digest: bytes, names: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Which stored fields had another annotation, or none: those that went are among them.
+
+        Args:
+            digest: The stored digest.
+            names: The stored fields, in their order.
+
+        Returns:
+            Their names, `""` among them for another kind of class; None if they cannot be told
+            because there is more than one.
+        """
+        stored = digest[:_SUM_BYTES], digest[_SUM_BYTES:]
+        expected = self._sums(names)
+        off, weighted = (
+            (int.from_bytes(found, "big") - each) % _MODULUS
+            for found, each in zip(stored, expected, strict=True)
+        )
+        gone = tuple(name for name in names if name not in self.fields)
+        if not off and not weighted:
+            return gone
+        for place, name in enumerate((_KIND, *names)):
+            if weighted == off * _weight(place, name) % _MODULUS:
+                return (name,) if gone in ((), (name,)) else None
+        return None
+
+
+def _weight(place: int, name: str) -> int:
+    return _number(f"{place} {name}")
+
+
+def _number(text: str) -> int:
+    data = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(data[:SHAPE_BYTES], "big") % _MODULUS
 
 
 def resolved_annotations(cls: type) -> dict[str, Any]:

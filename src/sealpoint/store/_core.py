@@ -135,12 +135,13 @@ class Core:
             clock = clock.astimezone(UTC)
         return clock if newest is None or clock > newest else newest
 
-    def emit(self, code: str, thread: str, seq: int, entry: bytes) -> None:
-        """Tell whoever listens. Codes and digests only."""
+    def emit(self, code: str, thread: str, seq: int, entry: bytes, detail: str = "") -> None:
+        """Tell whoever listens. Codes and digests, and names in the application's code."""
         if _LOGGER.isEnabledFor(logging.DEBUG):
             _LOGGER.debug("%s thread=%s seq=%d entry=%s", code, thread, seq, entry.hex())
         if self.parts.on_event is not None:
-            self._tell(Event(code=code, thread=thread, seq=seq, entry=entry.hex()))
+            event = Event(code=code, thread=thread, seq=seq, entry=entry.hex(), detail=detail)
+            self._tell(event)
 
     def emit_refused(self, error: SealpointError, thread: str) -> None:
         """Tell whoever listens that something was refused."""

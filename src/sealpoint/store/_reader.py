@@ -442,7 +442,7 @@ class ThreadReader:
     def _read_loaded(self, found: _Found, *, keep: bool, question: Any = None) -> Loaded:
         header, record, body, entry = found
         blobs = self._blobs(header, record, body)
-        value = self._decode_from(blobs, body, keep=keep)
+        value = self._decode_from(blobs, header, record, body, keep=keep)
         ref = make_ref(header, body, self._core.writer(header), entry)
         self._core.emit("loaded", header.thread, header.seq, entry)
         return Loaded(
@@ -460,18 +460,32 @@ class ThreadReader:
     def _decode(
         self, header: Header, record: Record, body: CheckpointBody | WritesBody, *, keep: bool
     ) -> Any:
-        return self._decode_from(self._blobs(header, record, body), body, keep=keep)
+        blobs = self._blobs(header, record, body)
+        return self._decode_from(blobs, header, record, body, keep=keep)
 
     def _decode_from(
-        self, blobs: BlobReader, body: CheckpointBody | WritesBody, *, keep: bool
+        self,
+        blobs: BlobReader,
+        header: Header,
+        record: Record,
+        body: CheckpointBody | WritesBody,
+        *,
+        keep: bool,
     ) -> Any:
         """(7) the blobs against their digests, (8) only then decode."""
+
+        def tell_added(rule: str, fields: tuple[str, ...]) -> None:
+            detail = f"{rule}: {', '.join(fields)}"
+            entry = link_hash(record.header)
+            self._core.emit("fields-added", header.thread, header.seq, entry, detail)
+
         value = self._core.registry.decode_tree(
             bytes.fromhex(body.root),
             blobs.get,
             verified=True,
             get_many=blobs.get_many,
             memo=self._state.caches.of(body.lane).memo if keep else None,
+            on_added=tell_added,
         )
         if keep:
             self._remember(body.lane, blobs)

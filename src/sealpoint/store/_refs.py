@@ -130,7 +130,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened: codes and digests only, never a name or a payload."""
+    """Something that happened: codes and digests, never a payload or a name that data has."""
 
     code: str
     thread: str
@@ -138,3 +138,5 @@ class Event:
     seq: int
     entry: str
     """The hash of the entry in hexadecimal; empty where no single entry is meant."""
+    detail: str = ""
+    """What of the application's own code is meant: names of rules, types and fields."""

@@ -36,7 +36,7 @@ class _Named(typing.NamedTuple):
 def _shape(cls: type) -> bytes:
     registry = Registry()
     registry.allow(cls, name="app.thing")
-    return registry.rules[0].kind.shape
+    return registry.rules[0].kind.shape.digest
 
 
 def _of(**annotations: Any) -> type:
@@ -161,9 +161,8 @@ def test_a_class_that_changed_and_kept_its_version_is_refused() -> None:
         after.decode(data)
 
     assert "app.thing version 1" in str(caught.value)
-    assert "Thing changed its fields or annotations and kept its version" in str(caught.value)
-    assert "version=" in caught.value.hint
-    assert "upgrade=" in caught.value.hint
+    assert str(caught.value).endswith("'b' is new without a default")
+    assert 'name="app.thing", version=2, upgrade={1: from_v1})' in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -191,4 +190,4 @@ def test_the_text_of_an_annotation_is_fixed(annotation: Any, text: str) -> None:
 
 def test_the_digest_of_a_shape_is_frozen() -> None:
     """The bytes of one digest, so that the way of making them cannot change unseen."""
-    assert _shape(_of(a=int, b=list[str])).hex() == "beb95c62bf20c3e8"
+    assert _shape(_of(a=int, b=list[str])).hex() == "e6ca4579f70e7de8"

@@ -83,12 +83,14 @@ def test_the_line_in_the_hint_works_when_pasted(cls: type) -> None:
     value = {"x": [cls()]}
     with pytest.raises(TypeNotAllowed) as caught:
         registry.encode(value)
-    line, _, imported = caught.value.hint.removeprefix("Write: ").partition("  # ")
+    first, _, where = caught.value.hint.removeprefix("Write: ").partition("\n")
+    line, _, imported = first.partition("  # ")
 
     scope: dict[str, Any] = {"registry": registry}
     exec(f"{imported}\n{line}", scope)  # noqa: S102 # the line is there to be pasted
 
     assert registry.decode(registry.encode(value)) == value
+    assert "sealpoint.open_store(url, registry=registry)" in where
 
 
 def test_the_line_for_other_classes_asks_for_functions() -> None:
