@@ -13,7 +13,7 @@ from sealpoint.errors import UsageError
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
-from sealpoint.signing import Root, Signer, TrustPin
+from sealpoint.signing import PrivateKey, Root, TrustPin
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import Core, Parts, append_roster
 
@@ -91,9 +91,9 @@ def _memory(
     identity: str, namespace: str, registry: Registry | None, on_event: OnEvent | None
 ) -> Store:
     """A store that lives as long as the process, with keys that nobody else ever has."""
-    root = Signer.draw("root", os.urandom)
-    worker = Signer.draw(check_identity_name(identity), os.urandom)
-    operator = Signer.draw("operator" if identity != "operator" else "worker", os.urandom)
+    root = PrivateKey.draw("root", os.urandom)
+    worker = PrivateKey.draw(check_identity_name(identity), os.urandom)
+    operator = PrivateKey.draw("operator" if identity != "operator" else "worker", os.urandom)
     parts = Parts(
         storage=MemoryStorage(),
         anchor=MemoryAnchor(),

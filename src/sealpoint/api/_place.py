@@ -21,7 +21,7 @@ from sealpoint.config import (
     unlocking,
 )
 from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
-from sealpoint.signing import Identity, Role, Root, RosterKey, Signer, TrustPin, Unlock
+from sealpoint.signing import Identity, PrivateKey, Role, Root, RosterKey, TrustPin, Unlock
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Event, Parts, store_slot
@@ -108,7 +108,7 @@ class StorePlace:
         self,
         *,
         pin: TrustPin,
-        signer: Signer | None,
+        signer: PrivateKey | None,
         namespace: str,
         registry: Registry | None = None,
         read_only: bool = False,
@@ -158,7 +158,7 @@ class StorePlace:
             on_event=on_event,
         )
 
-    def root_signers(self, root: Root) -> list[Signer]:
+    def root_signers(self, root: Root) -> list[PrivateKey]:
         """The private keys of a root that are on this machine.
 
         Raises:
@@ -172,7 +172,7 @@ class StorePlace:
         ]
         return [self.files.signer(name, self.unlock) for name in names]
 
-    def signer(self, identity: str) -> Signer:
+    def signer(self, identity: str) -> PrivateKey:
         """The private key of an identity.
 
         Raises:
@@ -188,7 +188,7 @@ class StorePlace:
 
 
 def identity_of(
-    signer: Signer, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
+    signer: PrivateKey, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
 ) -> Identity:
     """A roster's line for a key."""
     key = RosterKey(scheme="ed25519", public=str(signer.public))

@@ -20,7 +20,7 @@ from sealpoint.errors import (
 )
 from sealpoint.signing import (
     KeyFacts,
-    Signer,
+    PrivateKey,
     Unlock,
     decode_key_file,
     describe_key_file,
@@ -39,7 +39,7 @@ class KeyFiles(StoreDirectory):
 
     __slots__ = ()
 
-    def signer(self, name: str, unlock: Unlock | None = None) -> Signer:
+    def signer(self, name: str, unlock: Unlock | None = None) -> PrivateKey:
         """The private key of an identity; `unlock` is asked for the passphrase of one that has one.
 
         Raises:
@@ -54,7 +54,7 @@ class KeyFiles(StoreDirectory):
         """What the key file of an identity says without a passphrase; raises as `signer` does."""
         return describe_key_file(self._key_bytes(name), name=name)
 
-    def write_key(self, signer: Signer, choose: Unlock | None = None) -> None:
+    def write_key(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
         """Keep a private key, encrypted if `choose` gives a passphrase; none is ever overwritten.
 
         Raises:
@@ -70,7 +70,7 @@ class KeyFiles(StoreDirectory):
                 hint="A key is never overwritten: use it, or choose another name.",
             )
 
-    def relock_key(self, name: str, unlock: Unlock, choose: Unlock | None) -> Signer:
+    def relock_key(self, name: str, unlock: Unlock, choose: Unlock | None) -> PrivateKey:
         """Write a key under another passphrase, or as it is where `choose` is None.
 
         Until the new file is durable the old one stays, so a failure at any step loses nothing.
@@ -121,7 +121,7 @@ class KeyFiles(StoreDirectory):
         return data
 
 
-def key_file_bytes(signer: Signer, choose: Unlock | None) -> bytes:
+def key_file_bytes(signer: PrivateKey, choose: Unlock | None) -> bytes:
     """The content of a key's file, encrypted if `choose` gives a passphrase."""
     if choose is None:
         return encode_key_file(signer)

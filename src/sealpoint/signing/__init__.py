@@ -20,7 +20,7 @@ from sealpoint.signing._keyfile import (
     encode_key_file,
     encode_locked_key_file,
 )
-from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._keys import PrivateKey, PublicKey
 from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
@@ -60,6 +60,7 @@ __all__ = [
     "KeyFacts",
     "Passphrase",
     "Pool",
+    "PrivateKey",
     "PublicKey",
     "Role",
     "Root",
@@ -68,7 +69,6 @@ __all__ = [
     "RosterDocument",
     "RosterKey",
     "Seal",
-    "Signer",
     "Statement",
     "Tally",
     "TrustPin",

@@ -20,7 +20,7 @@ import msgspec
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
-from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._keys import PrivateKey, PublicKey
 from sealpoint.signing._pae import STATEMENT_TYPE, pae
 from sealpoint.signing._roster import Identity, Role, Roster
 from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
@@ -81,7 +81,7 @@ def _message(statement: str, verdict: str, reason: str) -> bytes:
     return pae(STATEMENT_TYPE, msgspec.json.encode(payload))
 
 
-def attest(signer: Signer, statement: str, verdict: Verdict, reason: str) -> Attestation:
+def attest(signer: PrivateKey, statement: str, verdict: Verdict, reason: str) -> Attestation:
     """Say yes or no to a statement.
 
     Args:

@@ -16,7 +16,7 @@ from nacl.exceptions import BadSignatureError
 from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
 from sealpoint.ids import KeyId
 
-__all__ = ["PublicKey", "Signer"]
+__all__ = ["PrivateKey", "PublicKey"]
 
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
@@ -77,7 +77,7 @@ class PublicKey:
         return hash(self.raw)
 
 
-class Signer:
+class PrivateKey:
     """A private key with the name of its identity. It never prints its secret."""
 
     __slots__ = ("_key", "_secret", "key", "name", "public")
@@ -108,4 +108,4 @@ class Signer:
         return bytes(self._secret)
 
     def __repr__(self) -> str:
-        return f"Signer({self.name!r}, key {self.public.id.short()})"
+        return f"PrivateKey({self.name!r}, key {self.public.id.short()})"
