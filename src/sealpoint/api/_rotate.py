@@ -108,7 +108,7 @@ def take_next_key(
         if holder is None or holder[0].name != name:
             raise NotTrusted(
                 f"next key of {name!r}: expected it in the roster, found it missing",
-                hint=f"Where the root is: sealpoint keys rotate {name} --public {facts.public}",
+                hint=f"Where the root is: sealpoint keys rotate {name} --public-key {facts.public}",
             )
     place.files.take_next_key(name)
     return place.files.key_facts(name).public
@@ -298,7 +298,7 @@ def _require_key_here(place: StorePlace, name: str) -> None:
         raise KeyMissing(
             f"key {name!r}: expected it on this machine, or its new public half, found neither",
             hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: sealpoint "
-            f"keys rotate {name} --public HEX",
+            f"keys rotate {name} --public-key HEX",
         )
 
 

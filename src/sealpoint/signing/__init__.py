@@ -22,6 +22,7 @@ from sealpoint.signing._keyfile import (
 )
 from sealpoint.signing._keys import PrivateKey, PublicKey
 from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
+from sealpoint.signing._remote import RemoteKey, Signer, SigningKey, public_key_of
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
     STOPPED,
@@ -62,6 +63,7 @@ __all__ = [
     "Pool",
     "PrivateKey",
     "PublicKey",
+    "RemoteKey",
     "Role",
     "Root",
     "RootDocument",
@@ -69,6 +71,8 @@ __all__ = [
     "RosterDocument",
     "RosterKey",
     "Seal",
+    "Signer",
+    "SigningKey",
     "Statement",
     "Tally",
     "TrustPin",
@@ -87,5 +91,6 @@ __all__ = [
     "encode_seals",
     "pae",
     "parse_seals",
+    "public_key_of",
     "verify_attestation",
 ]

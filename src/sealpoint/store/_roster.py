@@ -27,6 +27,7 @@ from sealpoint.signing import (
     Root,
     RosterDocument,
     Seal,
+    SigningKey,
     check_reason_size,
     encode_seals,
     pae,
@@ -147,7 +148,7 @@ def _append(
     chain: StoreChain,
     kind: Kind,
     body: Body,
-    signers: Sequence[PrivateKey],
+    signers: Sequence[SigningKey],
     *,
     blobs: Mapping[bytes, bytes] | None = None,
 ) -> StoreChain:
