@@ -24,7 +24,7 @@ from benchmarks._graphs import Step, chat_turns, long_steps, small_steps
 from benchmarks._measure import Result
 from benchmarks._states import ChatMessage, Plan, agent_state, messages, registry
 from benchmarks._states import Step as PlanStep
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 
 __all__ = ["experiments"]
 
@@ -279,7 +279,7 @@ def _cold() -> Result:
     )
 
 
-def _bare_rate(verify: Callable[[bytes, bytes], object], signer: Signer, count: int) -> float:
+def _bare_rate(verify: Callable[[bytes, bytes], object], signer: PrivateKey, count: int) -> float:
     """Bare Ed25519 verifications a second on two cores."""
     message = os.urandom(600)
     signature = signer.sign(message)
@@ -309,7 +309,7 @@ def _verified() -> Iterator[Result]:
                 raise AssertionError(report.findings)
             return report.entries / (time.perf_counter() - start)
 
-        signer = Signer.draw("bench", os.urandom)
+        signer = PrivateKey.draw("bench", os.urandom)
         openssl = Ed25519PublicKey.from_public_bytes(signer.public.raw).verify
         rate()
         for library, verify in (("cryptography", openssl), ("PyNaCl", signer.public.verify)):

@@ -48,12 +48,12 @@ from sealpoint.signing import (
     Cut,
     Identity,
     Pool,
+    PrivateKey,
     Role,
     Root,
     RosterDocument,
     RosterKey,
     Seal,
-    Signer,
     TrustPin,
     encode_seals,
     pae,
@@ -85,9 +85,9 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 SALT = "5a" * 32
 
 
-def key(name: str) -> Signer:
+def key(name: str) -> PrivateKey:
     """The key of an identity; its secret is the digest of its name."""
-    return Signer(name, hashlib.sha256(name.encode()).digest())
+    return PrivateKey(name, hashlib.sha256(name.encode()).digest())
 
 
 def pin(*roots: str, threshold: int = 1, roster_seq_min: int = 0) -> TrustPin:
@@ -120,13 +120,13 @@ def cut(name: str, positions: CutList) -> Cut:
     return Cut(key=key(name).key, positions=positions.digest.hex())
 
 
-def seals(header: bytes, *signers: Signer, payload_type: bytes = ENTRY_TYPE) -> bytes:
+def seals(header: bytes, *signers: PrivateKey, payload_type: bytes = ENTRY_TYPE) -> bytes:
     """The stored seals of these keys on a header."""
     message = pae(payload_type, header)
     return encode_seals([Seal(signer.public.id, signer.sign(message)) for signer in signers])
 
 
-def sealed(header: Header, body: bytes | None, *signers: Signer) -> Record:
+def sealed(header: Header, body: bytes | None, *signers: PrivateKey) -> Record:
     """A header as it is, signed by these keys."""
     raw = encode_header(header)
     return Record(raw, seals(raw, *signers), body)
@@ -144,7 +144,7 @@ class StoreLedger:
         self.chain = StoreChain(trusted or pin(), lists=CutLists(self.blobs.get))
         self.records: list[Record] = []
 
-    def header(self, kind: Kind, body: bytes, signer: Signer, **changes: Any) -> Header:
+    def header(self, kind: Kind, body: bytes, signer: PrivateKey, **changes: Any) -> Header:
         """The next header, with some fields changed."""
         seq, hashes = self.chain.seq + 1, self.chain.hashes
         header = Header(
@@ -269,7 +269,7 @@ class ThreadLedger:
                 return None if kind is Kind.ERASE else seq
         return None
 
-    def header(self, kind: Kind, body: bytes, signer: Signer, **changes: Any) -> Header:
+    def header(self, kind: Kind, body: bytes, signer: PrivateKey, **changes: Any) -> Header:
         """The next header, with some fields changed."""
         seq = self.seq
         hashes = [link_hash(record.header) for record in self.records]

@@ -18,7 +18,7 @@ from sealpoint.config import code_of
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Decision, Policy, Request, Requests, Thread
 from sealpoint.limits import Limits
-from sealpoint.signing import Attestation, TrustPin
+from sealpoint.signing import Attestation, Signer, TrustPin
 from sealpoint.store import (
     CheckpointRef,
     Collected,
@@ -59,6 +59,7 @@ __all__ = [
     "Requests",
     "Results",
     "SealpointError",
+    "Signer",
     "Store",
     "Thread",
     "ThreadNames",

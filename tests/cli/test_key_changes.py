@@ -90,7 +90,7 @@ def test_one_key_is_revoked_by_its_id(machine: Machine) -> None:
     """The others of the identity stay."""
     other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
     worker = ("keys", "add", "worker", "--person", "owner", "--role", "writer")
-    machine.done(*worker, "--namespace", "*", "--public", other)
+    machine.done(*worker, "--namespace", "*", "--public-key", other)
     first, second = (
         each["key"] for each in machine.json("keys", "list") if each["name"] == "worker"
     )
@@ -155,15 +155,15 @@ def test_a_key_of_another_machine_is_rotated(machine: Machine, tmp_path: Path) -
     there = Machine(machine.path, tmp_path / "two")
     there.done("trust", "import", "-", stdin=machine.run("trust", "export").stdout_bytes)
     public = there.json("keys", "new", "alice")["public"]
-    machine.done("keys", "add", "alice", "--public", public, *_ADD, "--role", "operator")
+    machine.done("keys", "add", "alice", "--public-key", public, *_ADD, "--role", "operator")
     there.done("anchor", "adopt", "--identity", "alice", "--reason", "reads along", "--yes")
     assert machine.refused("keys", "rotate", "alice", "--yes") == (64, "key-missing")
     printed = there.done("keys", "rotate", "alice", "--prepare")
     prepared = there.json("keys", "rotate", "alice", "--prepare")
 
-    assert f"sealpoint keys rotate alice --public {prepared['public']}" in printed
+    assert f"sealpoint keys rotate alice --public-key {prepared['public']}" in printed
     assert there.refused("keys", "rotate", "alice", "--finish") == (39, "not-trusted")
-    entered = machine.done("keys", "rotate", "alice", "--public", prepared["public"], "--yes")
+    entered = machine.done("keys", "rotate", "alice", "--public-key", prepared["public"], "--yes")
     assert "sealpoint keys rotate alice --finish" in entered
     assert "the old one is gone" in there.done("keys", "rotate", "alice", "--finish")
     assert there.refused("keys", "rotate", "alice", "--finish") == (64, "key-missing")
@@ -176,7 +176,7 @@ def test_a_key_of_another_machine_is_rotated(machine: Machine, tmp_path: Path) -
 def test_finishing_as_json(machine: Machine) -> None:
     """The key that is in use now."""
     prepared = machine.json("keys", "rotate", "worker", "--prepare")
-    machine.done("keys", "rotate", "worker", "--public", prepared["public"], "--yes")
+    machine.done("keys", "rotate", "worker", "--public-key", prepared["public"], "--yes")
 
     assert machine.json("keys", "rotate", "worker", "--finish") == prepared
     machine.done("save", "a", stdin="1")
@@ -237,7 +237,7 @@ def test_a_root_of_several_keys(machine: Machine) -> None:
     other = "3b6a27bcceb6a42d62a3a8d02a6f0d73653215771de243a63ac048a18b59da29"
     for name in ("alice", "bob"):
         machine.done("keys", "new", name)
-    keys = ("--key", "alice", "--key", "bob", "--public", other)
+    keys = ("--key", "alice", "--key", "bob", "--public-key", other)
 
     assert machine.refused("keys", "rotate-root", "--yes", *keys, "--threshold", "4") == (
         2,

@@ -45,7 +45,7 @@ def test_a_key_of_another_machine_is_added_by_its_public_half(
     pin = machine.run("trust", "export").stdout_bytes
     elsewhere.done("trust", "import", "-", stdin=pin)
     made = elsewhere.json("keys", "new", "alice")
-    added = machine.json(*_ADD, "--public", made["public"], "--role", "auditor")
+    added = machine.json(*_ADD, "--public-key", made["public"], "--role", "auditor")
     (listed,) = [each for each in machine.json("keys", "list") if each["name"] == "alice"]
 
     assert Path(made["file"]).is_file()
@@ -74,8 +74,8 @@ def test_a_name_that_no_identity_can_have_is_refused(machine: Machine, name: str
 def test_what_cannot_be_added_is_refused(machine: Machine) -> None:
     """No key, no root key, a key that is none, the name of the root, an unknown role."""
     assert machine.refused(*_ADD) == (64, "key-missing")
-    assert machine.refused(*_ADD, "--public", "00" * 32) == (39, "not-trusted")
-    assert machine.refused(*_ADD, "--public", "x") == (39, "not-trusted")
+    assert machine.refused(*_ADD, "--public-key", "00" * 32) == (39, "not-trusted")
+    assert machine.refused(*_ADD, "--public-key", "x") == (2, "usage")
     assert machine.refused("keys", "add", "root", *_ADD[3:]) == (2, "usage")
     assert machine.run("keys", "add", "alice", "--role", "king").exit_code == 2
     machine.done("keys", "new", "alice")

@@ -20,7 +20,7 @@ from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource
 from sealpoint.gate import Policy, Request, Requests
 from sealpoint.ids import StoreId
-from sealpoint.signing import Attestation, TrustPin
+from sealpoint.signing import Attestation, Signer, TrustPin
 from sealpoint.store import Collected, Event, ThreadNames
 
 __all__ = ["AsyncStore", "Opening", "open_store"]
@@ -212,17 +212,23 @@ class Opening:
 def open_store(
     url: str,
     *,
-    identity: str = "worker",
+    identity: str | None = None,
     namespace: str = "default",
     registry: Registry | None = None,
-    trust: TrustPin | str | os.PathLike[str] | None = None,
+    trust: TrustPin | str | os.PathLike[str] | int | None = None,
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
     read_only: bool = False,
     on_event: Callable[[Event], object] | None = None,
     passphrase: PassphraseSource | None = None,
+    signer: Signer | None = None,
+    secrets_dir: str | os.PathLike[str] | None = None,
+    key_fd: int | None = None,
 ) -> Opening:
     """Open a store for async code; the arguments are those of `sealpoint.open_store`.
+
+    A `signer=` is an ordinary one, not async: it is called in an OS thread of the store's own, and
+    never in the event loop.
 
     ```python
     async with sealpoint.aio.open_store("memory:") as store:
@@ -241,6 +247,9 @@ def open_store(
             read_only=read_only,
             on_event=on_event,
             passphrase=passphrase,
+            signer=signer,
+            secrets_dir=secrets_dir,
+            key_fd=key_fd,
         )
     )
 

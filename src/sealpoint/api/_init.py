@@ -13,7 +13,15 @@ from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import STORE_CHAIN, StoreChain
-from sealpoint.signing import ANY_NAMESPACE, Role, Root, RosterDocument, Signer, TrustPin, Unlock
+from sealpoint.signing import (
+    ANY_NAMESPACE,
+    PrivateKey,
+    Role,
+    Root,
+    RosterDocument,
+    TrustPin,
+    Unlock,
+)
 from sealpoint.storage import Storage
 from sealpoint.store import Core, append_roster
 
@@ -129,7 +137,7 @@ def _is_new(storage: Storage) -> bool:
     return storage.read(STORE_CHAIN, 1) is None and list(storage.threads()) == [STORE_CHAIN]
 
 
-def first_roster(worker: Signer, operator: Signer, policy: Policy) -> RosterDocument:
+def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> RosterDocument:
     """The roster of a store that one person runs."""
     others = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY)
     return RosterDocument(
@@ -141,10 +149,10 @@ def first_roster(worker: Signer, operator: Signer, policy: Policy) -> RosterDocu
     )
 
 
-def _key(place: StorePlace, name: str, choose: Unlock | None) -> Signer:
+def _key(place: StorePlace, name: str, choose: Unlock | None) -> PrivateKey:
     """A key of an interrupted `init`, or a new one."""
     if name not in place.files.key_names():
-        signer = Signer.draw(name, os.urandom)
+        signer = PrivateKey.draw(name, os.urandom)
         place.files.write_key(signer, choose)
         return signer
     if choose is not None and not place.files.key_facts(name).encrypted:

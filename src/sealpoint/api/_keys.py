@@ -13,11 +13,11 @@ from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import UsageError
 from sealpoint.signing import (
     Identity,
+    PrivateKey,
     PublicKey,
     Role,
     RosterDocument,
     RosterKey,
-    Signer,
 )
 from sealpoint.store import Core, append_roster, check_name
 
@@ -51,7 +51,7 @@ def new_key(
     """
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
     place.files.pin()
-    signer = Signer.draw(check_identity_name(name), os.urandom)
+    signer = PrivateKey.draw(check_identity_name(name), os.urandom)
     place.files.write_key(signer, None if passphrase is None else choosing(passphrase))
     return signer.public
 

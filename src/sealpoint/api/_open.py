@@ -2,46 +2,52 @@
 """Opening a store."""
 
 import os
+from dataclasses import replace
 
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.api._init import first_roster
-from sealpoint.api._place import OnEvent, StorePlace, now, read_pin
+from sealpoint.api._init import WORKER, first_roster
+from sealpoint.api._place import OnEvent, StorePlace, Trust, now
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
-from sealpoint.errors import UsageError
+from sealpoint.errors import NotTrusted, UsageError
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
-from sealpoint.signing import Root, Signer, TrustPin
+from sealpoint.signing import PrivateKey, RemoteKey, Root, Signer, TrustPin, public_key_of
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import Core, Parts, append_roster
 
-__all__ = ["open_store"]
+__all__ = ["open_store", "remote_key"]
 
 
 def open_store(
     url: str,
     *,
-    identity: str = "worker",
+    identity: str | None = None,
     namespace: str = "default",
     registry: Registry | None = None,
-    trust: TrustPin | str | os.PathLike[str] | None = None,
+    trust: Trust | None = None,
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
     read_only: bool = False,
     on_event: OnEvent | None = None,
     passphrase: PassphraseSource | None = None,
+    signer: Signer | None = None,
+    secrets_dir: str | os.PathLike[str] | None = None,
+    key_fd: int | None = None,
 ) -> Store:
     """Open a store.
 
     Args:
         url: `memory:` (nothing is kept), `sqlite:///relative.db`, `sqlite:////absolute.db` or
             `file:///absolute/directory`.
-        identity: Whose key signs what is saved.
+        identity: Whose key signs what is saved: `worker` if nobody says another. With `signer=`,
+            the roster says whose it is, and this has to be the same.
         namespace: Which threads: the roster gives rights by namespace.
         registry: The types that may be saved and loaded; without it, plain data and built-ins.
-        trust: A pin, or the path of one, instead of the one in the configuration directory.
+        trust: A pin, the path of one, or the number of an open descriptor, instead of the one in
+            the configuration directory; else what SEALPOINT_TRUST_FD names.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
@@ -49,6 +55,11 @@ def open_store(
         passphrase: What opens the identity's key if it is encrypted, or a function that is then
             called with its name; without it, what SEALPOINT_PASSPHRASE or
             SEALPOINT_PASSPHRASE_FILE names. The key is opened once, here.
+        signer: A key that lives elsewhere, such as in a key management service: no private key is
+            read, and the roster says whose it is.
+        secrets_dir: The directory of a mounted secret that holds the key, the pin or `slots.key`,
+            before the configuration directory; else SEALPOINT_SECRETS_DIR.
+        key_fd: The number of an open descriptor that the key is read from; else SEALPOINT_KEY_FD.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
@@ -56,44 +67,81 @@ def open_store(
         RolledBack: The store's roster is older than the anchor or the pin says.
         KeyMissing: The identity's private key is not on this machine.
         KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
+        SignerFailed: The signer does not tell its public key.
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
+    if signer is not None and (read_only or key_fd is not None or passphrase is not None):
+        raise UsageError("signer: expected neither read_only=, key_fd= nor passphrase= with it")
     if StoreUrl.parse(url).kind == "memory":
-        if trust is not None or read_only:
-            raise UsageError("memory: expected neither trust= nor read_only=, it keeps nothing")
-        return _memory(identity, namespace, registry, on_event)
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    pin = place.files.pin() if trust is None else read_pin(trust)
-    if trust is not None and not read_only and not place.files.has_pin():
+        if trust is not None or read_only or signer is not None:
+            raise UsageError("memory: expected neither trust=, read_only= nor signer=")
+        return _memory(identity or WORKER, namespace, registry, on_event)
+    place = StorePlace.find(
+        url,
+        config_dir=config_dir,
+        state_dir=state_dir,
+        passphrase=passphrase,
+        secrets_dir=secrets_dir,
+        key_fd=key_fd,
+    )
+    pin = place.pin(trust)
+    if not read_only and not place.files.has_pin():
         place.make_secret()  # a machine that has only been told whom to trust
-    signer = None if read_only else place.signer(identity)
+    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
     parts = place.parts(
         pin=pin,
-        signer=signer,
+        signer=own,
         namespace=namespace,
         registry=registry,
         read_only=read_only,
         on_event=on_event,
     )
-    return _opened(parts)
+    return _opened(parts, signer, identity)
 
 
-def _opened(parts: Parts) -> Store:
+def _opened(parts: Parts, signer: Signer | None = None, identity: str | None = None) -> Store:
     try:
+        if signer is not None:
+            parts = replace(parts, signer=remote_key(Core(parts).trust(), signer, identity))
         return Store(parts)
     except BaseException:
         parts.close()
         raise
 
 
+def remote_key(trust: StoreChain, signer: Signer, identity: str | None) -> RemoteKey:
+    """A key that lives elsewhere, under the name that the roster has for it.
+
+    Raises:
+        NotTrusted: The roster does not know the key, or as another identity's.
+        SignerFailed: The signer does not tell its public key.
+    """
+    public = public_key_of(signer)
+    holder = trust.roster.holder(public.id)
+    if holder is None:
+        named = identity or "NAME"
+        raise NotTrusted(
+            f"signer: expected its public key in roster {trust.roster.seq}, found it missing: "
+            f"{public}",
+            hint=f"Where the root key is: sealpoint keys add {named} --public-key {public} "
+            "--person WHO --role writer --namespace default",
+        )
+    if identity is not None and holder[0].name != identity:
+        raise NotTrusted(
+            f"signer: expected the key of identity {identity!r}, found that of {holder[0].name!r}",
+            hint="Leave identity= out, or give the signer the other key.",
+        )
+    return RemoteKey(holder[0].name, public, signer)
+
+
 def _memory(
     identity: str, namespace: str, registry: Registry | None, on_event: OnEvent | None
 ) -> Store:
     """A store that lives as long as the process, with keys that nobody else ever has."""
-    root = Signer.draw("root", os.urandom)
-    worker = Signer.draw(check_identity_name(identity), os.urandom)
-    operator = Signer.draw("operator" if identity != "operator" else "worker", os.urandom)
+    root = PrivateKey.draw("root", os.urandom)
+    worker = PrivateKey.draw(check_identity_name(identity), os.urandom)
+    operator = PrivateKey.draw("operator" if identity != "operator" else "worker", os.urandom)
     parts = Parts(
         storage=MemoryStorage(),
         anchor=MemoryAnchor(),

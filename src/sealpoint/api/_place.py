@@ -17,18 +17,29 @@ from sealpoint.config import (
     StoreFiles,
     StoreUrl,
     load_settings,
+    read_pin_descriptor,
     read_pin_file,
     unlocking,
 )
 from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
-from sealpoint.signing import Identity, Role, Root, RosterKey, Signer, TrustPin, Unlock
+from sealpoint.signing import (
+    Identity,
+    PrivateKey,
+    Role,
+    Root,
+    RosterKey,
+    SigningKey,
+    TrustPin,
+    Unlock,
+)
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Event, Parts, store_slot
 
-__all__ = ["OnEvent", "StorePlace", "identity_of", "now", "read_pin"]
+__all__ = ["OnEvent", "StorePlace", "Trust", "identity_of", "now", "read_pin"]
 
 OnEvent = Callable[[Event], object]
+Trust = TrustPin | str | os.PathLike[str] | int
 
 
 def now() -> datetime:
@@ -54,6 +65,8 @@ class StorePlace:
         config_dir: str | os.PathLike[str] | None,
         state_dir: str | os.PathLike[str] | None,
         passphrase: PassphraseSource | None = None,
+        secrets_dir: str | os.PathLike[str] | None = None,
+        key_fd: int | None = None,
     ) -> "StorePlace":
         """Find the files of a store, and refuse a store that lies among its own keys.
 
@@ -64,7 +77,9 @@ class StorePlace:
             UrlInvalid: The URL names no store on disk.
             StoreMisplaced: The store lies in the configuration or state directory.
         """
-        settings = load_settings(config_dir=config_dir, state_dir=state_dir)
+        settings = load_settings(
+            config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir, key_fd=key_fd
+        )
         parsed = StoreUrl.parse(url)
         if parsed.path is None:
             raise UrlInvalid(
@@ -108,7 +123,7 @@ class StorePlace:
         self,
         *,
         pin: TrustPin,
-        signer: Signer | None,
+        signer: SigningKey | None,
         namespace: str,
         registry: Registry | None = None,
         read_only: bool = False,
@@ -158,7 +173,7 @@ class StorePlace:
             on_event=on_event,
         )
 
-    def root_signers(self, root: Root) -> list[Signer]:
+    def root_signers(self, root: Root) -> list[PrivateKey]:
         """The private keys of a root that are on this machine.
 
         Raises:
@@ -172,7 +187,7 @@ class StorePlace:
         ]
         return [self.files.signer(name, self.unlock) for name in names]
 
-    def signer(self, identity: str) -> Signer:
+    def signer(self, identity: str) -> PrivateKey:
         """The private key of an identity.
 
         Raises:
@@ -186,9 +201,28 @@ class StorePlace:
             self.files.pin()
             raise
 
+    def own_key(self, identity: str) -> PrivateKey:
+        """The same, from the descriptor that the settings name if they do."""
+        if self.settings.key_fd is None:
+            return self.signer(identity)
+        return self.files.key_from_descriptor(self.settings.key_fd, identity, self.unlock)
+
+    def pin(self, trust: Trust | None) -> TrustPin:
+        """The pin that the caller brings along, or else the one that the settings lead to.
+
+        Raises:
+            NotTrusted: There is none.
+            KeyFileUnsafe: Others can change it.
+        """
+        if trust is not None:
+            return read_pin(trust)
+        if self.settings.trust_fd is not None:
+            return read_pin_descriptor(self.settings.trust_fd)
+        return self.files.pin()
+
 
 def identity_of(
-    signer: Signer, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
+    signer: PrivateKey, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
 ) -> Identity:
     """A roster's line for a key."""
     key = RosterKey(scheme="ed25519", public=str(signer.public))
@@ -197,8 +231,8 @@ def identity_of(
     )
 
 
-def read_pin(trust: TrustPin | str | os.PathLike[str]) -> TrustPin:
-    """A pin that the caller brings along: itself, or the path of its file.
+def read_pin(trust: Trust) -> TrustPin:
+    """A pin that the caller brings along: itself, the path of its file, or a descriptor.
 
     Raises:
         NotTrusted: The file is missing or no pin.
@@ -206,4 +240,4 @@ def read_pin(trust: TrustPin | str | os.PathLike[str]) -> TrustPin:
     """
     if isinstance(trust, TrustPin):
         return trust
-    return read_pin_file(Path(trust))
+    return read_pin_descriptor(trust) if isinstance(trust, int) else read_pin_file(Path(trust))

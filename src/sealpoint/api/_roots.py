@@ -13,7 +13,7 @@ from sealpoint.api._place import StorePlace
 from sealpoint.api._revoke import demand, opened
 from sealpoint.config import PassphraseSource, choosing
 from sealpoint.errors import KeyLocked, UsageError
-from sealpoint.signing import PublicKey, Root, Signer
+from sealpoint.signing import PrivateKey, PublicKey, Root
 from sealpoint.store import append_root, require_roots
 
 __all__ = ["RootRotation", "rotate_root"]
@@ -100,7 +100,7 @@ def rotate_root(
 
 
 def _make(
-    place: StorePlace, name: str, old: Sequence[Signer], passphrase: PassphraseSource | None
+    place: StorePlace, name: str, old: Sequence[PrivateKey], passphrase: PassphraseSource | None
 ) -> None:
     """Make the key of the next root, unless an interrupted rotation has made it."""
     if name in place.files.key_names():
@@ -110,7 +110,7 @@ def _make(
             f"key {name!r}: expected a passphrase, since the present root has one, found none",
             hint="A key that was encrypted is not followed by one that is not.",
         )
-    signer = Signer.draw(name, os.urandom)
+    signer = PrivateKey.draw(name, os.urandom)
     place.files.write_key(signer, None if passphrase is None else choosing(passphrase))
 
 

@@ -18,7 +18,7 @@ from sealpoint.api._revoke import demand, identity_in, opened, settle
 from sealpoint.config import PassphraseSource, choosing
 from sealpoint.errors import KeyLocked, KeyMissing, NotTrusted, UsageError
 from sealpoint.ids import KeyId
-from sealpoint.signing import Identity, PublicKey, Role, RosterDocument, RosterKey, Signer
+from sealpoint.signing import Identity, PrivateKey, PublicKey, Role, RosterDocument, RosterKey
 from sealpoint.store import (
     Core,
     Doubt,
@@ -108,7 +108,7 @@ def take_next_key(
         if holder is None or holder[0].name != name:
             raise NotTrusted(
                 f"next key of {name!r}: expected it in the roster, found it missing",
-                hint=f"Where the root is: sealpoint keys rotate {name} --public {facts.public}",
+                hint=f"Where the root is: sealpoint keys rotate {name} --public-key {facts.public}",
             )
     place.files.take_next_key(name)
     return place.files.key_facts(name).public
@@ -231,7 +231,7 @@ class _Order:
         return Ended(roster=-1, threads=survey.threads, doubts=survey.doubts, beyond=())
 
     def carried_out(
-        self, core: Core, made: PublicKey, old: Collection[KeyId], roots: Sequence[Signer]
+        self, core: Core, made: PublicKey, old: Collection[KeyId], roots: Sequence[PrivateKey]
     ) -> Ended:
         """Exchange the keys; an identity without one, or with the new one alone, loses none."""
         if old:
@@ -287,7 +287,7 @@ def _prepared(place: StorePlace, name: str, passphrase: PassphraseSource | None)
             "none",
             hint="A key that was encrypted is not followed by one that is not.",
         )
-    signer = Signer.draw(name, os.urandom)
+    signer = PrivateKey.draw(name, os.urandom)
     place.files.write_next_key(signer, None if passphrase is None else choosing(passphrase))
     facts = place.files.next_key(name)
     return signer.public if facts is None else facts.public
@@ -298,7 +298,7 @@ def _require_key_here(place: StorePlace, name: str) -> None:
         raise KeyMissing(
             f"key {name!r}: expected it on this machine, or its new public half, found neither",
             hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: sealpoint "
-            f"keys rotate {name} --public HEX",
+            f"keys rotate {name} --public-key HEX",
         )
 
 

@@ -24,6 +24,7 @@ from sealpoint.api import (
 from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
+from sealpoint.cli._public_key import public_key_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -139,7 +140,7 @@ def revoke(
 
 @click.command("rotate")
 @click.argument("name")
-@click.option("--public", metavar="HEX", help="Its new public key, which --prepare made elsewhere.")
+@public_key_option("Its new public key, which --prepare made elsewhere.")
 @click.option(
     "--role",
     "roles",
@@ -242,7 +243,7 @@ def _print_prepared(name: str, public: str, key: str, *, as_json: bool) -> None:
         return
     print_line(Styled("The next key is prepared; the present one stays in use.", "good"))
     print_line("Where the root key is, run:")
-    print_code([f"  sealpoint keys rotate {name} --public {public}"])
+    print_code([f"  sealpoint keys rotate {name} --public-key {public}"])
     print_line("Then here:")
     print_code([f"  sealpoint keys rotate {name} --finish"])
 

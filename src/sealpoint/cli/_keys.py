@@ -11,6 +11,7 @@ from sealpoint.cli._key_changes import expires_option, revoke, rotate
 from sealpoint.cli._keys_passphrase import passphrase
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
+from sealpoint.cli._public_key import public_key_option
 from sealpoint.cli._restore import quorum
 from sealpoint.cli._roots_and_pools import pool, rotate_root_
 from sealpoint.cli._store import Where, store_options
@@ -62,7 +63,7 @@ def new(name: str, *, encrypt: bool, where: Where, as_json: bool) -> None:
     print_code(
         [
             f"  sealpoint keys add {name} --person WHO --role writer --namespace default \\",
-            f"    --public {public}",
+            f"    --public-key {public}",
         ]
     )
 
@@ -152,9 +153,7 @@ def _roles(info: KeyInfo) -> str | Styled:
     metavar="NAME",
     help="Where it may do it, '*' for everywhere; may be repeated.",
 )
-@click.option(
-    "--public", metavar="HEX", help="Its public key; without it, the key NAME on this machine."
-)
+@public_key_option("Its public key; without it, the key NAME on this machine.")
 @expires_option
 @click.option(
     "--break-glass",

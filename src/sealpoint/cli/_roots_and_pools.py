@@ -9,6 +9,7 @@ from sealpoint.api import rotate_root, set_pool
 from sealpoint.cli._key_changes import agreed, yes_option
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
+from sealpoint.cli._public_key import public_key_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -30,12 +31,8 @@ __all__ = ["pool", "rotate_root_"]
     metavar="NAME",
     help="A private key on this machine that is to be one of the root's; may be repeated.",
 )
-@click.option(
-    "--public",
-    "publics",
-    multiple=True,
-    metavar="HEX",
-    help="A public key whose private half is elsewhere; may be repeated.",
+@public_key_option(
+    "A public key whose private half is elsewhere; may be repeated.", "publics", multiple=True
 )
 @click.option(
     "--threshold", type=int, metavar="N", help="How many must sign; without it, as many as before."
@@ -56,7 +53,7 @@ def rotate_root_(
     where: Where,
     as_json: bool,
 ) -> None:
-    """Let other keys sign the roster from now on; without --key and --public, a new one.
+    """Let other keys sign the roster from now on; without --key and --public-key, a new one.
 
     Signed by the old root and by the new one: enough private keys of both must be on this
     machine. Pins that were exported before stay good.

@@ -7,7 +7,7 @@ written. What lies in them is the business of `sealpoint.signing`.
 
 from sealpoint.config._code import code_of
 from sealpoint.config._disk import replace_file
-from sealpoint.config._files import StoreFiles, read_pin_file
+from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
 from sealpoint.config._main_module import imported_name
 from sealpoint.config._names import check_identity_name
 from sealpoint.config._passphrase import (
@@ -32,6 +32,7 @@ __all__ = [
     "imported_name",
     "load_settings",
     "read_passphrase_file",
+    "read_pin_descriptor",
     "read_pin_file",
     "replace_file",
     "unlocking",

@@ -19,6 +19,7 @@ from sealpoint.config._disk import (
     sync_directory,
     write_new_file,
 )
+from sealpoint.config._mounted import read_mounted
 from sealpoint.config._settings import Settings
 from sealpoint.config._url import StoreUrl
 
@@ -62,7 +63,15 @@ class StoreDirectory:
             check_directory(path) for path in self._below(directory)
         )
 
-    def _read(self, path: Path, *, bytes_max: int, secret: bool) -> bytes | None:
+    def _read(
+        self, path: Path, *, bytes_max: int, secret: bool, mounted: bool = False
+    ) -> bytes | None:
+        """A file of the store; if `mounted`, the one of that name in a mounted secret before it."""
+        secrets = self._settings.secrets_dir
+        if mounted and secrets is not None:
+            data = read_mounted(secrets, path.name, bytes_max=bytes_max, secret=secret)
+            if data is not None:
+                return data
         if not self._is_safe(path.parent):
             return None
         return read_file(path, bytes_max=bytes_max, secret=secret)

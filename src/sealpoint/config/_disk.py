@@ -10,6 +10,7 @@ system has no owners and modes, as on Windows, only the kind of a file is checke
 import contextlib
 import errno
 import os
+import shlex
 import stat
 import tempfile
 from pathlib import Path
@@ -18,6 +19,9 @@ from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe
 
 __all__ = [
     "check_directory",
+    "check_file",
+    "check_owner",
+    "kind_of",
     "make_directory",
     "move_file",
     "read_file",
@@ -30,6 +34,7 @@ _SECRET_MODE = 0o600
 _DIRECTORY_MODE = 0o700
 _OTHERS_ANY = 0o077
 _OTHERS_WRITE = 0o022
+_MOUNTED_REFUSED = 0o027
 _ROOT_USER = 0
 _TEMPORARY_PREFIX = ".new-"
 _KINDS = {
@@ -43,7 +48,9 @@ _KINDS = {
 }
 
 
-def read_file(path: Path, *, bytes_max: int, secret: bool, follow: bool = False) -> bytes | None:
+def read_file(
+    path: Path, *, bytes_max: int, secret: bool, follow: bool = False, mounted: bool = False
+) -> bytes | None:
     """Read a whole file, or None where there is none.
 
     Args:
@@ -52,6 +59,8 @@ def read_file(path: Path, *, bytes_max: int, secret: bool, follow: bool = False)
         secret: Others must not read it, and it must be the user's own; else others must not
             change it, and it may be root's.
         follow: Whether the file may be reached through a symbolic link.
+        mounted: It is of a mounted secret: even if secret, it may be root's, and a group may read
+            it.
 
     Raises:
         KeyFileUnsafe: Others could read or change it, it is too large, or it is no file.
@@ -73,7 +82,7 @@ def read_file(path: Path, *, bytes_max: int, secret: bool, follow: bool = False)
         found = "a symbolic link" if link else exc.strerror
         raise KeyFileUnsafe(f"{path}: expected a file that can be read, found {found}") from exc
     try:
-        _check_file(path, os.fstat(descriptor), secret=secret)
+        check_file(str(path), os.fstat(descriptor), secret=secret, mounted=mounted)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             data = file.read(bytes_max + 1)
     except OSError as exc:
@@ -87,15 +96,31 @@ def read_file(path: Path, *, bytes_max: int, secret: bool, follow: bool = False)
     return data
 
 
-def _check_file(path: Path, found: os.stat_result, *, secret: bool) -> None:
+def check_file(named: str, found: os.stat_result, *, secret: bool, mounted: bool) -> None:
+    """Check that an open file is one, and that others cannot change it, or read a secret one.
+
+    Raises:
+        KeyFileUnsafe: It is not so.
+    """
     if not stat.S_ISREG(found.st_mode):
-        raise KeyFileUnsafe(f"{path}: expected a file, found {_kind(found)}")
-    fault = _owner_fault(found, root_too=not secret)
-    if fault is not None:
-        raise KeyFileUnsafe(f"{path}: {fault}")
-    if _has_modes() and found.st_mode & (_OTHERS_ANY if secret else _OTHERS_WRITE):
-        wanted = f"mode {_SECRET_MODE:04o}" if secret else "a mode in which only its owner writes"
-        raise KeyFileUnsafe(f"{path}: expected {wanted}, found {_mode(found)}")
+        raise KeyFileUnsafe(f"{named}: expected a file, found {kind_of(found)}")
+    check_owner(named, found, root_too=mounted or not secret)
+    if not _has_modes():
+        return
+    if secret and not mounted and found.st_mode & _OTHERS_ANY:
+        raise KeyFileUnsafe(f"{named}: expected mode {_SECRET_MODE:04o}, found {_mode(found)}")
+    if secret and found.st_mode & _MOUNTED_REFUSED:
+        raise KeyFileUnsafe(
+            f"{named}: expected a mode in which others can neither read nor change it, such as "
+            f"0440 or 0400, found {_mode(found)}",
+            hint="In Kubernetes: defaultMode: 0440 for the volume and fsGroup for the pod. If "
+            "somebody else may have read it, make a new key.",
+        )
+    if found.st_mode & _OTHERS_WRITE:
+        raise KeyFileUnsafe(
+            f"{named}: expected a mode in which only its owner writes, found {_mode(found)}",
+            hint=f"chmod go-w {named}, if nobody else has written to it.",
+        )
 
 
 def check_directory(path: Path, *, follow: bool = False) -> bool:
@@ -114,10 +139,10 @@ def check_directory(path: Path, *, follow: bool = False) -> bool:
     except OSError as exc:
         raise _unusable(path, exc) from exc
     if not stat.S_ISDIR(found.st_mode):
-        raise DirectoryUnusable(f"{path}: expected a directory, found {_kind(found)}")
+        raise DirectoryUnusable(f"{path}: expected a directory, found {kind_of(found)}")
     fault = _owner_fault(found, root_too=True)
     if fault is not None:
-        raise DirectoryUnusable(f"{path}: {fault}")
+        raise DirectoryUnusable(f"{path}: {fault}", hint=_chown(path))
     if _has_modes() and found.st_mode & _OTHERS_WRITE:
         raise DirectoryUnusable(
             f"{path}: expected mode {_DIRECTORY_MODE:04o}, found {_mode(found)}",
@@ -245,6 +270,24 @@ def _sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_owner(named: str, found: os.stat_result, *, root_too: bool) -> None:
+    """Check that a file or a link is the user's own, or root's where that is as good.
+
+    Raises:
+        KeyFileUnsafe: It is somebody else's.
+    """
+    fault = _owner_fault(found, root_too=root_too)
+    if fault is not None:
+        raise KeyFileUnsafe(f"{named}: {fault}", hint=_chown(named))
+
+
+def _chown(named: str | Path) -> str:
+    return (
+        f"If you know how it came there and trust what it holds: sudo chown {os.geteuid()} "
+        f"{shlex.quote(str(named))}"
+    )
+
+
 def _owner_fault(found: os.stat_result, *, root_too: bool) -> str | None:
     if not _has_modes():
         return None
@@ -258,7 +301,8 @@ def _has_modes() -> bool:
     return hasattr(os, "geteuid")
 
 
-def _kind(found: os.stat_result) -> str:
+def kind_of(found: os.stat_result) -> str:
+    """What something is, in words."""
     return _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
 
 

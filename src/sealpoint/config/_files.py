@@ -12,6 +12,9 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
 STATE_DIR/anchors/<store id>/
 ```
 
+`pin.json`, `slots.key` and `<identity>.key` may also lie in the directory of a mounted secret,
+which is looked into first and never written to.
+
 Every directory from CONFIG_DIR down is checked from the top before a file in it is opened. A
 file that others could have read or changed is refused, never repaired. The files belong to the URL
 as it was given; a URL that leads elsewhere than it did is refused, until somebody says that the
@@ -26,6 +29,7 @@ from pathlib import Path
 
 from sealpoint.config._directory import Note, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
+from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._next_keys import NextKeyFiles
 from sealpoint.config._placement import check_placement
 from sealpoint.errors import (
@@ -34,12 +38,13 @@ from sealpoint.errors import (
     KeyFileUnsafe,
     KeyMissing,
     NotTrusted,
+    SealpointError,
     StoreExists,
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import TrustPin
 
-__all__ = ["StoreFiles", "read_pin_file"]
+__all__ = ["StoreFiles", "read_pin_descriptor", "read_pin_file"]
 
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128
@@ -63,7 +68,7 @@ class StoreFiles(NextKeyFiles):
             NotTrusted: There is none, or it is malformed.
             KeyFileUnsafe: Others can change it.
         """
-        data = self._read(self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False)
+        data = self._read(self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False, mounted=True)
         if data is None:
             raise NotTrusted(
                 f"store {self.url}: expected a pin at {self._pin_path}, found none",
@@ -198,10 +203,15 @@ class StoreFiles(NextKeyFiles):
             KeyMissing: There is none.
             KeyFileUnsafe: Others can read it, or it is damaged.
         """
-        data = self._read(self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True)
+        data = self._slots_key()
         if data is None:
             raise KeyMissing(
-                f"store {self.url}: expected the anchor's secret at {self._secret_path}, found none"
+                f"store {self.url}: expected the anchor's secret at {self._secret_path}, found "
+                "none",
+                hint="Bring slots.key back from the backup of the keys. If there is none, the "
+                f"anchor of this store cannot be read any more: move {self._anchors()} and "
+                f"{self._pin_path} away, then sealpoint trust import PIN, and sealpoint anchor "
+                "adopt --reason '...' if this is the newest copy of the store.",
             )
         secret = _parse_secret(data)
         if secret is None:
@@ -214,7 +224,7 @@ class StoreFiles(NextKeyFiles):
 
     def ensure_secret(self, random_bytes: Callable[[int], bytes]) -> bytes:
         """The secret, drawn from a source of randomness such as `os.urandom` if there is none."""
-        if self._read(self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True) is None:
+        if self._slots_key() is None:
             drawn = random_bytes(_SECRET_BYTES)
             if len(drawn) != _SECRET_BYTES:
                 raise KeyFileUnsafe(
@@ -224,6 +234,18 @@ class StoreFiles(NextKeyFiles):
             write_new_file(self._secret_path, _format_secret(drawn))
         # Whoever wrote first has won; both go on with what lies there.
         return self.secret()
+
+    def _slots_key(self) -> bytes | None:
+        return self._read(
+            self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True, mounted=True
+        )
+
+    def _anchors(self) -> str:
+        """Where the anchor of the pinned store lies, for a hint."""
+        try:
+            return str(self.anchor_directory(self.pin().store))
+        except SealpointError:
+            return "its anchor"
 
     def anchor_directory(self, store: StoreId) -> Path:
         """Where the local anchor of a store lies; the anchor makes it."""
@@ -258,6 +280,19 @@ def read_pin_file(path: Path) -> TrustPin:
     if data is None:
         raise NotTrusted(f"pin {path}: expected a file, found none")
     return TrustPin.parse(data)
+
+
+def read_pin_descriptor(descriptor: int) -> TrustPin:
+    """A pin from a descriptor that the process was started with.
+
+    Raises:
+        NotTrusted: It holds no pin.
+        KeyMissing: It is not open, or gives nothing any more.
+        KeyFileUnsafe: Others can change it.
+    """
+    return TrustPin.parse(
+        read_descriptor(descriptor, "a pin", bytes_max=_PIN_BYTES_MAX, secret=False)
+    )
 
 
 def _format_secret(secret: bytes) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sealpoint.config._directory import StoreDirectory
 from sealpoint.config._disk import replace_file, write_new_file
+from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._names import check_identity_name
 from sealpoint.errors import (
     ConfigError,
@@ -20,7 +21,7 @@ from sealpoint.errors import (
 )
 from sealpoint.signing import (
     KeyFacts,
-    Signer,
+    PrivateKey,
     Unlock,
     decode_key_file,
     describe_key_file,
@@ -39,7 +40,7 @@ class KeyFiles(StoreDirectory):
 
     __slots__ = ()
 
-    def signer(self, name: str, unlock: Unlock | None = None) -> Signer:
+    def signer(self, name: str, unlock: Unlock | None = None) -> PrivateKey:
         """The private key of an identity; `unlock` is asked for the passphrase of one that has one.
 
         Raises:
@@ -48,13 +49,30 @@ class KeyFiles(StoreDirectory):
             KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
             NameInvalid: No identity can be called this.
         """
-        return decode_key_file(self._key_bytes(name), name=name, unlock=unlock)
+        return decode_key_file(self._key_bytes(name, mounted=True), name=name, unlock=unlock)
+
+    def key_from_descriptor(
+        self, descriptor: int, name: str, unlock: Unlock | None = None
+    ) -> PrivateKey:
+        """The private key of an identity from a descriptor that the process was started with.
+
+        Raises:
+            KeyMissing: It is not open, or gives nothing any more.
+            KeyFileUnsafe, KeyLocked, NameInvalid: As `signer`.
+        """
+        data = read_descriptor(
+            descriptor,
+            f"the key of {check_identity_name(name)!r}",
+            bytes_max=_KEY_FILE_BYTES_MAX,
+            secret=True,
+        )
+        return decode_key_file(data, name=name, unlock=unlock)
 
     def key_facts(self, name: str) -> KeyFacts:
         """What the key file of an identity says without a passphrase; raises as `signer` does."""
         return describe_key_file(self._key_bytes(name), name=name)
 
-    def write_key(self, signer: Signer, choose: Unlock | None = None) -> None:
+    def write_key(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
         """Keep a private key, encrypted if `choose` gives a passphrase; none is ever overwritten.
 
         Raises:
@@ -70,7 +88,7 @@ class KeyFiles(StoreDirectory):
                 hint="A key is never overwritten: use it, or choose another name.",
             )
 
-    def relock_key(self, name: str, unlock: Unlock, choose: Unlock | None) -> Signer:
+    def relock_key(self, name: str, unlock: Unlock, choose: Unlock | None) -> PrivateKey:
         """Write a key under another passphrase, or as it is where `choose` is None.
 
         Until the new file is durable the old one stays, so a failure at any step loses nothing.
@@ -111,17 +129,19 @@ class KeyFiles(StoreDirectory):
     def _key_path(self, name: str) -> Path:
         return self.directory / "keys" / f"{check_identity_name(name)}{_KEY_SUFFIX}"
 
-    def _key_bytes(self, name: str) -> bytes:
+    def _key_bytes(self, name: str, *, mounted: bool = False) -> bytes:
         path = self._key_path(name)
-        data = self._read(path, bytes_max=_KEY_FILE_BYTES_MAX, secret=True)
+        data = self._read(path, bytes_max=_KEY_FILE_BYTES_MAX, secret=True, mounted=mounted)
         if data is None:
+            secrets = self._settings.secrets_dir if mounted else None
+            places = f"{path}" if secrets is None else f"{path} or {secrets / path.name}"
             raise KeyMissing(
-                f"key {name!r} of store {self.url}: expected a file {path}, found none"
+                f"key {name!r} of store {self.url}: expected a file {places}, found none"
             )
         return data
 
 
-def key_file_bytes(signer: Signer, choose: Unlock | None) -> bytes:
+def key_file_bytes(signer: PrivateKey, choose: Unlock | None) -> bytes:
     """The content of a key's file, encrypted if `choose` gives a passphrase."""
     if choose is None:
         return encode_key_file(signer)

@@ -12,7 +12,7 @@ from sealpoint.config._disk import move_file, write_new_file
 from sealpoint.config._key_files import KeyFiles, key_file_bytes
 from sealpoint.config._names import check_identity_name
 from sealpoint.errors import KeyMissing
-from sealpoint.signing import KeyFacts, Signer, Unlock, describe_key_file
+from sealpoint.signing import KeyFacts, PrivateKey, Unlock, describe_key_file
 
 __all__ = ["NextKeyFiles"]
 
@@ -35,7 +35,7 @@ class NextKeyFiles(KeyFiles):
         data = self._read(self._next_path(name), bytes_max=_FILE_BYTES_MAX, secret=True)
         return None if data is None else describe_key_file(data, name=name)
 
-    def write_next_key(self, signer: Signer, choose: Unlock | None = None) -> None:
+    def write_next_key(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
         """Keep the next key of an identity; one that is there stays as it is."""
         path = self._next_path(signer.name)
         self._prepare(path.parent)

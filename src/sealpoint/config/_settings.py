@@ -8,7 +8,7 @@ checked where they are used. Nothing is read when a module is imported.
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import platformdirs
 
 from sealpoint.config._disk import check_directory, read_file
 from sealpoint.config._names import check_identity_name
-from sealpoint.errors import ConfigError
+from sealpoint.errors import ConfigError, DirectoryUnusable
 
 __all__ = ["Settings", "load_settings"]
 
@@ -36,12 +36,20 @@ class Settings:
     """The URL of the store; None when nothing names one."""
     identity: str
     """The name of the identity that signs."""
+    named_identity: str | None = None
+    """The same if something names it; None if it is the default."""
     namespace: str
     """The namespace of threads that are named without one."""
     config_dir: Path
     """Where pins and keys lie; absolute."""
     state_dir: Path
     """Where the local anchor lies; absolute."""
+    secrets_dir: Path | None = None
+    """Where a secret is mounted that holds keys and pin; absolute."""
+    key_fd: int | None = None
+    """The descriptor that the identity's key is read from."""
+    trust_fd: int | None = None
+    """The descriptor that the pin is read from."""
 
 
 def load_settings(
@@ -51,6 +59,8 @@ def load_settings(
     namespace: str | None = None,
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
+    secrets_dir: str | os.PathLike[str] | None = None,
+    key_fd: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
     """Gather the settings.
@@ -61,24 +71,25 @@ def load_settings(
         namespace: The namespace, before SEALPOINT_NAMESPACE.
         config_dir: The configuration directory, before SEALPOINT_CONFIG_DIR.
         state_dir: The state directory, before SEALPOINT_STATE_DIR.
+        secrets_dir: The directory of a mounted secret, before SEALPOINT_SECRETS_DIR.
+        key_fd: The descriptor of the key, before SEALPOINT_KEY_FD.
         environ: The environment; that of the process when absent. A variable that is empty
             counts as unset.
 
     Raises:
         ConfigError: The file is malformed, or a directory cannot be one.
-        DirectoryUnusable: The configuration directory is none, or others can change it.
+        DirectoryUnusable: The configuration directory is none, or others can change it, or
+            nothing says where it is.
         KeyFileUnsafe: Others can change the file.
         NameInvalid: The identity cannot be called this.
     """
     variables = os.environ if environ is None else environ
-    config_path = (
-        _directory("config_dir", config_dir, variables.get("SEALPOINT_CONFIG_DIR"))
-        or platformdirs.user_config_path(_APPLICATION).absolute()
-    )
-    state_path = (
-        _directory("state_dir", state_dir, variables.get("SEALPOINT_STATE_DIR"))
-        or platformdirs.user_state_path(_APPLICATION).absolute()
-    )
+    config_path = _directory(
+        "config_dir", config_dir, variables.get("SEALPOINT_CONFIG_DIR")
+    ) or _users_own(platformdirs.user_config_path, "SEALPOINT_CONFIG_DIR")
+    state_path = _directory(
+        "state_dir", state_dir, variables.get("SEALPOINT_STATE_DIR")
+    ) or _users_own(platformdirs.user_state_path, "SEALPOINT_STATE_DIR")
     file = _read_settings_file(config_path)
 
     def chosen(argument: str | None, variable: str, key: str) -> str | None:
@@ -91,10 +102,43 @@ def load_settings(
     return Settings(
         store=chosen(store, "SEALPOINT_STORE", "store"),
         identity=check_identity_name(_IDENTITY if name is None else name),
+        named_identity=name,
         namespace=_NAMESPACE if space is None else space,
         config_dir=config_path,
         state_dir=state_path,
+        secrets_dir=_directory("secrets_dir", secrets_dir, variables.get("SEALPOINT_SECRETS_DIR")),
+        key_fd=_descriptor("key_fd", key_fd, variables.get("SEALPOINT_KEY_FD")),
+        trust_fd=_descriptor("trust_fd", None, variables.get("SEALPOINT_TRUST_FD")),
     )
+
+
+def _users_own(find: Callable[[str], Path], variable: str) -> Path:
+    """The user's own directory; a user without a home and without a name has none."""
+    try:
+        path = find(_APPLICATION)
+    except (RuntimeError, KeyError, OSError):
+        path = Path()
+    if not path.is_absolute():
+        raise DirectoryUnusable(
+            f"{variable}: expected it, or a user with a home directory, found neither",
+            hint="Set SEALPOINT_CONFIG_DIR (keys and pin) and SEALPOINT_STATE_DIR (the anchor), or "
+            "pass config_dir= and state_dir=.",
+        )
+    return path
+
+
+def _descriptor(setting: str, argument: int | None, variable: str | None) -> int | None:
+    """The descriptor that an argument or else a variable names; None when neither does."""
+    if argument is None and not variable:
+        return None
+    text = variable if argument is None else str(argument)
+    try:
+        found = int(text or "")
+    except ValueError:
+        found = -1
+    if found < 0 or str(found) != text:
+        raise ConfigError(f"{setting}: expected the number of a descriptor, found {text!r}")
+    return found
 
 
 def _directory(

@@ -45,6 +45,7 @@ SealpointError                  error                  1
 ├── ListIncomplete              list-incomplete       49
 ├── StorageUnavailable          storage-unavailable   50   the backend failed
 │   └── SchemaUnknown           schema-unknown        51
+├── SignerFailed                signer-failed         52   a key that lives elsewhere did not sign
 ├── ConfigError                 config                60   the set-up is wrong
 │   ├── DirectoryUnusable       directory-unusable    61
 │   ├── StoreMisplaced          store-misplaced       62
@@ -102,6 +103,7 @@ from sealpoint.errors._environment import (
     KeyLocked,
     KeyMissing,
     SchemaUnknown,
+    SignerFailed,
     StorageUnavailable,
     StoreExists,
     StoreMisplaced,
@@ -220,6 +222,7 @@ __all__ = [
     "SchemaUnknown",
     "SealpointError",
     "ShapeChanged",
+    "SignerFailed",
     "SparseInvalid",
     "StorageUnavailable",
     "StoreExists",

@@ -11,6 +11,7 @@ __all__ = [
     "KeyLocked",
     "KeyMissing",
     "SchemaUnknown",
+    "SignerFailed",
     "StorageUnavailable",
     "StoreExists",
     "StoreMisplaced",
@@ -31,6 +32,14 @@ class SchemaUnknown(StorageUnavailable):
     code = "schema-unknown"
     exit_status = 51
     hint = "Check the path, or install the Sealpoint version that wrote the store."
+
+
+class SignerFailed(SealpointError):
+    """A key that lives elsewhere did not sign: its service failed, or signed something else."""
+
+    code = "signer-failed"
+    exit_status = 52
+    hint = "Nothing was written. Make the signer work again and repeat the call."
 
 
 class ConfigError(SealpointError):

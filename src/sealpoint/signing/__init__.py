@@ -20,8 +20,9 @@ from sealpoint.signing._keyfile import (
     encode_key_file,
     encode_locked_key_file,
 )
-from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._keys import PrivateKey, PublicKey
 from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
+from sealpoint.signing._remote import RemoteKey, Signer, SigningKey, public_key_of
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
     STOPPED,
@@ -60,7 +61,9 @@ __all__ = [
     "KeyFacts",
     "Passphrase",
     "Pool",
+    "PrivateKey",
     "PublicKey",
+    "RemoteKey",
     "Role",
     "Root",
     "RootDocument",
@@ -69,6 +72,7 @@ __all__ = [
     "RosterKey",
     "Seal",
     "Signer",
+    "SigningKey",
     "Statement",
     "Tally",
     "TrustPin",
@@ -87,5 +91,6 @@ __all__ = [
     "encode_seals",
     "pae",
     "parse_seals",
+    "public_key_of",
     "verify_attestation",
 ]

@@ -20,8 +20,9 @@ import msgspec
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
-from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._pae import STATEMENT_TYPE, pae
+from sealpoint.signing._remote import SigningKey
 from sealpoint.signing._roster import Identity, Role, Roster
 from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
 
@@ -83,7 +84,7 @@ def _message(statement: str, verdict: str, reason: str) -> bytes:
     return pae(STATEMENT_TYPE, msgspec.json.encode(payload))
 
 
-def attest(signer: Signer, statement: str, verdict: Verdict, reason: str) -> Attestation:
+def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) -> Attestation:
     """Say yes or no to a statement.
 
     Args:

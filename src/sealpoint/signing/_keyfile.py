@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sealpoint.errors import KeyFileUnsafe, KeyLocked, NotTrusted
-from sealpoint.signing._keys import PublicKey, Signer
+from sealpoint.signing._keys import PrivateKey, PublicKey
 from sealpoint.signing._sealed_secret import (
     ENCRYPTION,
     NONCE_BYTES,
@@ -85,13 +85,13 @@ class KeyFacts:
 _DECODER = msgspec.json.Decoder(_KeyDocument)
 
 
-def encode_key_file(signer: Signer) -> bytes:
+def encode_key_file(signer: PrivateKey) -> bytes:
     """The content of the key file of `signer`, as it is: whoever reads it has the key."""
     return _format(_document(signer, enc=_PLAIN, secret=signer.secret_bytes().hex()))
 
 
 def encode_locked_key_file(
-    signer: Signer,
+    signer: PrivateKey,
     passphrase: Passphrase,
     random_bytes: Callable[[int], bytes],
     *,
@@ -128,7 +128,7 @@ def encode_locked_key_file(
 
 def decode_key_file(
     data: bytes, *, name: str, unlock: Unlock | None = None, scrypt_n: int = SCRYPT_N
-) -> Signer:
+) -> PrivateKey:
     """Read a key file.
 
     Args:
@@ -148,7 +148,7 @@ def decode_key_file(
     if parsed.document.enc == ENCRYPTION:
         secret = _unsealed(parsed, name, unlock, scrypt_n)
     # (3) The public half is the one of this secret.
-    signer = Signer(name, secret)
+    signer = PrivateKey(name, secret)
     if str(signer.public) != parsed.document.public:
         raise KeyFileUnsafe(f"key {name!r}: expected its public half, found another key's")
     return signer
@@ -167,7 +167,7 @@ def describe_key_file(data: bytes, *, name: str) -> KeyFacts:
 
 
 def _document(
-    signer: Signer, *, enc: str, secret: str, salt: str = _ABSENT, nonce: str = _ABSENT
+    signer: PrivateKey, *, enc: str, secret: str, salt: str = _ABSENT, nonce: str = _ABSENT
 ) -> _KeyDocument:
     return _KeyDocument(
         v=_VERSION,

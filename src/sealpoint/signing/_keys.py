@@ -7,6 +7,7 @@ made and checked by libsodium, which refuses a non-canonical scalar; they are ne
 identity, so that a second valid signature would change nothing. ADR 0007 says why libsodium.
 """
 
+import base64
 from collections.abc import Callable
 from typing import Self
 
@@ -16,10 +17,14 @@ from nacl.exceptions import BadSignatureError
 from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
 from sealpoint.ids import KeyId
 
-__all__ = ["PublicKey", "Signer"]
+__all__ = ["PrivateKey", "PublicKey"]
 
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
+# A SubjectPublicKeyInfo of an Ed25519 key up to the key itself (RFC 8410).
+_DER_PREFIX = bytes.fromhex("302a300506032b6570032100")
+_PEM_BEGIN = "-----BEGIN PUBLIC KEY-----"
+_PEM_END = "-----END PUBLIC KEY-----"
 _FIELD_PRIME = 2**255 - 19
 _ORDER_8 = int.from_bytes(
     bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "little"
@@ -51,6 +56,30 @@ class PublicKey:
             raise NotTrusted("public key: expected 64 lower-case hexadecimal digits, found others")
         return cls(raw)
 
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read what a file says: hexadecimal digits, PEM or DER as OpenSSL and key services write.
+
+        Raises:
+            NotTrusted: It is no Ed25519 public key.
+        """
+        text = data.decode("ascii", "replace").strip()
+        if len(text) == 2 * _KEY_BYTES:
+            return cls.parse(text)
+        der = data
+        if text.startswith(_PEM_BEGIN) and text.endswith(_PEM_END):
+            try:
+                inside = text[len(_PEM_BEGIN) : -len(_PEM_END)]
+                der = base64.b64decode("".join(inside.split()), validate=True)
+            except ValueError:
+                der = b""
+        if len(der) != len(_DER_PREFIX) + _KEY_BYTES or not der.startswith(_DER_PREFIX):
+            raise NotTrusted(
+                "public key: expected an Ed25519 key as 64 hexadecimal digits, PEM or DER, found "
+                "another file"
+            )
+        return cls(der[len(_DER_PREFIX) :])
+
     def verify(self, signature: bytes, message: bytes) -> None:
         """Check a signature.
 
@@ -77,7 +106,7 @@ class PublicKey:
         return hash(self.raw)
 
 
-class Signer:
+class PrivateKey:
     """A private key with the name of its identity. It never prints its secret."""
 
     __slots__ = ("_key", "_secret", "key", "name", "public")
@@ -108,4 +137,4 @@ class Signer:
         return bytes(self._secret)
 
     def __repr__(self) -> str:
-        return f"Signer({self.name!r}, key {self.public.id.short()})"
+        return f"PrivateKey({self.name!r}, key {self.public.id.short()})"

@@ -18,7 +18,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import StoreChain, parse_header
-from sealpoint.signing import Signer, check_reason
+from sealpoint.signing import PrivateKey, check_reason
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import claimed_name
 from sealpoint.store._names import label_of
@@ -57,8 +57,8 @@ def accept_restore(
     plan: RestorePlan,
     reason: str,
     *,
-    roots: Sequence[Signer] = (),
-    operators: Sequence[Signer] = (),
+    roots: Sequence[PrivateKey] = (),
+    operators: Sequence[PrivateKey] = (),
     progress: Progress | None = None,
 ) -> AcceptedRestore:
     """Record that the store is accepted as the plan says, and take out what does not count.
@@ -122,15 +122,15 @@ def _is_compacted(core: Core) -> bool:
 
 
 def _signers(
-    core: Core, chain: StoreChain, roots: Sequence[Signer], operators: Sequence[Signer]
-) -> list[Signer]:
+    core: Core, chain: StoreChain, roots: Sequence[PrivateKey], operators: Sequence[PrivateKey]
+) -> list[PrivateKey]:
     """As many root keys as the root demands, or operators as the roster does."""
     root = chain.root
     found = [signer for signer in roots if signer.public in root.keys][: root.threshold]
     if len(found) == root.threshold:
         return found
     quorum = chain.roster.document.restore_quorum
-    persons: Mapping[str, Signer] = dict(_by_person(core, chain, operators))
+    persons: Mapping[str, PrivateKey] = dict(_by_person(core, chain, operators))
     if quorum and len(persons) >= quorum:
         return list(persons.values())[:quorum]
     asked, there = "", ""
@@ -144,8 +144,8 @@ def _signers(
 
 
 def _by_person(
-    core: Core, chain: StoreChain, operators: Sequence[Signer]
-) -> Iterator[tuple[str, Signer]]:
+    core: Core, chain: StoreChain, operators: Sequence[PrivateKey]
+) -> Iterator[tuple[str, PrivateKey]]:
     for signer in operators:
         holder = chain.restorer(signer.public.id, core.now())
         if holder is not None:

@@ -29,7 +29,7 @@ from sealpoint.ledger import (
     parse_header,
 )
 from sealpoint.limits import CUT_BYTES_MAX
-from sealpoint.signing import Identity, PublicKey, Signer, TrustPin
+from sealpoint.signing import Identity, PublicKey, SigningKey, TrustPin
 from sealpoint.storage import Storage
 from sealpoint.store._names import store_slot
 from sealpoint.store._refs import Event
@@ -50,7 +50,7 @@ class Parts:
     pin: TrustPin
     secret: bytes
     """Under which the anchor's slots are keyed."""
-    signer: Signer | None
+    signer: SigningKey | None
     registry: Registry
     namespace: str
     read_only: bool
@@ -92,7 +92,7 @@ class Core:
         self.warned: tuple[int, date] | None = None
         """For which roster, and on which day, it was last said that the key expires soon."""
 
-    def signer(self) -> Signer:
+    def signer(self) -> SigningKey:
         """The key that writes.
 
         Raises:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from sealpoint.errors import HeadMoved
-from sealpoint.signing import STOPPED, Cut, Identity, PublicKey, RosterDocument, Signer
+from sealpoint.signing import STOPPED, Cut, Identity, PrivateKey, PublicKey, RosterDocument
 from sealpoint.store._core import Core
 from sealpoint.store._roster import append_roster
 from sealpoint.store._survey import Doubt, Progress, take_survey
@@ -41,7 +41,7 @@ class Ended:
 def end_keys(
     core: Core,
     keys: frozenset[str],
-    roots: Sequence[Signer],
+    roots: Sequence[PrivateKey],
     *,
     change: Change,
     reason: str | None,

@@ -23,10 +23,11 @@ from sealpoint.ledger import (
 from sealpoint.limits import SEALS_MAX
 from sealpoint.signing import (
     ENTRY_TYPE,
+    PrivateKey,
     Root,
     RosterDocument,
     Seal,
-    Signer,
+    SigningKey,
     check_reason_size,
     encode_seals,
     pae,
@@ -42,7 +43,7 @@ def append_roster(
     core: Core,
     chain: StoreChain,
     document: RosterDocument,
-    roots: Sequence[Signer],
+    roots: Sequence[PrivateKey],
     *,
     reason: str | None = None,
     blobs: Mapping[bytes, bytes] | None = None,
@@ -72,7 +73,7 @@ def append_root(
     core: Core,
     chain: StoreChain,
     root: Root,
-    roots: Sequence[Signer],
+    roots: Sequence[PrivateKey],
     *,
     reason: str | None = None,
 ) -> StoreChain:
@@ -97,7 +98,7 @@ def append_root(
     return _append(core, chain, Kind.ROOT, body, list(signers.values()))
 
 
-def require_roots(root: Root, roots: Sequence[Signer]) -> list[Signer]:
+def require_roots(root: Root, roots: Sequence[PrivateKey]) -> list[PrivateKey]:
     """As many keys of a root as it demands.
 
     Raises:
@@ -119,7 +120,7 @@ def append_restore(
     kept: CutList,
     lost: CutList,
     reason: str,
-    signers: Sequence[Signer],
+    signers: Sequence[PrivateKey],
 ) -> StoreChain:
     """Append a restore, signed by the root or by a quorum of operators.
 
@@ -147,7 +148,7 @@ def _append(
     chain: StoreChain,
     kind: Kind,
     body: Body,
-    signers: Sequence[Signer],
+    signers: Sequence[SigningKey],
     *,
     blobs: Mapping[bytes, bytes] | None = None,
 ) -> StoreChain:

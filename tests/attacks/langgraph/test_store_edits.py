@@ -12,7 +12,7 @@ import pytest
 from langgraph.types import Command, Send
 
 from sealpoint.ledger import CheckpointBody, Kind, WritesBody
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
 from tests.attacks.langgraph.vault import ALARMS, BACKENDS, Vault, ending
@@ -32,7 +32,7 @@ def vault(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 # ---------------------------------------------------------------------- answers and questions
 
 
-def _answer(vault: Vault, by: Signer | None) -> None:
+def _answer(vault: Vault, by: PrivateKey | None) -> None:
     payload, root = vault.root_of([[-4, "__resume__", "yes"]])
     checkpoint = vault.body(vault.head()).id
     body = WritesBody(salt=vault.salt, checkpoint=checkpoint, task=_NOBODY, root=root, answers=True)
@@ -92,7 +92,7 @@ def _question_says_another_amount(vault: Vault) -> None:
 # ---------------------------------------------------------------------- heads and order
 
 
-def _highest_head(vault: Vault, by: Signer | None) -> None:
+def _highest_head(vault: Vault, by: PrivateKey | None) -> None:
     state = vault.state(vault.head())
     payload, root = vault.root_of(state | {"channel_values": {"amount": 9_999}})
     body = CheckpointBody(salt=vault.salt, id="ffffffff-ffff-6fff-bfff-ffffffffffff", root=root)
@@ -164,7 +164,7 @@ def _metadata(**changes: object) -> Edit:
 # ---------------------------------------------------------------------- jumps and results
 
 
-def _results(*writes: tuple[int, str, object], by: Signer | None = None) -> Edit:
+def _results(*writes: tuple[int, str, object], by: PrivateKey | None = None) -> Edit:
     def edit(vault: Vault) -> None:
         payload, root = vault.root_of([list(each) for each in writes])
         task, checkpoint = vault.body(vault.questions()[-1]).task, vault.body(vault.head()).id

@@ -32,7 +32,7 @@ from sealpoint.ledger import (
     parse_header,
     skip_seq,
 )
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
@@ -135,12 +135,12 @@ class Vault:
         found = self.find(Kind.CHECKPOINT) if lane is None else self.find(Kind.CHECKPOINT, lane="")
         return found[-1]
 
-    def key(self, identity: str) -> Signer:
+    def key(self, identity: str) -> PrivateKey:
         """A key that was stolen."""
         place = StorePlace.find(url_of(self.backend, self.home), **places(self.home))
         return place.files.signer(identity)
 
-    def forged(self, kind: Kind, body: Body, payload: bytes, by: Signer | None) -> Record:
+    def forged(self, kind: Kind, body: Body, payload: bytes, by: PrivateKey | None) -> Record:
         """What would be the next entry: well made in every way, signed by a key or by none."""
         rows, data = self.rows(), encode_body(body)
         seq, before = len(rows), parse_header(rows[len(rows) - 1].header)

@@ -22,7 +22,7 @@ from sealpoint.ledger import (
     parse_header,
     skip_seq,
 )
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.ledger.crime import Scene, entry_rows
 from tests.ledgers import SALT, sealed
@@ -30,7 +30,7 @@ from tests.ledgers import SALT, sealed
 __all__ = ["Insider", "key_of", "put", "replace"]
 
 
-def key_of(scene: Scene, identity: str) -> Signer:
+def key_of(scene: Scene, identity: str) -> PrivateKey:
     """The private key of an identity of the scene."""
     return StorePlace.find(scene.url, **scene.places).files.signer(identity)
 
@@ -63,7 +63,9 @@ class Insider:
         """The position after the newest entry."""
         return len(self.rows)
 
-    def header(self, kind: Kind, body: bytes, signer: Signer, seq: int, **changes: Any) -> Header:
+    def header(
+        self, kind: Kind, body: bytes, signer: PrivateKey, seq: int, **changes: Any
+    ) -> Header:
         """A header for a position, with some fields changed."""
         before = self.headers[seq - 1]
         made = Header(
@@ -84,15 +86,15 @@ class Insider:
         )
         return msgspec.structs.replace(made, **changes)
 
-    def checkpoint(self, signer: Signer, seq: int | None = None, **changes: Any) -> Record:
+    def checkpoint(self, signer: PrivateKey, seq: int | None = None, **changes: Any) -> Record:
         """A checkpoint with a state of the attacker's own, signed by a key."""
         return self._state(Kind.CHECKPOINT, signer, seq, **changes)
 
-    def held(self, signer: Signer) -> Record:
+    def held(self, signer: PrivateKey) -> Record:
         """The same as one that a pause held back, at the next position."""
         return self._state(Kind.HELD, signer, None)
 
-    def _state(self, kind: Kind, signer: Signer, seq: int | None, **changes: Any) -> Record:
+    def _state(self, kind: Kind, signer: PrivateKey, seq: int | None, **changes: Any) -> Record:
         payload = b"\x81\xa4note\xa6bought"
         root = hashlib.sha256(payload).hexdigest()
         body = encode_body(CheckpointBody(salt=SALT, id="bought", root=root))
@@ -100,7 +102,12 @@ class Insider:
         return Record(record.header, record.seals, record.body, payload)
 
     def entry(
-        self, kind: Kind, body: Body | bytes, signer: Signer, seq: int | None = None, **changes: Any
+        self,
+        kind: Kind,
+        body: Body | bytes,
+        signer: PrivateKey,
+        seq: int | None = None,
+        **changes: Any,
     ) -> Record:
         """An entry of any kind, signed by a key; at the next position unless another is named."""
         data = body if isinstance(body, bytes) else encode_body(body)

@@ -12,7 +12,7 @@ import pytest
 from sealpoint.api import add_identity, new_key
 from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError
 from sealpoint.ledger import AdoptBody, GenesisBody, Kind, ResumeBody
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
@@ -51,7 +51,7 @@ def test_an_entry_with_an_older_entry_s_signature_is_refused(scene: Scene) -> No
 def test_an_entry_by_a_key_that_nobody_knows_is_refused(scene: Scene) -> None:
     """Signed, and well, by a key of the attacker's own."""
     insider = Insider(scene, "alpha")
-    record = insider.checkpoint(Signer.draw("worker", os.urandom))
+    record = insider.checkpoint(PrivateKey.draw("worker", os.urandom))
 
     assert _appended(scene, record, insider.next_seq)["load alpha"] is NotTrusted
 
@@ -59,13 +59,13 @@ def test_an_entry_by_a_key_that_nobody_knows_is_refused(scene: Scene) -> None:
 def test_an_entry_by_a_stranger_in_the_worker_s_name_is_refused(scene: Scene) -> None:
     """The header names the worker's key, the signature is the attacker's."""
     insider = Insider(scene, "alpha")
-    stranger, worker = Signer.draw("worker", os.urandom), key_of(scene, "worker")
+    stranger, worker = PrivateKey.draw("worker", os.urandom), key_of(scene, "worker")
     record = insider.checkpoint(stranger, by=worker.public.id.raw.hex())
 
     assert _appended(scene, record, insider.next_seq)["load alpha"] is Forged
 
 
-def _helper(scene: Scene, *namespaces: str) -> Signer:
+def _helper(scene: Scene, *namespaces: str) -> PrivateKey:
     """An identity of the roster who writes, in some namespaces."""
     new_key(scene.url, "helper", **scene.places)
     rights: dict[str, Any] = {"roles": ["writer"], "namespaces": namespaces}
@@ -73,26 +73,26 @@ def _helper(scene: Scene, *namespaces: str) -> Signer:
     return key_of(scene, "helper")
 
 
-def _by_operator(scene: Scene) -> Signer:
+def _by_operator(scene: Scene) -> PrivateKey:
     return key_of(scene, "operator")
 
 
-def _by_root(scene: Scene) -> Signer:
+def _by_root(scene: Scene) -> PrivateKey:
     return key_of(scene, "root")
 
 
-def _by_writer_elsewhere(scene: Scene) -> Signer:
+def _by_writer_elsewhere(scene: Scene) -> PrivateKey:
     return _helper(scene, "elsewhere")
 
 
-def _by_writer_here(scene: Scene) -> Signer:
+def _by_writer_here(scene: Scene) -> PrivateKey:
     return _helper(scene, "default")
 
 
 @pytest.mark.parametrize("who", [_by_operator, _by_root, _by_writer_elsewhere, _by_writer_here])
 @pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.RESUME])
 def test_a_valid_key_without_the_right_is_refused(
-    scene: Scene, who: Callable[[Scene], Signer], kind: Kind
+    scene: Scene, who: Callable[[Scene], PrivateKey], kind: Kind
 ) -> None:
     """The operator, the root, a writer of another namespace, a writer who is not the owner."""
     signer = who(scene)
@@ -162,7 +162,7 @@ def test_the_worker_cannot_write_what_the_table_does_not_give_it(scene: Scene, k
 def test_two_signatures_are_not_better_than_one(scene: Scene) -> None:
     """The owner's signature with a stranger's beside it is not what the owner wrote."""
     insider = Insider(scene, "alpha")
-    worker, stranger = key_of(scene, "worker"), Signer.draw("stranger", os.urandom)
+    worker, stranger = key_of(scene, "worker"), PrivateKey.draw("stranger", os.urandom)
     record = insider.checkpoint(worker)
     other = insider.checkpoint(stranger, by=worker.public.id.raw.hex())
     both = record.seals[:-1] + b"," + other.seals[1:]

@@ -14,7 +14,7 @@ import pytest
 from sealpoint.api import add_identity, adopt, export_pin, import_pin, new_key
 from sealpoint.errors import Edited, Forged, Forked, Misplaced, NotTrusted, RolledBack
 from sealpoint.ledger import STORE_CHAIN, Kind, RosterBody, parse_body, parse_header
-from sealpoint.signing import Identity, Role, RosterDocument, RosterKey, Signer
+from sealpoint.signing import Identity, PrivateKey, Role, RosterDocument, RosterKey
 from sealpoint.storage import Record
 from tests.attacks.ledger.crime import Scene, entry_rows, refused
 from tests.attacks.ledger.insider import Insider, key_of, put, replace
@@ -29,7 +29,7 @@ def _document(scene: Scene) -> RosterDocument:
     return parsed.roster
 
 
-def _with_key(scene: Scene, stranger: Signer) -> RosterDocument:
+def _with_key(scene: Scene, stranger: PrivateKey) -> RosterDocument:
     """The same roster, where the worker has the attacker's key as well."""
     document = _document(scene)
     worker, *others = document.identities
@@ -39,27 +39,27 @@ def _with_key(scene: Scene, stranger: Signer) -> RosterDocument:
     )
 
 
-def _roster(scene: Scene, document: RosterDocument, signer: Signer, **changes: Any) -> Record:
+def _roster(scene: Scene, document: RosterDocument, signer: PrivateKey, **changes: Any) -> Record:
     """The next roster, signed by whatever key."""
     insider = Insider(scene, "", thread=STORE_CHAIN)
     body = RosterBody(salt=SALT, roster=document)
     return insider.entry(Kind.ROSTER, body, signer, fence=0, **changes)
 
 
-def _by_stranger(_: Scene) -> Signer:
-    return Signer.draw("root", os.urandom)
+def _by_stranger(_: Scene) -> PrivateKey:
+    return PrivateKey.draw("root", os.urandom)
 
 
-def _by(name: str) -> Callable[[Scene], Signer]:
+def _by(name: str) -> Callable[[Scene], PrivateKey]:
     return lambda scene: key_of(scene, name)
 
 
 @pytest.mark.parametrize("who", [_by_stranger, _by("worker"), _by("operator")])
 def test_a_roster_that_the_root_did_not_sign_is_refused(
-    scene: Scene, who: Callable[[Scene], Signer]
+    scene: Scene, who: Callable[[Scene], PrivateKey]
 ) -> None:
     """A stranger, and identities with every other right, enter a key of their own."""
-    record = _roster(scene, _with_key(scene, Signer.draw("x", os.urandom)), who(scene))
+    record = _roster(scene, _with_key(scene, PrivateKey.draw("x", os.urandom)), who(scene))
     found = refused(scene.after(lambda database: put(database, STORE_CHAIN, 1, record)))
 
     assert set(found.values()) == {NotTrusted}
@@ -68,7 +68,7 @@ def test_a_roster_that_the_root_did_not_sign_is_refused(
 
 def test_a_roster_in_the_root_s_name_is_refused(scene: Scene) -> None:
     """The header names the root's key, the signature is the attacker's."""
-    stranger = Signer.draw("root", os.urandom)
+    stranger = PrivateKey.draw("root", os.urandom)
     root = key_of(scene, "root")
     record = _roster(scene, _with_key(scene, stranger), stranger, by=root.public.id.raw.hex())
     seals = record.seals.replace(
@@ -87,7 +87,7 @@ def test_a_roster_in_the_root_s_name_is_refused(scene: Scene) -> None:
 
 def test_an_edited_key_in_the_roster_is_refused(scene: Scene) -> None:
     """The row of a public key replaced: keys come only from what the root signed."""
-    worker, stranger = key_of(scene, "worker"), Signer.draw("worker", os.urandom)
+    worker, stranger = key_of(scene, "worker"), PrivateKey.draw("worker", os.urandom)
 
     def edit(database: sqlite3.Connection) -> None:
         database.execute(
@@ -119,7 +119,7 @@ def test_a_whole_store_of_another_root_is_refused(scene: Scene, tmp_path: Path) 
 def test_a_key_id_is_only_a_hint(scene: Scene) -> None:
     """The attacker's signature under the id of the worker's key, and the other way round."""
     insider = Insider(scene, "alpha")
-    worker, stranger = key_of(scene, "worker"), Signer.draw("worker", os.urandom)
+    worker, stranger = key_of(scene, "worker"), PrivateKey.draw("worker", os.urandom)
     record = insider.checkpoint(stranger, by=worker.public.id.raw.hex())
     ((_, signature),) = json.loads(record.seals)
     seal = json.dumps([[worker.public.id.raw.hex(), signature]], separators=(",", ":")).encode()
@@ -146,7 +146,9 @@ def test_an_older_roster_is_refused(scene: Scene) -> None:
 
 def test_another_genuine_roster_at_the_same_place_is_a_fork(scene: Scene) -> None:
     """The root signed two rosters for one position; the anchor has seen the other."""
-    record = _roster(scene, _with_key(scene, Signer.draw("x", os.urandom)), key_of(scene, "root"))
+    record = _roster(
+        scene, _with_key(scene, PrivateKey.draw("x", os.urandom)), key_of(scene, "root")
+    )
     _add_helper(scene)
     found = refused(scene.after(lambda database: replace(database, STORE_CHAIN, 1, record)))
 

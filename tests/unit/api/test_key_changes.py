@@ -19,10 +19,10 @@ from sealpoint.errors import (
     SealpointError,
     UsageError,
 )
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.api.place import Place
 
-_FAR = Signer("far", b"f" * 32)
+_FAR = PrivateKey("far", b"f" * 32)
 _PASSPHRASE = "correct horse battery"  # noqa: S105
 
 

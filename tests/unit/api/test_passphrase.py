@@ -13,7 +13,7 @@ from sealpoint import aio, api
 from sealpoint.api._place import StorePlace
 from sealpoint.config import StoreFiles
 from sealpoint.errors import KeyLocked, StoreExists, UsageError
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.api.place import Place
 
 _WORDS = "correct horse battery staple"
@@ -197,7 +197,7 @@ def test_an_interrupted_init_is_repeated_with_its_passphrase(
 
 
 def _only_root(write: Callable[..., None]) -> Callable[..., None]:
-    def wrapped(files: StoreFiles, signer: Signer, *rest: Any) -> None:
+    def wrapped(files: StoreFiles, signer: PrivateKey, *rest: Any) -> None:
         if signer.name != "root":
             raise KeyboardInterrupt
         write(files, signer, *rest)

@@ -9,10 +9,10 @@ import pytest
 from sealpoint import TrustPin, api
 from sealpoint.api import KeyStatus
 from sealpoint.errors import KeyLocked, KeyMissing, NotTrusted, RolledBack, UsageError
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.api.place import Place
 
-_FAR = str(Signer("far", b"f" * 32).public)
+_FAR = str(PrivateKey("far", b"f" * 32).public)
 _PASSPHRASE = "correct horse battery"  # noqa: S105
 
 
@@ -90,7 +90,7 @@ def test_a_root_of_several_keys(made: Place) -> None:
     done = _rotate(made, keys=["alice", "bob"], publics=[_FAR], threshold=2)
 
     assert (done.threshold, len(done.keys), done.made) == (2, 3, None)
-    public = str(Signer("x", b"x" * 32).public)
+    public = str(PrivateKey("x", b"x" * 32).public)
     options: dict[str, Any] = {"person": "x", "roles": ["writer"], "namespaces": ["*"]}
     assert api.add_identity(made.url, "x", public=public, **options, **made.directories) == 2
     assert _rotate(made, keys=["alice"], threshold=1).version == 3

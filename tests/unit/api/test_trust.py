@@ -21,10 +21,10 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.api.place import Place
 
-_FAR = str(Signer("far", b"f" * 32).public)
+_FAR = str(PrivateKey("far", b"f" * 32).public)
 
 
 def _add(place: Place, name: str, **options: Any) -> int:
@@ -44,7 +44,7 @@ def _elsewhere(tmp_path: Path) -> dict[str, Any]:
 def test_an_exported_pin_believes_no_older_roster(made: Place) -> None:
     """The pin that travels names the roster in force; the one at home stays as it was."""
     first = api.export_pin(made.url, **made.directories)
-    _add(made, "second", public=str(Signer("second", b"2" * 32).public))
+    _add(made, "second", public=str(PrivateKey("second", b"2" * 32).public))
     second = api.export_pin(made.url, **made.directories)
 
     assert (first.roster_seq_min, second.roster_seq_min) == (0, 1)
@@ -177,7 +177,7 @@ def test_an_identity_is_given_more_rights(made: Place) -> None:
     seq = _add(
         made,
         "far",
-        public=str(Signer("far", b"g" * 32).public),
+        public=str(PrivateKey("far", b"g" * 32).public),
         namespaces=["b"],
         roles=["auditor"],
     )

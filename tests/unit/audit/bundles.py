@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sealpoint.audit._bundle_lines import BeginLine, EndLine, encode_line, signed_message
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.gate.team import SHELL, Team
 
 __all__ = ["exported", "history", "lines_of", "resigned", "unsigned"]
@@ -38,7 +38,7 @@ def unsigned(lines: list[dict[str, Any]]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def resigned(lines: list[dict[str, Any]], signer: Signer, **changes: Any) -> bytes:
+def resigned(lines: list[dict[str, Any]], signer: PrivateKey, **changes: Any) -> bytes:
     """Lines without their end, and an end that somebody signs for exactly these."""
     content = unsigned([line for line in lines if line["line"] != "end"])
     begin = msgspec.convert(lines[0], BeginLine)

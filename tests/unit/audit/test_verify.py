@@ -15,7 +15,7 @@ from sealpoint.audit import Finding, Progress, Report
 from sealpoint.audit import _verify as verify_module
 from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.ledgers import identity, key, sealed
 from tests.unit.store.simulator import World
@@ -72,7 +72,7 @@ def _set(world: World, seq: int, **changes: Any) -> None:
     world.put(world.thread_id("bad"), seq, msgspec.structs.replace(record, **changes))
 
 
-def _resigned(world: World, seq: int, signer: Signer, **changes: Any) -> None:
+def _resigned(world: World, seq: int, signer: PrivateKey, **changes: Any) -> None:
     record = world.record("bad", seq)
     by = signer.public.id.raw.hex()
     header = msgspec.structs.replace(parse_header(record.header), by=by, **changes)

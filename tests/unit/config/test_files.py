@@ -22,7 +22,7 @@ from sealpoint.errors import (
     StoreExists,
 )
 from sealpoint.ids import StoreId
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 from tests.unit.config.samples import settings
 from tests.unit.signing.samples import pin, signer
 
@@ -284,7 +284,7 @@ def test_a_name_never_leaves_its_directory(files: StoreFiles, name: str, tmp_pat
     with pytest.raises(NameInvalid):
         files.signer(name)
     with pytest.raises(NameInvalid):
-        files.write_key(Signer(name, b"\x01" * 32))
+        files.write_key(PrivateKey(name, b"\x01" * 32))
 
     assert list(tmp_path.iterdir()) == []
 

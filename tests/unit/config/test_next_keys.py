@@ -8,9 +8,9 @@ import pytest
 
 from sealpoint.config import StoreFiles, StoreUrl, choosing, load_settings
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing, NameInvalid
-from sealpoint.signing import Signer
+from sealpoint.signing import PrivateKey
 
-_OLD, _NEW, _OTHER = (Signer("worker", bytes([number]) * 32) for number in (1, 2, 3))
+_OLD, _NEW, _OTHER = (PrivateKey("worker", bytes([number]) * 32) for number in (1, 2, 3))
 
 
 @pytest.fixture

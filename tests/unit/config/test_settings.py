@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import platformdirs
 import pytest
@@ -77,6 +78,7 @@ def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
     assert found == Settings(
         store="variable-store",
         identity="variable-identity",
+        named_identity="variable-identity",
         namespace="variable-namespace",
         config_dir=tmp_path,
         state_dir=tmp_path / "state",
@@ -98,6 +100,7 @@ def test_an_argument_comes_before_the_environment(tmp_path: Path) -> None:
     assert found == Settings(
         store="s",
         identity="i",
+        named_identity="i",
         namespace="n",
         config_dir=tmp_path / "c",
         state_dir=tmp_path / "t",
@@ -137,12 +140,12 @@ def test_directories_are_expanded_and_absolute(home: Path, monkeypatch: pytest.M
     assert (relative.config_dir, relative.state_dir) == (home / "c", home / "s")
 
 
-@pytest.mark.parametrize("setting", ["config_dir", "state_dir"])
+@pytest.mark.parametrize("setting", ["config_dir", "state_dir", "secrets_dir"])
 @pytest.mark.parametrize("path", ["", "a\0b", "~no-such-user-here/a"])
 def test_a_path_that_is_none_is_refused(setting: str, path: str) -> None:
     """An argument that is empty or cannot be a path is an error that names the setting."""
     with pytest.raises(ConfigError, match=setting):
-        load_settings(**{setting: path}, environ={})
+        load_settings(**cast("Any", {setting: path}), environ={})
 
 
 @pytest.mark.parametrize("name", ["", "Worker", "../worker"])

@@ -2,17 +2,17 @@
 """Keys, a root and a pin that are the same in every run."""
 
 from sealpoint.ids import StoreId
-from sealpoint.signing import Root, Seal, Signer, TrustPin
+from sealpoint.signing import PrivateKey, Root, Seal, TrustPin
 
 STORE = StoreId(bytes(range(16)))
 
 
-def signer(number: int, name: str = "worker") -> Signer:
+def signer(number: int, name: str = "worker") -> PrivateKey:
     """The key whose secret is one byte repeated."""
-    return Signer(name, bytes([number]) * 32)
+    return PrivateKey(name, bytes([number]) * 32)
 
 
-def seal(key: Signer, message: bytes) -> Seal:
+def seal(key: PrivateKey, message: bytes) -> Seal:
     """The key's seal on a message."""
     return Seal(key.public.id, key.sign(message))
 

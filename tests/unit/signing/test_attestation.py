@@ -17,8 +17,8 @@ from sealpoint.signing import (
     Attestation,
     Cut,
     Identity,
+    PrivateKey,
     Role,
-    Signer,
     Tally,
     Verdict,
     attest,
@@ -45,7 +45,7 @@ _ROSTER = roster(person("alice", 2), person("bob", 3, 4), person("carol", 5))
 def test_the_proof_is_that_of_the_specification() -> None:
     """The worked example of the format page is what the code signs."""
     page = (ROOT / "docs" / "formats" / "statement.md").read_text(encoding="utf-8")
-    key = Signer("alice", bytes(range(32)))
+    key = PrivateKey("alice", bytes(range(32)))
     made = attest(key, statement().digest, Verdict.APPROVE, "I have read the diff")
 
     assert made.proof == (

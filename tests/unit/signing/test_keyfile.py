@@ -13,7 +13,7 @@ from nacl.bindings import crypto_aead_chacha20poly1305_ietf_decrypt
 from sealpoint.errors import KeyFileUnsafe, KeyLocked
 from sealpoint.signing import (
     Passphrase,
-    Signer,
+    PrivateKey,
     _keyfile,
     decode_key_file,
     describe_key_file,
@@ -23,7 +23,7 @@ from sealpoint.signing import (
 
 _SECRET = bytes(range(0xA0, 0xC0))
 _HEX = _SECRET.hex()
-_KEY = Signer("worker", _SECRET)
+_KEY = PrivateKey("worker", _SECRET)
 _GOOD = encode_key_file(_KEY)
 _WORDS = "correct horse battery staple"
 # Frozen: what a key file under that passphrase is, at the cost that it always has.
@@ -47,11 +47,11 @@ def _counted(count: int) -> bytes:
     return bytes(range(count))
 
 
-def _fast(signer: Signer = _KEY, words: str = _WORDS) -> bytes:
+def _fast(signer: PrivateKey = _KEY, words: str = _WORDS) -> bytes:
     return encode_locked_key_file(signer, Passphrase(words), _counted, scrypt_n=_FAST)
 
 
-def _opened(data: bytes, words: str = _WORDS, *, name: str = "worker") -> Signer:
+def _opened(data: bytes, words: str = _WORDS, *, name: str = "worker") -> PrivateKey:
     return decode_key_file(data, name=name, unlock=lambda _: Passphrase(words), scrypt_n=_FAST)
 
 
@@ -312,7 +312,7 @@ def test_no_part_of_another_key_file_fits(field: str) -> None:
     """Two keys under one passphrase: nothing of one can be put into the other."""
     draws = iter([b"\x01" * 32, b"\x02" * 12])
     other = encode_locked_key_file(
-        Signer("alice", b"\x07" * 32), Passphrase(_WORDS), lambda _: next(draws), scrypt_n=_FAST
+        PrivateKey("alice", b"\x07" * 32), Passphrase(_WORDS), lambda _: next(draws), scrypt_n=_FAST
     )
     mixed = {**json.loads(_FAST_LOCKED), field: json.loads(other)[field]}
     data = json.dumps(mixed, indent=2).encode() + b"\n"
@@ -378,7 +378,7 @@ def test_a_locked_file_whose_public_half_is_no_key_is_refused() -> None:
 
 def test_a_file_sealed_with_another_public_half_is_refused() -> None:
     """Even whoever has the passphrase cannot make a file whose halves do not match."""
-    liar = Signer("worker", b"\x07" * 32)
+    liar = PrivateKey("worker", b"\x07" * 32)
     liar.public = _KEY.public
     data = _fast(liar)
 

@@ -8,7 +8,7 @@ import pytest
 
 from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted
 from sealpoint.ids import KeyId
-from sealpoint.signing import PublicKey, Signer
+from sealpoint.signing import PrivateKey, PublicKey
 from tests.unit.signing import curve
 from tests.unit.signing.samples import signer
 
@@ -54,7 +54,7 @@ def test_the_vectors_of_the_standard_hold(
     secret: str, public: str, message: bytes, signature: str
 ) -> None:
     """A secret gives the public key and the signature of RFC 8032, and they verify."""
-    made = Signer("worker", bytes.fromhex(secret))
+    made = PrivateKey("worker", bytes.fromhex(secret))
     made.public.verify(bytes.fromhex(signature), message)
 
     assert str(made.public) == public
@@ -183,7 +183,7 @@ def test_a_drawn_key_takes_its_secret_from_the_source() -> None:
         asked.append(count)
         return b"\x07" * count
 
-    drawn = Signer.draw("worker", source)
+    drawn = PrivateKey.draw("worker", source)
 
     assert asked == [32]
     assert drawn.secret_bytes() == b"\x07" * 32
@@ -194,7 +194,7 @@ def test_a_drawn_key_takes_its_secret_from_the_source() -> None:
 def test_a_secret_of_another_length_is_refused_unshown(length: int) -> None:
     """The error names the key and not its bytes."""
     with pytest.raises(KeyFileUnsafe, match="'worker'") as caught:
-        Signer("worker", b"\xab" * length)
+        PrivateKey("worker", b"\xab" * length)
 
     assert "abab" not in str(caught.value)
 

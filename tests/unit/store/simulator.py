@@ -22,7 +22,7 @@ from sealpoint.audit import Progress, Report, verify_store
 from sealpoint.codec import Registry
 from sealpoint.gate import Thread
 from sealpoint.ledger import ResumeBody, StoreChain
-from sealpoint.signing import Identity, Role, RosterDocument, Signer, TrustPin
+from sealpoint.signing import Identity, PrivateKey, Role, RosterDocument, TrustPin
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
@@ -341,7 +341,7 @@ class World:
         self.clock += timedelta(seconds=1)
         return self.clock
 
-    def _parts(self, signer: Signer | None, **changes: Any) -> Parts:
+    def _parts(self, signer: PrivateKey | None, **changes: Any) -> Parts:
         storage: Storage = self.memory
         anchor: Anchor = self.anchored
         read_only: bool = changes.get("read_only", False)

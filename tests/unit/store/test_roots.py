@@ -5,7 +5,7 @@ import pytest
 
 from sealpoint.errors import KeyMissing, NotTrusted, RolledBack, UsageError
 from sealpoint.ledger import STORE_CHAIN
-from sealpoint.signing import Root, Signer
+from sealpoint.signing import PrivateKey, Root
 from sealpoint.store import append_root, append_roster
 from tests.ledgers import key, pin
 from tests.unit.store.ended import rooted
@@ -16,7 +16,7 @@ def _root(*names: str, version: int = 2, threshold: int = 1) -> Root:
     return Root(version=version, threshold=threshold, keys=[key(name).public for name in names])
 
 
-def _rotate(world: World, root: Root, *signers: Signer) -> int:
+def _rotate(world: World, root: Root, *signers: PrivateKey) -> int:
     with rooted(world) as process:
         core = process.core
         chain = append_root(core, core.renewed_trust(), root, signers, reason="yearly")

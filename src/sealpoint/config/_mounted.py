@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys and pins that the machine around the process provides: mounted secrets and descriptors.
+
+A mounted secret is a directory that somebody declares to be one. What lies in it belongs to root or
+the user, others can neither read a key nor change anything, and a group may read, as the group of a
+pod does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
+`..data/worker.key`, `..data` to `..2026_01_31`), and one that leads out of the directory is refused.
+Nothing is written.
+
+A descriptor is one that the process was started with. It is not handed on to processes that this
+one starts. A file is read from its beginning, as often as somebody asks; a pipe gives its bytes
+once.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from sealpoint.config._disk import check_file, check_owner, kind_of, read_file
+from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing
+
+__all__ = ["read_descriptor", "read_mounted"]
+
+_LINKS_MAX = 8
+_ATTEMPTS = 3
+_OTHERS_WRITE = 0o022
+
+
+def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) -> bytes | None:
+    """Read a file of a mounted secret, or None where there is none of that name.
+
+    Args:
+        directory: Where the secret is mounted.
+        name: The file.
+        bytes_max: The most it may hold.
+        secret: Others must not read it.
+
+    Raises:
+        KeyFileUnsafe: Others could read or change it, or it leads out of the directory.
+        DirectoryUnusable: The directory is none, or others can change it.
+    """
+    try:
+        top = directory.resolve(strict=True)
+    except (OSError, RuntimeError) as exc:
+        raise DirectoryUnusable(
+            f"{directory}: expected the directory of a mounted secret, found none",
+            hint="Mount it there, or name another with secrets_dir= or SEALPOINT_SECRETS_DIR.",
+        ) from exc
+    # Kubernetes replaces the whole directory at once: what was found may be gone when it is opened.
+    for _ in range(_ATTEMPTS):
+        path = _resolved(top, name)
+        if path is None:
+            return None
+        data = read_file(path, bytes_max=bytes_max, secret=secret, mounted=True)
+        if data is not None:
+            return data
+    return None
+
+
+def _resolved(top: Path, name: str) -> Path | None:
+    """Where a name leads, link by link; None where there is nothing."""
+    named = top / name
+    here, parts, links = top, [name], 0
+    _check_mounted_directory(top)
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            if here == top:
+                raise _leads_out(named, top)
+            here = here.parent
+            continue
+        step = here / part
+        try:
+            found = step.lstat()
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise KeyFileUnsafe(
+                f"{step}: expected a file that can be read, found {exc.strerror}"
+            ) from exc
+        # In a directory with the sticky bit others may make names, which are theirs.
+        check_owner(str(step), found, root_too=True)
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            target = str(step.readlink())
+            if links > _LINKS_MAX or target.startswith("/"):
+                raise _leads_out(named, top)
+            parts = [each for each in target.split("/") if each not in {"", "."}] + parts
+        elif not parts:
+            return step
+        else:
+            _check_mounted_directory(step)
+            here = step
+    raise KeyFileUnsafe(f"{named}: expected a file, found a directory")
+
+
+def _check_mounted_directory(path: Path) -> None:
+    """Refuse a directory in which others can put something in the place of what is there."""
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise DirectoryUnusable(f"{path}: expected a directory, found {kind_of(found)}")
+    check_owner(str(path), found, root_too=True)
+    # With the sticky bit, as Kubernetes mounts it, nobody replaces or removes what others own.
+    if found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
+        raise DirectoryUnusable(
+            f"{path}: expected a directory that others cannot change, found mode "
+            f"{stat.S_IMODE(found.st_mode):04o}",
+            hint="chmod go-w the directory if nobody else has written to it.",
+        )
+
+
+def _leads_out(named: Path, top: Path) -> KeyFileUnsafe:
+    return KeyFileUnsafe(
+        f"{named}: expected a link within {top}, found one that leads out of it or nowhere",
+        hint="Mount the key itself there; only links inside of the secret are followed.",
+    )
+
+
+def read_descriptor(descriptor: int, what: str, *, bytes_max: int, secret: bool) -> bytes:
+    """Read what a descriptor holds that the process was started with.
+
+    Args:
+        descriptor: Its number; it stays open.
+        what: What it should hold, for messages.
+        bytes_max: The most it may hold.
+        secret: Others must not be able to read it by a name that it has.
+
+    Raises:
+        KeyMissing: It is not open, or gives nothing: a pipe does so the second time.
+        KeyFileUnsafe: It is neither file, pipe nor socket, holds too much, or others could read or
+            change it.
+    """
+    named = f"descriptor {descriptor}"
+    try:
+        found = os.fstat(descriptor)
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 (it has no name)
+        if stat.S_ISREG(found.st_mode):
+            if found.st_nlink:  # else it has no name by which others could reach it
+                check_file(named, found, secret=secret, mounted=True)
+            data = os.pread(descriptor, bytes_max + 1, 0)
+        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+            data = _read_all(descriptor, bytes_max)
+        else:
+            raise KeyFileUnsafe(f"{named}: expected a file or a pipe, found {kind_of(found)}")
+    except OSError as exc:
+        raise KeyMissing(
+            f"{named}: expected {what}, found {exc.strerror}",
+            hint="Start the process with this descriptor open, such as with 3<worker.key in a "
+            "shell, or pass_fds= in Python.",
+        ) from exc
+    if not data:
+        raise KeyMissing(
+            f"{named}: expected {what}, found nothing",
+            hint="A pipe gives its bytes once: open the store once and keep it, or pass a file.",
+        )
+    if len(data) > bytes_max:
+        raise KeyFileUnsafe(f"{named}: expected at most {bytes_max} bytes, found more")
+    return data
+
+
+def _read_all(descriptor: int, bytes_max: int) -> bytes:
+    data = b""
+    while len(data) <= bytes_max:
+        piece = os.read(descriptor, bytes_max + 1 - len(data))
+        if not piece:
+            break
+        data += piece
+    return data
