@@ -220,8 +220,8 @@ class Core:
             chain = chain.extended(record.header, record.seals, record.body)
         if anchored is not None and anchored.seq > chain.seq:
             raise RolledBack(
-                f"store chain: expected entry {anchored.seq}, which the anchor has seen, "
-                f"found {chain.seq + 1} entries"
+                f"store chain: expected {anchored.seq + 1} entries or more, as many as the anchor "
+                f"has seen, found {chain.seq + 1}"
             )
         if anchored is not None and anchored.entry != chain.hashes[anchored.seq]:
             raise Forked(
