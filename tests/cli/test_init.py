@@ -26,7 +26,7 @@ def test_init_says_what_was_made_and_where(fresh: Machine) -> None:
     assert lines["identities"] == "operator, root, worker"
     assert (Path(lines["keys"]) / "worker.key").is_file()
     assert Path(lines["anchor"]).is_dir()
-    assert "Back up the directory of the keys" in printed
+    assert "Back up the store as often" in printed
     assert fresh.path.is_file()
 
 

@@ -88,7 +88,6 @@ def test_a_restore_is_accepted_and_recorded(lossy: Machine) -> None:
 
     assert "Accepted, with the reason 'disk died': epoch 1 begins." in printed
     assert "entry 1 of the store chain" in printed
-    assert "Export the roster again" in printed
     assert json.loads(lossy.done("load", "a")) == ["a"]
     assert lossy.run("load", "d").exit_code == 44
     refused = lossy.run("save", "a", stdin="[1]")
@@ -339,7 +338,7 @@ def test_a_roster_is_imported_into_an_older_store(machine: Machine, tmp_path: Pa
     result = machine.run(*_ACCEPT, "--dry-run")
 
     assert result.exit_code == 35
-    assert "sealpoint roster import FILE" in result.stderr
+    assert "sealpoint roster import" in result.stderr
     assert machine.done("roster", "import", str(file)) == "Put back: 1 entry.\n"
     assert machine.done("roster", "import", "-", stdin=file.read_bytes()) == (
         "Nothing was missing.\n"

@@ -134,7 +134,11 @@ def export_roster(
 
 
 def import_roster(
-    url: str, data: bytes, *, config_dir: _Directory = None, state_dir: _Directory = None
+    url: str,
+    data: bytes | None = None,
+    *,
+    config_dir: _Directory = None,
+    state_dir: _Directory = None,
 ) -> int:
     """Put entries of the store chain back that a restored store lacks.
 
@@ -142,7 +146,8 @@ def import_roster(
 
     Args:
         url: The store.
-        data: What `export_roster` gave.
+        data: What `export_roster` gave; without it, the newest roster that was verified on this
+            machine, which is kept beside the keys.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
 
@@ -150,12 +155,18 @@ def import_roster(
         How many entries were put back.
 
     Raises:
+        UsageError: No data is given, and none is kept.
         NotTrusted: The data is no roster export, is of another store, or the pin's root did not
             sign it.
         Tampered: An entry, in the data or in the store, was changed.
         Forked: The store or the anchor has another entry where the data has one.
     """
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if data is None and (data := place.files.kept_roster()) is None:
+        raise UsageError(
+            f"roster import: expected a roster kept in {place.files.directory}, found none",
+            hint="Name the FILE of an export: sealpoint roster import FILE",
+        )
     with opened(place) as core:
         return store.import_roster(core, data)
 

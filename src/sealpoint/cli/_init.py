@@ -83,8 +83,10 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
     print_line("")
     print_lines(
         [
-            "Back up the directory of the keys, apart from the store and its backups:",
+            "Back up the store as often as you can bear to lose, and, apart from it and from its",
+            "backups, this directory, after each change of keys or rights:",
             f"  {files.directory}",
+            "It has the keys, the pin, and the newest roster, which a restore needs.",
             "The root key says who may do what: keep keys/root.key offline until you need it.",
             "Never bring the anchor back from a backup: it has to remember the newest entry.",
             *(_LOCKED if encrypt else ()),

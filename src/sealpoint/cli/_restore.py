@@ -282,8 +282,6 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
         print_line(Styled("Somebody saved meanwhile, and that does not count:", "bad"))
         _print_threads(done.in_the_way)
         print_line("Stop the workers, and run this again to take it out of the store.")
-    if done.entry is not None:
-        print_line("Export the roster again for the next backup: it has this restore now.")
 
 
 def _document(
@@ -329,8 +327,9 @@ def roster() -> None:
 def export(file: str, *, where: Where, as_json: bool) -> None:
     """Write the whole store chain to FILE; - prints it.
 
-    Part of every backup: a restored store is accepted only with the newest roster. It holds no
-    secret, but names of people: only its owner can read the file.
+    A restored store is accepted only with the newest roster. One is kept beside the keys by
+    itself; this is one more, for another place. It holds no secret, but names of people: only its
+    owner can read the file.
     """
     with working("reading the roster"):
         data = export_roster(where.url, **where.directories)
@@ -347,15 +346,18 @@ def export(file: str, *, where: Where, as_json: bool) -> None:
 
 
 @roster.command("import")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="[FILE]", required=False)
 @store_options()
 @json_option
-def import_(file: str, *, where: Where, as_json: bool) -> None:
+def import_(file: str | None, *, where: Where, as_json: bool) -> None:
     """Put entries of the store chain that the store lacks back from FILE; - is standard input.
 
+    Without FILE, from the newest roster that was verified here, which is kept beside the keys.
     Every entry is verified by the pin of this machine. Nothing that is there is changed.
     """
-    data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
+    data = None
+    if file is not None:
+        data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
     with working("verifying the roster"):
         count = import_roster(where.url, data, **where.directories)
         chain = anchor_positions(where.url, **where.directories)[0]

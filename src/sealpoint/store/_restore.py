@@ -184,7 +184,9 @@ def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
     except RolledBack as exc:
         raise RolledBack(
             exc.message,
-            hint="A restore never brings back an older roster. Run: sealpoint roster import FILE",
+            hint="A restore never brings back an older roster. Run sealpoint roster import: the "
+            "newest one that was seen here is kept beside the keys. If a newer one was exported, "
+            "name its FILE.",
         ) from exc
     return _Planner(core).run(progress)
 
