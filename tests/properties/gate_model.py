@@ -371,7 +371,7 @@ class GateModel(GateWork):
         self.twist(name, request, twist)
         self.asked(process, name, other if twist == "other" else wish)
         if twist == "copy":
-            self.put_back("worker", name, wish, accept=True)
+            self.put_back("worker", name, wish, accept=True, release=False)
         for again in ("again" if process == "worker" else process, process):
             self.asked(again, name, wish)
 
@@ -623,7 +623,7 @@ class GateModel(GateWork):
             if each in lost:
                 fresh.released = fresh.rows if release else None
             self.facts[each] = fresh
-        self.count("restored, and released" if release else "restored")
+        self.count("restored")
 
     # ------------------------------------------------------------------ the attacker
 
