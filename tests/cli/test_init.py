@@ -26,7 +26,7 @@ def test_init_says_what_was_made_and_where(fresh: Machine) -> None:
     assert lines["identities"] == "operator, root, worker"
     assert (Path(lines["keys"]) / "worker.key").is_file()
     assert Path(lines["anchor"]).is_dir()
-    assert "Back up the directory of the keys" in printed
+    assert "Back up the store as often" in printed
     assert fresh.path.is_file()
 
 
@@ -46,11 +46,43 @@ def test_json_names_the_same(fresh: Machine) -> None:
 
     assert set(document) == {
         *("store", "url", "fingerprint", "keys", "identities", "anchor", "encrypted", "policy"),
+        "approvers",
     }
     assert document["encrypted"] is False
     assert document["url"] == fresh.url
     assert document["fingerprint"].startswith("sha256:")
     assert Path(document["keys"]).is_dir()
+
+
+def test_a_policy_that_needs_people_says_who_is_missing(fresh: Machine) -> None:
+    """The lines that add somebody are printed; one person alone is asked about nothing."""
+    printed = fresh.done("init", "--policy", "team")
+
+    assert "Nobody can approve yet: add two people." in printed
+    assert "(owner, who asks for the workers, cannot approve that as well.)" in printed
+    assert "  sealpoint keys add NAME --person 'WHO' --role approver --namespace '*'" in printed
+    other = Machine(fresh.path.with_name("other.db"), fresh.home)
+    assert "approve" not in other.done("init")
+    assert other.json("policy", "apply", "solo")["approvers"]["needed"] == 0
+
+
+def test_applying_a_policy_says_who_can_approve(fresh: Machine) -> None:
+    """By name; and what it was before is named too."""
+    fresh.done("init")
+    for number, words in enumerate(
+        ("Nobody can approve yet: add two people.", "too few: add one person.", "ann, bob."), 1
+    ):
+        printed = fresh.done("policy", "apply", "team" if number % 2 else "solo")
+        if number == 1:
+            assert "solo -> team" in printed
+        if number % 2 == 0:
+            printed = fresh.done("policy", "apply", "team")
+        assert words in printed
+        name = ("ann", "bob", "carl")[number - 1]
+        fresh.done("keys", "new", name)
+        fresh.done(
+            *("keys", "add", name, "--person", name, "--role", "approver", "--namespace", "*")
+        )
 
 
 def test_a_store_that_is_there_is_left_alone(fresh: Machine) -> None:

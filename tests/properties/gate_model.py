@@ -371,7 +371,7 @@ class GateModel(GateWork):
         self.twist(name, request, twist)
         self.asked(process, name, other if twist == "other" else wish)
         if twist == "copy":
-            self.put_back("worker", name, wish, accept=True)
+            self.put_back("worker", name, wish, accept=True, release=False)
         for again in ("again" if process == "worker" else process, process):
             self.asked(again, name, wish)
 
@@ -584,13 +584,14 @@ class GateModel(GateWork):
         self.backup = Backup(self.world), {name: self.facts[name].rows for name in NAMES}
 
     @precondition(lambda self: self.backup is not None)
-    @rule(process=workers, name=names, wish=wishes, accept=st.booleans())
+    @rule(process=workers, name=names, wish=wishes, accept=st.booleans(), release=st.booleans())
     def put_back(
         self,
         process: str,
         name: str,
         wish: dict[str, Any],
         accept: bool,  # noqa: FBT001
+        release: bool,  # noqa: FBT001
     ) -> None:
         """The copy comes back: refused, or accepted as a restore, which voids old grants."""
         assert self.backup is not None
@@ -611,13 +612,16 @@ class GateModel(GateWork):
             current.put_back()
             self.count("put back and refused")
             return
-        accepted(self.world)
+        accepted(self.world, release=release)
         self.book.epoch += 1
         self.backup = None
         for each in NAMES:
             fresh = ThreadFacts(self.book)
             fresh.learn(self.rows(each) if self.exists(each) else {}, judging=False)
             fresh.cut = each in lost or self.facts[each].cut
+            fresh.released = self.facts[each].released
+            if each in lost:
+                fresh.released = fresh.rows if release else None
             self.facts[each] = fresh
         self.count("restored")
 

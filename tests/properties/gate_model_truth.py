@@ -113,6 +113,8 @@ class ThreadFacts:
     fence: int = -1
     """The session under way; it ends where another begins, or the thread is handed off."""
     cut: bool = False
+    released: int | None = None
+    """How many entries there were when the restore that cut it released it; None: it did not."""
     goes: frozenset[tuple[str, str]] | int | None = None
     """What somebody wants to be rid of: names, or all but so many of each lane; None: all."""
     asked: dict[str, Ask] = field(default_factory=dict)
@@ -309,9 +311,13 @@ class ThreadFacts:
             found.add("answer")
         if age > _AGE_MAX:
             found.add("old-age")
-        if self.cut:
+        if self.cut and not self._goes_on_as_released():
             found.add("after-restore")
         return found | _world_rules(run.checkpoint.body.world, wish.world)
+
+    def _goes_on_as_released(self) -> bool:
+        basis = self.basis
+        return self.released is not None and basis is not None and basis.seq < self.released
 
     def ask_for(self, wish: Wish, now: datetime) -> tuple[str, Ask] | None:
         """The newest living request for exactly this."""

@@ -38,6 +38,7 @@ __all__ = [
     "erased",
     "given_up",
     "pruned",
+    "restore_body",
     "restore_record",
     "restored",
     "store_chain",
@@ -207,13 +208,26 @@ def begun_again(epoch: int = 2) -> Made:
     return made
 
 
+def restore_body(kept: bytes, lost: bytes, released: bytes, reason: str) -> RestoreBody:
+    """A restore with these lists."""
+    lists = dict(
+        zip(("kept", "lost", "released"), map(digest, (kept, lost, released)), strict=True)
+    )
+    return RestoreBody(salt=SALT, reason=reason, **lists)
+
+
 def restore_record(
-    ledger: StoreLedger, kept: bytes, lost: bytes, *signers: str, **changes: Any
+    ledger: StoreLedger,
+    kept: bytes,
+    lost: bytes,
+    *signers: str,
+    released: bytes = b"",
+    **changes: Any,
 ) -> Record:
     """The next record of a store chain, with a restore; the chain finds its lists."""
-    for data in (kept, lost):
+    for data in (kept, lost, released):
         ledger.blobs[hashlib.sha256(data).digest()] = data
-    body = RestoreBody(salt=SALT, reason="disk died", kept=digest(kept), lost=digest(lost))
+    body = restore_body(kept, lost, released, "disk died")
     epoch = changes.pop("epoch", ledger.chain.epoch + 1)
     return ledger.record(Kind.RESTORE, body, *(signers or ("root",)), epoch=epoch, **changes)
 
@@ -230,7 +244,10 @@ def store_chain(length: int = 5) -> StoreLedger:
             if seq == 1:
                 gone.append(begun_again(0).line(2))
             lists = (CutList.of(stays).data, CutList.of(gone).data)
-            ledger.add(restore_record(ledger, *lists, *(("root",) if seq == 1 else ("bob", "ann"))))
+            # The first one releases nothing, the second one the thread that it cut.
+            signers, released = (("root",), []) if seq == 1 else (("bob", "ann"), stays[-1:])
+            listed = CutList.of(released).data
+            ledger.add(restore_record(ledger, *lists, *signers, released=listed))
         elif seq == 4:
             ledger.add(ledger.adopt_record("ann", epoch=2))
         else:

@@ -17,14 +17,20 @@ from sealpoint.ledger import (
     CutList,
     Kind,
     PruneBody,
-    RestoreBody,
     encode_body,
 )
 from sealpoint.storage import Record
 from tests.ledgers import NOW, SALT, StoreLedger, ThreadLedger, genesis_body, key, seals
 from tests.vectors import retention_chains as chains
 from tests.vectors.ledger import vector_row
-from tests.vectors.retention_chains import CHILDREN, Made, checkpoint, digest, restore_record
+from tests.vectors.retention_chains import (
+    CHILDREN,
+    Made,
+    checkpoint,
+    digest,
+    restore_body,
+    restore_record,
+)
 
 __all__ = ["refused_vectors", "row"]
 
@@ -233,12 +239,14 @@ def _restores() -> Iterator[dict[str, Any]]:
     yield _store_case("a restore with a seal over other bytes", "forged", 1, other)
     gone = msgspec.structs.replace(record, body=None)
     yield _store_case("a restore without its body", "tampered", 1, gone)
-    body = RestoreBody(salt=SALT, reason="disk died", kept=digest(empty), lost=digest(empty))
+    body = restore_body(empty, empty, empty, "disk died")
     whole = encode_body(body)
     for name, data in {
         "a list in capitals": whole.replace(digest(empty).encode(), digest(empty).upper().encode()),
         "a list of 31 bytes": whole.replace(digest(empty).encode(), digest(empty)[:62].encode()),
         "a restore without a list": whole[: whole.index(b',"lost"')] + b"}",
+        "a restore without the list of released threads": whole[: whole.index(b',"released"')]
+        + b"}",
         "a restore without a reason": whole.replace(b'"reason":"disk died",', b""),
         "a restore with one more field": whole[:-1] + b',"x":1}',
     }.items():
@@ -295,7 +303,7 @@ def _epochs() -> Iterator[dict[str, Any]]:
         yield case(9, 5, name, record)
     old = chains.begun_again(0).records
     yield _case(("begun again", 0, 5), "a thread that was lost, come back", _MISPLACED, old[0])
-    body = RestoreBody(salt=SALT, reason="mine", kept=digest(b""), lost=digest(b""))
+    body = restore_body(b"", b"", b"", "mine")
     record = nine.record(Kind.RESTORE, body, epoch=2)
     yield _case(("restored", 9, 5), "a restore on a thread", _NOT_TRUSTED, record)
     yield _backwards(_cut(whole, 2))

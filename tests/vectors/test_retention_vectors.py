@@ -275,9 +275,39 @@ def test_the_lists_have_their_bytes() -> None:
     assert second == b"".join(
         _line(*each) for each in (("restored", 6), ("pruned", 9), ("erased", 8))
     )
-    assert {len(data) // 2 for data in _FROZEN["lists"].values()} == {56, 2 * 56, 3 * 56}
+    assert {len(data) // 2 for data in _FROZEN["lists"].values()} == {0, 56, 2 * 56, 3 * 56}
     for digest, data in _FROZEN["lists"].items():
         assert hashlib.sha256(bytes.fromhex(data)).hexdigest() == digest
+
+
+@pytest.mark.parametrize(
+    ("length", "basis", "since", "cut"),
+    [
+        (1, 4, 0, False),
+        (2, 4, 0, True),
+        (2, 4, 1, False),
+        (4, 6, 1, False),
+        (4, 6, 0, False),
+        (4, 7, 1, True),
+        (4, 7, 2, False),
+    ],
+    ids=[
+        *("no restore", "the first releases nothing", "executed since", "the second releases it"),
+        *("the newest decides", "it has moved since", "executed since the second"),
+    ],
+)
+def test_both_verifiers_agree_on_who_was_released(
+    length: int, basis: int, since: int, *, cut: bool
+) -> None:
+    """The first restore cuts a thread, and the second cuts and releases it at entry 6."""
+    store = _Store(_FROZEN["store_chain"][:length])
+    thread = _THREADS["restored"]["place"]["thread"]
+    chain = store.verify().trust()
+    trust = verifier.verify_store_chain(_FROZEN["pin"], _rows(store.store_chain))
+    ours = chain.restores.cuts_off(bytes.fromhex(thread), chain.lists, basis=basis, since=since)
+
+    assert ours is cut
+    assert verifier.is_cut(trust, store.lists, thread, basis, since) is cut
 
 
 def _line(name: str, seq: int) -> bytes:

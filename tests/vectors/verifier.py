@@ -52,7 +52,7 @@ _BODIES: dict[str, tuple[list[str], list[str]]] = {
     "erase": (["salt", "reason"], []),
     "adopt": (["salt", "reason"], []),
     "roster": (["salt", "roster"], ["reason"]),
-    "restore": (["salt", "reason", "kept", "lost"], []),
+    "restore": (["salt", "reason", "kept", "lost", "released"], []),
     **gate.BODIES,
     **lanes.BODIES,
 }
@@ -130,7 +130,7 @@ def _judge(kind: str, body: dict[str, Any]) -> None:
         require(all(type(place) is int for place in places), "positions")
         require(all(one < two for one, two in itertools.pairwise(places)), "rising positions")
     state = ("root", "fresh_list", "world")
-    names = {"restore": ("kept", "lost"), "checkpoint": state, "held": state}
+    names = {"restore": ("kept", "lost", "released"), "checkpoint": state, "held": state}
     named = [body[name] for name in names.get(kind, ()) if name in body]
     require(all(DIGEST.fullmatch(each) for each in (*named, *body.get("fresh", []))), "digests")
     gate.judge(kind, body)
@@ -267,6 +267,16 @@ def _counts(header: dict[str, Any], entry: str, trust: Trust, lists: Blobs) -> N
     for restore in trust.restores[header["epoch"] :]:
         last, kept = _listed(lists, restore["kept"])[header["thread"]]
         require(header["seq"] <= last and (header["seq"] != last or entry == kept), "kept")
+
+
+def is_cut(trust: Trust, lists: Blobs, thread: str, basis: int, since: int) -> bool:
+    """Whether a thread whose newest resume is of an epoch was cut since, and not released."""
+    for restore in reversed(trust.restores[since:]):
+        if thread in _listed(lists, restore["lost"]):
+            kept = _listed(lists, restore["kept"]).get(thread)
+            released = _listed(lists, restore["released"]).get(thread)
+            return released is None or released != kept or basis > released[0]
+    return False
 
 
 def verify_thread(

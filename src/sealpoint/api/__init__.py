@@ -3,6 +3,7 @@
 
 from sealpoint.api._adopt import Adopted, adopt
 from sealpoint.api._anchor import AnchorPosition, Standing, anchor_positions
+from sealpoint.api._approvers import Approvers, approvers
 from sealpoint.api._init import init
 from sealpoint.api._key_list import KeyInfo, KeyStatus, list_keys
 from sealpoint.api._keys import add_identity, new_key
@@ -32,6 +33,7 @@ __all__ = [
     "Adopted",
     "AnchorPosition",
     "AppliedPolicy",
+    "Approvers",
     "AuditRecord",
     "BundleReport",
     "BundleThread",
@@ -53,6 +55,7 @@ __all__ = [
     "adopt",
     "anchor_positions",
     "apply_policy",
+    "approvers",
     "change_passphrase",
     "export_pin",
     "export_roster",

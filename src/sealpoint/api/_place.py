@@ -22,6 +22,7 @@ from sealpoint.config import (
     unlocking,
 )
 from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
+from sealpoint.ledger import StoreChain
 from sealpoint.signing import (
     Identity,
     PrivateKey,
@@ -34,7 +35,7 @@ from sealpoint.signing import (
 )
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Event, Parts, store_slot
+from sealpoint.store import Core, Event, Parts, copy_roster, store_slot
 
 __all__ = ["OnEvent", "StorePlace", "Trust", "identity_of", "now", "read_pin"]
 
@@ -171,7 +172,11 @@ class StorePlace:
             now=now,
             random_bytes=os.urandom,
             on_event=on_event,
+            on_roster=None if read_only else self._keep_roster,
         )
+
+    def _keep_roster(self, core: Core, chain: StoreChain) -> None:
+        self.files.keep_roster(chain.seq, chain.hashes[-1], lambda: copy_roster(core, chain))
 
     def root_signers(self, root: Root) -> list[PrivateKey]:
         """The private keys of a root that are on this machine.

@@ -9,10 +9,12 @@ import msgspec
 from sealpoint.api._place import StorePlace
 from sealpoint.api._revoke import opened
 from sealpoint.config import PassphraseSource
+from sealpoint.errors import SealpointError
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ledger import STORE_CHAIN
+from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
-from sealpoint.store import append_roster, check_name, require_roots
+from sealpoint.store import Core, append_roster, check_name, require_roots
 
 __all__ = ["AppliedPolicy", "apply_policy"]
 
@@ -26,6 +28,8 @@ class AppliedPolicy:
     """Where; `*` for every namespace that has none of its own."""
     before: str | None
     """The digest of the one that was in force there."""
+    before_name: str | None
+    """Its name; None if there was none, or it cannot be read."""
     roster: int | None
     """The position of the roster that says so; None: it was in force already."""
 
@@ -65,7 +69,13 @@ def apply_policy(
         chain = core.renewed_trust()
         policies = chain.roster.document.policies
         before = policies.get(namespace)
-        applied = AppliedPolicy(policy=parsed, namespace=namespace, before=before, roster=None)
+        applied = AppliedPolicy(
+            policy=parsed,
+            namespace=namespace,
+            before=before,
+            before_name=_name(core, before),
+            roster=None,
+        )
         blobs = {bytes.fromhex(parsed.digest): parsed.source}
         if before == parsed.digest:
             # Its bytes may have been lost or changed: the roster says which ones they have to be.
@@ -79,3 +89,14 @@ def apply_policy(
             append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
         )
     return replace(applied, roster=written.roster.seq)
+
+
+def _name(core: Core, digest: str | None) -> str | None:
+    """What the policy of a digest calls itself, for people to read."""
+    try:
+        name = bytes.fromhex(digest or "")
+        data = core.storage.blob(STORE_CHAIN, name, POLICY_BYTES_MAX) if name else None
+        found = None if data is None else Policy.parse(data)
+    except SealpointError:
+        return None
+    return found.name if found is not None and found.digest == digest else None

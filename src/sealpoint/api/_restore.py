@@ -6,7 +6,7 @@ operators as the roster asks for.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -60,6 +60,7 @@ def accept_restore(
     plan: RestorePlan,
     *,
     reason: str,
+    release: bool | Collection[str] = False,
     identities: Sequence[str] = (),
     progress: _Progress | None = None,
     config_dir: _Directory = None,
@@ -71,10 +72,16 @@ def accept_restore(
     Stop the workers first: what somebody saves meanwhile does not count, and is reported. Entries
     that the plan shows to lie beyond what is kept are taken out of the store.
 
+    The first execution of a thread that lost something is a decision of its own (the rule
+    `after-restore`), unless it is released here: then it goes on from exactly the entry that was
+    kept, if nothing else stands against it. `plan.released(release)` says which threads these are.
+
     Args:
         url: The store.
         plan: What `plan_restore` gave. If the store has changed since, nothing is written.
         reason: Why; it is recorded on the store chain.
+        release: The cut threads that may go on: True for all of them, or names, or ids in
+            hexadecimal. Recorded in the same entry.
         identities: Operators whose keys are here, if the roster lets a quorum of them decide;
             without any, the root's keys that are here sign.
         progress: Called after each thread with how many are done, and how many there are.
@@ -83,7 +90,7 @@ def accept_restore(
         passphrase: What opens the keys if they are encrypted, as for `open_store`.
 
     Raises:
-        UsageError: There is no reason, or nothing to accept.
+        UsageError: There is no reason, or nothing to accept; or a thread to release is not cut.
         HeadMoved: The store is no longer what the plan shows; nothing was written.
         KeyMissing: Too few root keys, or operators of different persons, are here.
         KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.
@@ -97,7 +104,13 @@ def accept_restore(
         if plan.losses and not operators:
             roots = place.root_signers(core.renewed_trust().root)
         return store.accept_restore(
-            core, plan, reason, roots=roots, operators=operators, progress=progress
+            core,
+            plan,
+            reason,
+            release=release,
+            roots=roots,
+            operators=operators,
+            progress=progress,
         )
 
 
@@ -121,7 +134,11 @@ def export_roster(
 
 
 def import_roster(
-    url: str, data: bytes, *, config_dir: _Directory = None, state_dir: _Directory = None
+    url: str,
+    data: bytes | None = None,
+    *,
+    config_dir: _Directory = None,
+    state_dir: _Directory = None,
 ) -> int:
     """Put entries of the store chain back that a restored store lacks.
 
@@ -129,7 +146,8 @@ def import_roster(
 
     Args:
         url: The store.
-        data: What `export_roster` gave.
+        data: What `export_roster` gave; without it, the newest roster that was verified on this
+            machine, which is kept beside the keys.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
 
@@ -137,12 +155,18 @@ def import_roster(
         How many entries were put back.
 
     Raises:
+        UsageError: No data is given, and none is kept.
         NotTrusted: The data is no roster export, is of another store, or the pin's root did not
             sign it.
         Tampered: An entry, in the data or in the store, was changed.
         Forked: The store or the anchor has another entry where the data has one.
     """
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if data is None and (data := place.files.kept_roster()) is None:
+        raise UsageError(
+            f"roster import: expected a roster kept in {place.files.directory}, found none",
+            hint="Name the FILE of an export: sealpoint roster import FILE",
+        )
     with opened(place) as core:
         return store.import_roster(core, data)
 

@@ -20,9 +20,7 @@ def key_findings(core: Core, chain: StoreChain) -> list[Finding]:
 def _lists(chain: StoreChain) -> list[Finding]:
     named = [(f"revoked key {key[:12]}", digest) for key, digest in chain.roster.cuts.items()]
     for restore in chain.restores.all:
-        named += [
-            (f"restore in entry {restore.seq}", each) for each in (restore.kept, restore.lost)
-        ]
+        named += [(f"restore in entry {restore.seq}", each) for each in restore.lists]
     found = []
     for what, digest in named:
         try:

@@ -219,8 +219,10 @@ def said_on_store_chain(body: Any, chain: StoreChain, seq: int) -> str:
         keys = f"{root.threshold} of {len(root.keys)} keys have to sign"
         return f"root {root.version}: {keys}{_because(body.reason)}"
     if isinstance(body, RestoreBody):
-        kept, lost = chain.lists.get(body.kept), chain.lists.get(body.lost)
-        what = f"{len(kept)} threads kept, {len(lost)} cut off or lost"
+        lists = (chain.lists.get(each) for each in (body.kept, body.lost, body.released))
+        kept, lost, released = map(len, lists)
+        what = f"{kept} threads kept, {lost} cut off or lost"
+        what += f", {released} of these released" if released else ""
         return f"a restored store was accepted: {what}{_because(body.reason)}"
     return _SAID[type(body)](body)
 

@@ -132,10 +132,11 @@ def audit(
 
 @click.command()
 @click.argument("reference", metavar="REQUEST|ENTRY")
+@click.option("--full", is_flag=True, help="Print the policy of that time as well.")
 @store_options("namespace")
 @json_option
-def why(reference: str, *, where: Where, as_json: bool) -> None:
-    """Explain a decision: the rules, the facts and the policy of that time.
+def why(reference: str, *, full: bool, where: Where, as_json: bool) -> None:
+    """Explain a decision: the rules that applied, the facts, and who approved.
 
     REQUEST is the id of a request, ENTRY the hash of an entry, as requests and audit show them;
     the first 8 digits or more are enough.
@@ -145,10 +146,10 @@ def why(reference: str, *, where: Where, as_json: bool) -> None:
     if as_json:
         print_json(found.as_dict())
     else:
-        _print_why(found)
+        _print_why(found, full=full)
 
 
-def _print_why(found: Why) -> None:
+def _print_why(found: Why, *, full: bool) -> None:
     subject = found.subject
     print_fields(
         [
@@ -194,7 +195,10 @@ def _print_why(found: Why) -> None:
     if found.policy is not None:
         policy = found.policy
         print_lines(["", (Styled("policy", "heading"), f" {policy.name}, {policy.digest}")])
-        print_code(f"  {line}" for line in policy.source.decode().splitlines())
+        if full:
+            print_code(f"  {line}" for line in policy.source.decode().splitlines())
+        else:
+            print_line(Styled("--full prints it.", "quiet"))
 
 
 @click.command()

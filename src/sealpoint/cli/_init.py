@@ -5,7 +5,9 @@ import json
 
 import click
 
+from sealpoint.api import approvers
 from sealpoint.api import init as make_store
+from sealpoint.cli._approvers import approver_lines, approvers_document
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import first_passphrase, passphrase_option
 from sealpoint.cli._policy import policy_bytes
@@ -53,6 +55,7 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
         choose = first_passphrase("the keys") if encrypt else None
         pin = make_store(where.url, passphrase=choose, policy=policy.source, **where.directories)
     files = where.files
+    people = approvers(where.url, policy, **where.directories)
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
     if as_json:
         print_json(
@@ -65,6 +68,7 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
                 "anchor": str(anchor),
                 "encrypted": encrypt,
                 "policy": {"name": policy.name, "digest": policy.digest},
+                "approvers": approvers_document(people),
             }
         )
         return
@@ -83,11 +87,14 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
     print_line("")
     print_lines(
         [
-            "Back up the directory of the keys, apart from the store and its backups:",
+            "Back up the store as often as you can bear to lose, and, apart from it and from its",
+            "backups, this directory, after each change of keys or rights:",
             f"  {files.directory}",
+            "It has the keys, the pin, and the newest roster, which a restore needs.",
             "The root key says who may do what: keep keys/root.key offline until you need it.",
             "Never bring the anchor back from a backup: it has to remember the newest entry.",
             *(_LOCKED if encrypt else ()),
+            *(["", *lines] if (lines := approver_lines(people)) else ()),
             "",
             "Next, in Python:",
         ]

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from sealpoint.api import apply_policy
+from sealpoint.api import AppliedPolicy, apply_policy, approvers
+from sealpoint.cli._approvers import approver_lines, approvers_document
 from sealpoint.cli._json import read_document
 from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option
@@ -18,6 +19,7 @@ from sealpoint.cli._terminal import (
     print_fields,
     print_json,
     print_line,
+    print_lines,
     print_table,
     working,
 )
@@ -129,6 +131,7 @@ def apply(file: str, *, namespace: str, reason: str | None, where: Where, as_jso
             passphrase=asked_passphrase,
             **where.directories,
         )
+    people = approvers(where.url, applied.policy, namespace=namespace, **where.directories)
     if as_json:
         print_json(
             {
@@ -136,7 +139,9 @@ def apply(file: str, *, namespace: str, reason: str | None, where: Where, as_jso
                 "name": applied.policy.name,
                 "before": applied.before,
                 "after": applied.policy.digest,
+                "before_name": applied.before_name,
                 "roster": applied.roster,
+                "approvers": approvers_document(people),
             }
         )
         return
@@ -145,15 +150,24 @@ def apply(file: str, *, namespace: str, reason: str | None, where: Where, as_jso
     everywhere = applied.namespace == ANY_NAMESPACE
     print_fields(
         [
-            ("policy", visible(applied.policy.name)),
+            ("policy", _changed(applied) if changed else visible(applied.policy.name)),
             ("namespace", "all without their own" if everywhere else visible(applied.namespace)),
-            ("before", applied.before or "none"),
-            ("after", applied.policy.digest),
+            ("digest", applied.policy.digest),
             ("roster", "no new one" if applied.roster is None else str(applied.roster)),
         ]
     )
     if changed:
         print_line("Open requests are void: resuming again makes new ones.")
+    print_lines(approver_lines(people, namespace))
+
+
+def _changed(applied: AppliedPolicy) -> str:
+    """`solo -> team`, or what is known of it."""
+    before = "none" if applied.before is None else f"an unreadable one ({applied.before[:12]})"
+    if applied.before_name is not None:
+        before = visible(applied.before_name)
+    after = visible(applied.policy.name)
+    return f"{before} -> {after}" + (" (changed)" if before == after else "")
 
 
 def _document(found: Policy) -> dict[str, Any]:

@@ -52,6 +52,8 @@ __all__ = ["accept_restore_", "quorum", "roster"]
 
 _ID_DIGITS = 12
 _ROWS_MAX = 100
+_ALL = "\0"
+"""What `--release` without a name gives: nothing that can be typed."""
 _WORDS = {
     ThreadOutcome.BEHIND: Styled("older: its newest entries are gone", "warning"),
     ThreadOutcome.BESIDE: Styled("OTHER: it went on another way than was seen here", "bad"),
@@ -65,6 +67,16 @@ _WORDS = {
 
 @click.command("accept-restore")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded for everybody.")
+@click.option(
+    "--release",
+    "released",
+    is_flag=False,
+    flag_value=_ALL,
+    multiple=True,
+    metavar="[THREAD]",
+    help="Let this thread go on from what is kept of it, without a reason of its own; repeatable. "
+    "Alone: all that lost something.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be kept and lost.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
@@ -79,6 +91,7 @@ _WORDS = {
 def accept_restore_(
     *,
     reason: str,
+    released: tuple[str, ...],
     dry_run: bool,
     yes: bool,
     identities: tuple[str, ...],
@@ -88,13 +101,16 @@ def accept_restore_(
     """Accept a store that was brought back from a backup, with what it lost.
 
     Stop all workers first. The newest roster must be in the store: sealpoint roster import. Needs
-    the root key on this machine, or as many operators as the roster asks for.
+    the root key on this machine, or as many operators as the roster asks for. Without --release,
+    each thread that lost something is asked for a reason, or for approvals, when it goes on.
     """
+    release = _release(released)
     with working("comparing store and anchor") as report:
         plan = plan_restore(where.url, progress=_told(report), **where.directories)
     nothing = not plan.losses and not plan.leftovers
+    goes_on = plan.released(release)
     if not as_json:
-        _print_plan(plan)
+        _print_plan(plan, goes_on)
     done: AcceptedRestore | None = None
     if not (dry_run or nothing):
         if not yes and not _agreed(plan, as_json=as_json):
@@ -105,17 +121,29 @@ def accept_restore_(
                 where.url,
                 plan,
                 reason=reason,
+                release=release,
                 identities=identities,
                 progress=_told(report),
                 passphrase=asked_passphrase,
                 **where.directories,
             )
     if as_json:
-        print_json(_document(plan, done, reason))
+        print_json(_document(plan, goes_on, done, reason))
     elif done is not None:
         _print_done(done, reason)
     elif not nothing:
         print_line("Nothing was accepted: this was a dry run.")
+
+
+def _release(threads: tuple[str, ...]) -> bool | tuple[str, ...]:
+    if _ALL not in threads:
+        return threads
+    if set(threads) != {_ALL}:
+        raise UsageError(
+            "accept-restore: expected --release with names or --release alone, found both",
+            hint="Leave out the names to release every thread that lost something.",
+        )
+    return True
 
 
 def _told(report: Callable[[int, int, str], None]) -> Callable[[int, int], object]:
@@ -133,7 +161,7 @@ def _agreed(plan: RestorePlan, *, as_json: bool) -> bool:
     return confirm("Are all workers stopped, and shall the store be accepted with these losses?")
 
 
-def _print_plan(plan: RestorePlan) -> None:
+def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore]) -> None:
     if not plan.losses and not plan.leftovers:
         print_line("Nothing to accept: the store has everything that the anchor has seen.")
         return
@@ -155,6 +183,29 @@ def _print_plan(plan: RestorePlan) -> None:
         print_line(f"Lost for good, also if they come back: {_entries(lost)}.")
     if beyond:
         print_line(f"To be taken out of the store: {_entries(beyond)}.")
+    _print_released(released)
+    asked = sum(each.is_cut for each in plan.losses) - len(released)
+    if asked:
+        print_line(
+            f"To be asked for a reason, or for approvals, before they go on: "
+            f"{_count(asked, 'thread')}. --release lets them go on."
+        )
+
+
+def _print_released(released: Sequence[ThreadRestore]) -> None:
+    if not released:
+        return
+    print_line("")
+    print_line(Styled("Released, to go on without a reason of their own:", "heading"))
+    shown = released[:_ROWS_MAX]
+    print_table(
+        ["thread", "goes on from", "lost"],
+        [[_name(each), f"entry {each.kept}", _lost(each)] for each in shown],
+    )
+    if len(released) > _ROWS_MAX:
+        rest = f"... and {len(released) - _ROWS_MAX:,} more; --json lists them all."
+        print_line(Styled(rest, "quiet"))
+    print_line("")
 
 
 def _print_threads(threads: Sequence[ThreadRestore]) -> None:
@@ -220,7 +271,10 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
                 f", with the reason {reason!r}: epoch {done.epoch} begins.",
             )
         )
-        print_fields([("recorded in", f"entry {done.entry} of the store chain")])
+        fields = [("recorded in", f"entry {done.entry} of the store chain")]
+        if done.released:
+            fields.append(("released", _count(len(done.released), "thread")))
+        print_fields(fields)
     if not done.compacted:
         print_line("What was taken out is still in the files: run sealpoint gc when nobody reads.")
     if done.in_the_way:
@@ -228,16 +282,20 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
         print_line(Styled("Somebody saved meanwhile, and that does not count:", "bad"))
         _print_threads(done.in_the_way)
         print_line("Stop the workers, and run this again to take it out of the store.")
-    if done.entry is not None:
-        print_line("Export the roster again for the next backup: it has this restore now.")
 
 
-def _document(plan: RestorePlan, done: AcceptedRestore | None, reason: str) -> dict[str, Any]:
+def _document(
+    plan: RestorePlan,
+    released: Sequence[ThreadRestore],
+    done: AcceptedRestore | None,
+    reason: str,
+) -> dict[str, Any]:
     found: dict[str, Any] = {
         "threads": plan.threads,
         "losses": [_thread(each) for each in plan.losses],
         "leftovers": [_thread(each) for each in plan.leftovers],
         "unseen": [_thread(each) for each in plan.unseen],
+        "released": [_thread(each) for each in released],
         "digest": plan.digest,
         "accepted": done is not None,
         "reason": reason,
@@ -269,8 +327,9 @@ def roster() -> None:
 def export(file: str, *, where: Where, as_json: bool) -> None:
     """Write the whole store chain to FILE; - prints it.
 
-    Part of every backup: a restored store is accepted only with the newest roster. It holds no
-    secret, but names of people: only its owner can read the file.
+    A restored store is accepted only with the newest roster. One is kept beside the keys by
+    itself; this is one more, for another place. It holds no secret, but names of people: only its
+    owner can read the file.
     """
     with working("reading the roster"):
         data = export_roster(where.url, **where.directories)
@@ -287,15 +346,18 @@ def export(file: str, *, where: Where, as_json: bool) -> None:
 
 
 @roster.command("import")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="[FILE]", required=False)
 @store_options()
 @json_option
-def import_(file: str, *, where: Where, as_json: bool) -> None:
+def import_(file: str | None, *, where: Where, as_json: bool) -> None:
     """Put entries of the store chain that the store lacks back from FILE; - is standard input.
 
+    Without FILE, from the newest roster that was verified here, which is kept beside the keys.
     Every entry is verified by the pin of this machine. Nothing that is there is changed.
     """
-    data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
+    data = None
+    if file is not None:
+        data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
     with working("verifying the roster"):
         count = import_roster(where.url, data, **where.directories)
         chain = anchor_positions(where.url, **where.directories)[0]

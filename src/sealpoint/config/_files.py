@@ -7,6 +7,7 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
     pin.json            which root and roster to believe
     slots.key           the secret under which anchor slots are keyed
     initialised         `init` came to its end here
+    roster-<n>-<hash>.json  the newest roster that was verified here, for restores
     keys/<identity>.key
     keys/<identity>.next    the key that is to take its place, while it is being rotated
 STATE_DIR/anchors/<store id>/
@@ -29,6 +30,7 @@ from pathlib import Path
 
 from sealpoint.config._directory import Note, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
+from sealpoint.config._kept_roster import keep_roster, kept_roster
 from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._next_keys import NextKeyFiles
 from sealpoint.config._placement import check_placement
@@ -246,6 +248,20 @@ class StoreFiles(NextKeyFiles):
             return str(self.anchor_directory(self.pin().store))
         except SealpointError:
             return "its anchor"
+
+    def keep_roster(self, seq: int, newest: bytes, make: Callable[[], bytes]) -> None:
+        """Keep the newest roster beside the keys, if that can be done; see `_kept_roster.py`."""
+        with contextlib.suppress(ConfigError):
+            if self._is_safe(self.directory):
+                keep_roster(self.directory, seq, newest, make)
+
+    def kept_roster(self) -> bytes | None:
+        """The newest roster that was kept, or None.
+
+        Raises:
+            KeyFileUnsafe: Others can change it.
+        """
+        return kept_roster(self.directory) if self._is_safe(self.directory) else None
 
     def anchor_directory(self, store: StoreId) -> Path:
         """Where the local anchor of a store lies; the anchor makes it."""

@@ -16,7 +16,7 @@ from sealpoint.ledger import Entry, StoreChain
 from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["difference", "facts_of", "gather", "is_restored"]
+__all__ = ["difference", "facts_of", "gather"]
 
 
 def facts_of(
@@ -129,18 +129,12 @@ def difference(
         return None
 
 
-def is_restored(chain: StoreChain, thread: bytes, executed: int, until: int | None = None) -> bool:
-    """Whether a restore after an epoch, up to another, has cut a thread."""
-    return any(
-        chain.lists.get(restore.lost).position(thread) is not None
-        for restore in chain.restores.all[executed:until]
-    )
-
-
 def _was_cut(state: ThreadState, trust: StoreChain) -> bool:
-    """Whether a restore has cut the thread, and no session has begun since."""
+    """Whether a restore has cut the thread and not released it, and no session has begun since."""
     if not trust.epoch:
         return False
     resumed = state.last_resume()
     executed = 0 if resumed < 0 else state.chain.descend(resumed)[1].epoch
-    return is_restored(trust, state.chain.thread, executed)
+    basis = state.chain.tip().basis[0]
+    thread, lists = state.chain.thread, trust.lists
+    return trust.restores.cuts_off(thread, lists, basis=basis, since=executed)

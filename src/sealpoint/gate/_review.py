@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
-from sealpoint.gate._facts import difference, facts_of, is_restored
+from sealpoint.gate._facts import difference, facts_of
 from sealpoint.gate._pending import Asked, fold_entry
 from sealpoint.gate._policies import policy_digest
 from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
@@ -282,7 +282,13 @@ class Reviewer:
     def _restored(self, resume: _Resume) -> bool:
         header = resume.entry.header
         thread = bytes.fromhex(header.thread)
-        return is_restored(resume.chain, thread, self._executed_epoch, header.epoch)
+        return resume.chain.restores.cuts_off(
+            thread,
+            resume.chain.lists,
+            basis=resume.before.basis[0],
+            since=self._executed_epoch,
+            until=header.epoch,
+        )
 
     def _diff(self, body: ResumeBody, before: str | None) -> tuple[WorldDiff | None, bool]:
         """What differs from the world of the checkpoint, and whether that can be said again."""

@@ -236,6 +236,8 @@ class RestoreBody(Body, frozen=True, kw_only=True):
     """The digest of a blob of the store chain: the newest entry that stays, for each thread."""
     lost: str
     """The digest of another: the newest entry that the anchor had seen, where that is gone."""
+    released: str
+    """The digest of a third: the lines of `kept` of those cut threads that may go on from there."""
 
 
 class RosterBody(Body, frozen=True, kw_only=True):
@@ -367,7 +369,7 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.WRITES: _require_results,
     Kind.PRUNE: require_sense,
     Kind.HIDE: require_sense,
-    Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost]),
+    Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost, body.released]),
 }
 
 

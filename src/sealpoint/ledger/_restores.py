@@ -3,7 +3,8 @@
 
 A restore lists, for every thread that was there, the newest entry that stays. Entries of earlier
 epochs count up to there and no further: those that were lost are genuine in every other respect,
-and must not come back by themselves.
+and must not come back by themselves. It also lists the threads it cut that may go on all the same:
+each from exactly the entry that it kept, and not after a later restore.
 """
 
 import msgspec
@@ -24,6 +25,13 @@ class Restore(msgspec.Struct, frozen=True):
     """The digest of the list of what stays."""
     lost: str
     """The digest of the list of what the anchor had seen and is gone."""
+    released: str
+    """The digest of the list of the cut threads that may go on from the entry that stays."""
+
+    @property
+    def lists(self) -> tuple[str, str, str]:
+        """The digests of its lists."""
+        return self.kept, self.lost, self.released
 
 
 class Restores(msgspec.Struct, frozen=True):
@@ -64,6 +72,31 @@ class Restores(msgspec.Struct, frozen=True):
                     f"{where}: expected of epoch {header.epoch} {stays}, as the restore in entry "
                     f"{restore.seq} of the store chain says, found another"
                 )
+
+    def cuts_off(
+        self, thread: bytes, lists: CutLists, *, basis: int, since: int, until: int | None = None
+    ) -> bool:
+        """Whether a restore cut a thread, and did not release it as it is now.
+
+        The newest restore that cut it decides: what an earlier one released, it did not know.
+
+        Args:
+            thread: Its id.
+            lists: Where the lists come from.
+            basis: The position of the newest entry that changes what a resume would mean: a
+                release is for the thread as it was kept, and for nothing that came after it.
+            since: The epoch in which it was last executed.
+            until: The epoch to judge in; without it, the one in force.
+
+        Raises:
+            Missing, Edited: A list is not there, or is another.
+        """
+        for restore in reversed(self.all[since:until]):
+            if lists.get(restore.lost).position(thread) is not None:
+                released = lists.get(restore.released).position(thread)
+                kept = lists.get(restore.kept).position(thread)
+                return released is None or released != kept or basis > released[0]
+        return False
 
     def kept(self, thread: bytes, lists: CutLists) -> tuple[int, bytes] | None:
         """The newest entry of a thread that the newest restore kept; None if it kept nothing."""

@@ -89,7 +89,7 @@ class StoreChain:
         cuts = self.rosters[-1].cuts.values() if self.rosters else ()
         named = {
             *cuts,
-            *(digest for each in self.restores.all for digest in (each.kept, each.lost)),
+            *(digest for each in self.restores.all for digest in each.lists),
             *(digest for roster in self.rosters for digest in roster.document.policies.values()),
         }
         return tuple(bytes.fromhex(digest) for digest in sorted(named))
@@ -206,7 +206,7 @@ class StoreChain:
             root.verify(pae(ENTRY_TYPE, raw), parse_seals(seals))
             return replace(self, hashes=hashes, roots=(*self.roots, root))
         if isinstance(parsed, RestoreBody):
-            restore = Restore(seq, parsed.kept, parsed.lost)
+            restore = Restore(seq, parsed.kept, parsed.lost, parsed.released)
             return replace(self, hashes=hashes, restores=self.restores.then(restore))
         return replace(self, hashes=hashes)
 

@@ -42,7 +42,7 @@ from sealpoint.store._restore import (
 )
 from sealpoint.store._retention import ThreadRetention
 from sealpoint.store._roster import append_root, append_roster, require_roots
-from sealpoint.store._roster_copy import export_roster, import_roster
+from sealpoint.store._roster_copy import copy_roster, export_roster, import_roster
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft
 from sealpoint.store._state import Standing, ThreadState
 from sealpoint.store._survey import Doubt, Survey, take_survey
@@ -104,6 +104,7 @@ __all__ = [
     "check_name",
     "check_rights",
     "claimed_name",
+    "copy_roster",
     "decode_world",
     "end_keys",
     "export_roster",

@@ -6,7 +6,7 @@ then taken out of the store, where nothing could be saved in their place and nob
 only those that were shown. ADR 0010 says why.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sealpoint.errors import (
@@ -17,7 +17,7 @@ from sealpoint.errors import (
     Tampered,
     UsageError,
 )
-from sealpoint.ledger import StoreChain, parse_header
+from sealpoint.ledger import CutList, StoreChain, parse_header
 from sealpoint.signing import PrivateKey, check_reason
 from sealpoint.store._core import Core
 from sealpoint.store._genesis import claimed_name
@@ -48,6 +48,8 @@ class AcceptedRestore:
     """How many entries that do not count were taken out of the store."""
     compacted: bool
     """Whether they are out of the files as well; if not, `gc` does it."""
+    released: tuple[ThreadRestore, ...]
+    """The cut threads that may go on from the entry that stays, without being asked why."""
     in_the_way: tuple[ThreadRestore, ...]
     """Threads with entries that do not count and were not shown: somebody saved meanwhile."""
 
@@ -57,6 +59,7 @@ def accept_restore(
     plan: RestorePlan,
     reason: str,
     *,
+    release: bool | Collection[str] = False,
     roots: Sequence[PrivateKey] = (),
     operators: Sequence[PrivateKey] = (),
     progress: Progress | None = None,
@@ -69,18 +72,21 @@ def accept_restore(
         core: The store.
         plan: What was shown to whoever decided.
         reason: Why.
+        release: The cut threads that may go on from the entry that stays: all of them, or those
+            of these names. It is part of what is signed.
         roots: The root keys that are here.
         operators: Keys of operators, for a quorum that the roster may ask for.
         progress: Called after each thread with how many are done, and how many there are.
 
     Raises:
-        UsageError: There is no reason, or nothing to accept.
+        UsageError: There is no reason, or nothing to accept; or a thread to release is not cut.
         HeadMoved: The store is no longer what was shown; nothing was written.
         KeyMissing: Neither enough root keys nor a quorum of operators is here.
     """
     check_reason(reason, "accept-restore")
     if not plan.losses and not plan.leftovers:
         raise UsageError("accept-restore: expected a store that lost something, found it whole")
+    plan.released(release)  # what is asked for must be there before anybody signs
     chain = core.renewed_trust()
     signers = _signers(core, chain, roots, operators) if plan.losses else []
     now = plan_restore(core, progress)
@@ -89,10 +95,17 @@ def accept_restore(
             "store: expected it as the plan has it, found it changed since",
             hint="Stop the workers, look at the new plan, and decide again.",
         )
+    released = now.released(release)
     entry: int | None = None
     if plan.losses:
         written = append_restore(
-            core, chain, kept=now.kept, lost=now.lost, reason=reason, signers=signers
+            core,
+            chain,
+            kept=now.kept,
+            lost=now.lost,
+            released=_lines(now, released),
+            reason=reason,
+            signers=signers,
         )
         chain, entry = core.written(written), written.seq
     concerned = (*now.losses, *now.leftovers)
@@ -105,8 +118,16 @@ def accept_restore(
         entry=entry,
         removed=removed,
         compacted=compacted,
+        released=released,
         in_the_way=plan_restore(core, progress).leftovers,
     )
+
+
+def _lines(plan: RestorePlan, released: Sequence[ThreadRestore]) -> CutList:
+    """What stays of these threads, as the list of what is kept has it."""
+    threads = (bytes.fromhex(each.thread) for each in released)
+    kept = ((thread, plan.kept.position(thread)) for thread in threads)
+    return CutList.of((thread, *line) for thread, line in kept if line is not None)
 
 
 def _shown(plan: RestorePlan) -> tuple[object, ...]:

@@ -58,6 +58,8 @@ class Parts:
     """The clock, in UTC."""
     random_bytes: Callable[[int], bytes]
     on_event: Callable[[Event], object] | None
+    on_roster: "Callable[[Core, StoreChain], object] | None" = None
+    """Called with each store chain that was verified and is new to this process."""
 
     def close(self) -> None:
         """Release storage and anchor, the one even if the other fails."""
@@ -218,7 +220,13 @@ class Core:
                 break
             # Somebody else may have moved it: what it holds then is compared like any other.
             anchored = self.anchor.advance(self._slot, anchored, position)
+        return self._learn(chain, anchored)
+
+    def _learn(self, chain: StoreChain, anchored: Position) -> StoreChain:
+        known = self._chain
         self._chain, self._anchored = chain, anchored
+        if self.parts.on_roster is not None and chain.seq > known.seq:
+            self.parts.on_roster(self, chain)
         return chain
 
     def read_store_chain(self, chain: StoreChain, anchored: Position | None) -> StoreChain:
@@ -229,8 +237,8 @@ class Core:
             chain = chain.extended(record.header, record.seals, record.body)
         if anchored is not None and anchored.seq > chain.seq:
             raise RolledBack(
-                f"store chain: expected entry {anchored.seq}, which the anchor has seen, "
-                f"found {chain.seq + 1} entries"
+                f"store chain: expected {anchored.seq + 1} entries or more, as many as the anchor "
+                f"has seen, found {chain.seq + 1}"
             )
         if anchored is not None and anchored.entry != chain.hashes[anchored.seq]:
             raise Forked(
@@ -331,8 +339,7 @@ class Core:
         position = _position(chain)
         if self.anchor.create(self._slot, position) != position:
             raise AnchorUnavailable("store chain: expected an empty slot, found it taken")
-        self._chain, self._anchored = chain, position
-        return chain
+        return self._learn(chain, position)
 
 
 def _position(chain: StoreChain) -> Position:

@@ -6,7 +6,7 @@ chain has to be the newest that the anchor has seen, so no restore brings back a
 records what was shown. ADR 0010 says why.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from math import inf
@@ -20,6 +20,7 @@ from sealpoint.errors import (
     SealpointError,
     StorageUnavailable,
     Tampered,
+    UsageError,
 )
 from sealpoint.ledger import STORE_CHAIN, CutList, Entry, Kind, StoreChain, link_hash, parse_header
 from sealpoint.store._chain import Chain
@@ -95,6 +96,15 @@ class ThreadRestore:
             return 0
         return self.seen - (-1 if self.kept is None else min(self.kept, self.seen - 1))
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it lost something and something stays: whoever goes on with it is asked why."""
+        return self.kept is not None and self.lost > 0
+
+    def is_called(self, name: str) -> bool:
+        """Whether that is its name or its id."""
+        return name == self.thread or (name == self.name and bool(name))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
@@ -116,6 +126,46 @@ class RestorePlan:
         """A digest of all of it: the same plan has the same."""
         return (self.kept.digest + self.lost.digest).hex()
 
+    def released(
+        self,
+        release: bool | Collection[str],  # noqa: FBT001 # the same choice as accept_restore takes
+    ) -> tuple[ThreadRestore, ...]:
+        """The cut threads that a choice names.
+
+        Args:
+            release: True for all of them, False for none; or their names, or ids in hexadecimal.
+
+        Raises:
+            UsageError: A name is that of no cut thread, or of several.
+        """
+        cut = tuple(each for each in self.losses if each.is_cut)
+        if isinstance(release, bool):
+            return cut if release else ()
+        if isinstance(release, str):
+            raise UsageError(
+                f"release: expected True, or a list of names, found the text {release!r}",
+                hint=f"Write release=[{release!r}].",
+            )
+        chosen = {self._cut_thread(cut, name).thread for name in release}
+        return tuple(each for each in cut if each.thread in chosen)
+
+    def _cut_thread(self, cut: tuple[ThreadRestore, ...], name: str) -> ThreadRestore:
+        found = [each for each in cut if each.is_called(name)]
+        if not found:
+            gone = any(each.is_called(name) for each in self.losses)
+            why = "nothing of it is left to go on from" if gone else "this restore does not cut it"
+            raise UsageError(
+                f"release: thread {name!r} cannot be released: {why}",
+                hint="Look at the plan: sealpoint accept-restore --dry-run --reason '...'",
+            )
+        if len(found) > 1:
+            ids = ", ".join(each.thread for each in found)
+            raise UsageError(
+                f"release: {len(found)} threads are called {name!r}",
+                hint=f"They are in several namespaces. Name the one you mean by its id: {ids}",
+            )
+        return found[0]
+
 
 def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
     """Compare every thread with the anchor. Writes nothing, except that the anchor may follow.
@@ -134,7 +184,9 @@ def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
     except RolledBack as exc:
         raise RolledBack(
             exc.message,
-            hint="A restore never brings back an older roster. Run: sealpoint roster import FILE",
+            hint="A restore never brings back an older roster. Run sealpoint roster import: the "
+            "newest one that was seen here is kept beside the keys. If a newer one was exported, "
+            "name its FILE.",
         ) from exc
     return _Planner(core).run(progress)
 

@@ -119,6 +119,7 @@ def append_restore(
     *,
     kept: CutList,
     lost: CutList,
+    released: CutList,
     reason: str,
     signers: Sequence[PrivateKey],
 ) -> StoreChain:
@@ -129,9 +130,13 @@ def append_restore(
         HeadMoved: Somebody else has written the store chain.
     """
     body = RestoreBody(
-        salt=core.salt(), reason=reason, kept=kept.digest.hex(), lost=lost.digest.hex()
+        salt=core.salt(),
+        reason=reason,
+        kept=kept.digest.hex(),
+        lost=lost.digest.hex(),
+        released=released.digest.hex(),
     )
-    blobs = {listed.digest: listed.data for listed in (kept, lost)}
+    blobs = {listed.digest: listed.data for listed in (kept, lost, released)}
     return _append(core, chain, Kind.RESTORE, body, signers, blobs=blobs)
 
 

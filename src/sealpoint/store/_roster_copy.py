@@ -9,13 +9,13 @@ read: whoever opens the store next compares the two as ever.
 import hashlib
 
 from sealpoint.errors import Edited, Forked, Missing
-from sealpoint.ledger import STORE_CHAIN, CopiedEntry, RosterCopy
+from sealpoint.ledger import STORE_CHAIN, CopiedEntry, RosterCopy, StoreChain
 from sealpoint.limits import CUT_BYTES_MAX
 from sealpoint.storage import Record
 from sealpoint.store._core import Core
 from sealpoint.store._names import store_slot
 
-__all__ = ["export_roster", "import_roster"]
+__all__ = ["copy_roster", "export_roster", "import_roster"]
 
 
 def export_roster(core: Core) -> bytes:
@@ -25,7 +25,15 @@ def export_roster(core: Core) -> bytes:
         Tampered, NotTrusted, RolledBack, Forked, Unanchored: The store chain does not verify.
         Missing, Edited: A list or policy that it names is not there, or is another.
     """
-    chain = core.renewed_trust()
+    return copy_roster(core, core.renewed_trust())
+
+
+def copy_roster(core: Core, chain: StoreChain) -> bytes:
+    """The same for a store chain that was verified already.
+
+    Raises:
+        Missing, Edited: A list or policy that it names is not there, or is another.
+    """
     entries = [
         CopiedEntry(_text(record.header), _text(record.seals), _text(record.body or b""))
         for _, record in core.storage.scan(STORE_CHAIN, 0, chain.seq)

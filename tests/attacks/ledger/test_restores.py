@@ -121,11 +121,13 @@ class _Heist(Heist):
     def restore(self, *signers: str, kept: CutList | None = None, **fields: Any) -> None:
         """Put a restore at the end of the store chain that nobody accepted."""
         rows = self.burglar.rows(STORE_CHAIN)
-        lists = [CutList(b"") if kept is None else kept, CutList(b"")]
+        lists = [CutList(b"") if kept is None else kept, CutList(b""), CutList(b"")]
         blobs = self.burglar.blobs(STORE_CHAIN)
         self.burglar.put_blobs(STORE_CHAIN, blobs | {each.digest: each.data for each in lists})
-        names = [each.digest.hex() for each in lists]
-        body = encode_body(RestoreBody(salt=SALT, reason="mine", kept=names[0], lost=names[1]))
+        names = dict(
+            zip(("kept", "lost", "released"), (each.digest.hex() for each in lists), strict=True)
+        )
+        body = encode_body(RestoreBody(salt=SALT, reason="mine", **names))
         newest, seq = parse_header(rows[len(rows) - 1].header), len(rows)
         header = replace(
             newest,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores and roster exports of a store on disk, as its owner runs them."""
 
+import errno
 import json
 import shutil
 import sqlite3
@@ -219,6 +220,49 @@ def _older_with_export(place: Place) -> bytes:
     exported = export_roster(place.url, **place.directories)
     _put_back(place, backup)
     return exported
+
+
+def test_the_roster_kept_beside_the_keys_makes_an_older_store_whole(made: Place) -> None:
+    """Nobody has exported anything; it is verified like an export, and the revocation holds."""
+    exported = _older_with_export(made)
+    with pytest.raises(RolledBack, match="expected 4 entries or more") as caught:
+        plan_restore(made.url, **made.directories)
+    assert "sealpoint roster import" in (caught.value.hint or "")
+
+    assert import_roster(made.url, **made.directories) == 3
+    assert export_roster(made.url, **made.directories) == exported
+    plan_restore(made.url, **made.directories)
+
+
+def test_a_kept_roster_that_was_changed_is_refused(made: Place) -> None:
+    """It is believed by the pin and by nothing else, wherever it lies."""
+    _older_with_export(made)
+    kept = next(made.folder.rglob("roster-*.json"))
+    kept.write_bytes(kept.read_bytes().replace(b"operator", b"operatar"))
+    with pytest.raises((Edited, NotTrusted)):
+        import_roster(made.url, **made.directories)
+    kept.unlink()
+    with pytest.raises(UsageError, match="expected a roster kept in"):
+        import_roster(made.url, **made.directories)
+
+
+def test_a_directory_of_keys_that_cannot_be_written_stops_nothing(
+    made: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is mounted read-only there is no copy, and everything works."""
+    kept = next(made.folder.rglob("roster-*.json"))
+    kept.unlink()
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("sealpoint.config._kept_roster.replace_file", refuse)
+    _save(made, "a", 1)
+
+    assert not list(made.folder.rglob("roster-*.json"))
+    monkeypatch.undo()
+    _save(made, "a", 2)
+    assert [path.name for path in made.folder.rglob("roster-*.json")] == [kept.name]
 
 
 def test_an_exported_roster_makes_an_older_store_whole(made: Place) -> None:

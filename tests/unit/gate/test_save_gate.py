@@ -224,13 +224,60 @@ def test_an_old_checkpoint_is_not_gone_on_from_in_silence(team: Team) -> None:
 # ---------------------------------------------------------------------- after a restore
 
 
-def _restored(team: Team) -> None:
+def _restored(team: Team, *, release: bool = False) -> None:
     team.thread().save(1, id="c1", world=READ)
     backup = Backup(team.world)
     team.fresh().resume(world=READ)
     team.fresh().save(2, id="c2", world=READ)
     backup.put_back()
-    accepted(team.world)
+    accepted(team.world, release=release)
+
+
+def test_a_thread_that_the_restore_released_goes_on(team: Team) -> None:
+    """By resume or by save, and the audit finds nothing to object to."""
+    _restored(team, release=True)
+
+    assert team.fresh().resume(world=READ).state == 1
+    assert team.fresh().save(2, world=READ).seq == len(team.kinds()) - 1
+    team.check_sound()
+
+
+def test_a_release_covers_nothing_but_the_restore(team: Team) -> None:
+    """A wider world and an older checkpoint are asked about as ever, and a pause stops it."""
+    team.thread().save(0, id="c0", world=READ)
+    _restored(team, release=True)
+    with pytest.raises(NeedsApproval) as needs:
+        team.fresh().resume(world=SHELL)
+    assert "restore" not in needs.value.message
+    with pytest.raises(NeedsApproval) as needs:
+        team.fresh().resume(ref="c0", world=READ)
+    assert "restore" not in needs.value.message
+    team.thread("operator").pause(reason="look first")
+    with pytest.raises(ResumeRefused, match="paused"):
+        team.fresh().resume(world=READ)
+    team.thread("operator").unpause(reason="looked")
+
+    assert team.fresh().resume(world=READ).state == 1
+
+
+def test_a_released_thread_that_moved_is_asked_about(memory: Team) -> None:
+    """The release was for the thread as it was kept, and not for what its owner did since."""
+    _restored(memory, release=True)
+    memory.fresh().handoff(to="spare", reason="on call")
+    with pytest.raises(NeedsApproval, match="a restore cut the thread"):
+        memory.fresh("spare").resume(world=READ)
+
+
+def test_a_release_does_not_cover_the_next_restore(team: Team) -> None:
+    """Each restore says for itself which threads go on."""
+    team.thread().save(1, id="c1", world=READ)
+    backup = Backup(team.world)
+    for release in (True, False):
+        team.fresh().save(2, world=READ) if release else team.fresh().resume(world=READ)
+        backup.put_back()
+        accepted(team.world, release=release)
+    with pytest.raises(NeedsApproval, match="a restore cut the thread"):
+        team.fresh().resume(world=READ)
 
 
 def test_the_first_execution_after_a_restore_needs_approval(team: Team) -> None:

@@ -39,6 +39,9 @@ def _operator(name: str, person: str = "", **options: Any) -> Identity:
     return msgspec.structs.replace(made, person=person or name)
 
 
+_LISTS = ("kept", "lost", "released")
+
+
 def _store(quorum: int = 0, *identities: Identity) -> StoreLedger:
     """A store chain of one roster: a worker, and operators."""
     people = identities or (_operator("ann"), _operator("bob"), _operator("bob-2", "bob"))
@@ -50,13 +53,19 @@ def _store(quorum: int = 0, *identities: Identity) -> StoreLedger:
 
 
 def _restore(
-    store: StoreLedger, /, *signers: str, kept: CutList | None = None, **changes: Any
+    store: StoreLedger,
+    /,
+    *signers: str,
+    kept: CutList | None = None,
+    lost: CutList | None = None,
+    released: CutList | None = None,
+    **changes: Any,
 ) -> Record:
     """The next record with a restore that keeps some positions; by the root unless others are."""
-    found = store.cut_list() if kept is None else kept
-    lost = store.cut_list()
+    lists = [store.cut_list() if each is None else each for each in (kept, lost, released)]
+    names = [each.digest.hex() for each in lists]
     body = RestoreBody(
-        salt=SALT, reason="disk died", kept=found.digest.hex(), lost=lost.digest.hex()
+        salt=SALT, reason="disk died", kept=names[0], lost=names[1], released=names[2]
     )
     epoch = changes.pop("epoch", store.chain.epoch + 1)
     return store.record(Kind.RESTORE, body, *(signers or ("root",)), epoch=epoch, **changes)
@@ -131,17 +140,17 @@ def test_a_restore_on_a_thread_is_refused() -> None:
     """It belongs on the store chain, whoever signs it."""
     store = _store()
     thread = ThreadLedger(store.chain).begun()
-    body = RestoreBody(salt=SALT, reason="mine", kept="0" * 64, lost="0" * 64)
+    body = RestoreBody(salt=SALT, reason="mine", **dict.fromkeys(_LISTS, "0" * 64))
 
     with pytest.raises(NotTrusted, match="expected a kind that threads have"):
         thread.add(Kind.RESTORE, body)
 
 
-@pytest.mark.parametrize("field", ["kept", "lost"])
+@pytest.mark.parametrize("field", _LISTS)
 @pytest.mark.parametrize("name", ["", "00", "g" * 64, "A" * 64, "0" * 63 + " "])
-def test_a_body_names_two_digests(field: str, name: str) -> None:
+def test_a_body_names_three_digests(field: str, name: str) -> None:
     """Other names of lists are refused, even if the root signed them."""
-    body = RestoreBody(salt=SALT, reason="disk died", kept="0" * 64, lost="0" * 64)
+    body = RestoreBody(salt=SALT, reason="disk died", **dict.fromkeys(_LISTS, "0" * 64))
     data = encode_body(msgspec.structs.replace(body, **{field: name}))
     store = _store()
 
@@ -414,3 +423,68 @@ def test_a_restore_is_read_from_its_body() -> None:
     assert (restore.kept, restore.lost) == (body.kept, body.lost)
     assert body.reason == "disk died"
     assert STORE_CHAIN.hex() in record.header.decode()
+
+
+# ---------------------------------------------------------------------- released threads
+
+_THREAD = b"t" * 16
+_KEPT = (_THREAD, 4, b"h" * 32)
+_SEEN = (_THREAD, 7, b"s" * 32)
+
+
+def _cut(store: StoreLedger, *released: tuple[bytes, int, bytes]) -> None:
+    kept, lost = store.cut_list(_KEPT), store.cut_list(_SEEN)
+    store.add(_restore(store, kept=kept, lost=lost, released=store.cut_list(*released)))
+
+
+def _is_cut(store: StoreLedger, basis: int = 4, since: int = 0, until: int | None = None) -> bool:
+    chain = store.chain
+    return chain.restores.cuts_off(_THREAD, chain.lists, basis=basis, since=since, until=until)
+
+
+def test_a_cut_thread_is_released_only_if_the_restore_says_so() -> None:
+    """Another thread's release, or none, leaves it cut; a thread that lost nothing never is."""
+    store = _store()
+    assert not _is_cut(store)
+    store.add(_restore(store, kept=store.cut_list(_KEPT)))
+    assert not _is_cut(store)
+    _cut(store, (b"u" * 16, 4, b"h" * 32))
+    assert _is_cut(store)
+    assert not _is_cut(store, since=2)
+    assert not _is_cut(store, until=1)
+
+    store = _store()
+    _cut(store, _KEPT)
+    assert not _is_cut(store)
+
+
+@pytest.mark.parametrize(("basis", "cut"), [(0, False), (4, False), (5, True), (9, True)])
+def test_a_release_is_for_the_thread_as_it_was_kept(basis: int, cut: bool) -> None:  # noqa: FBT001
+    """What came after it, and changes what a resume would mean, was not released."""
+    store = _store()
+    _cut(store, _KEPT)
+
+    assert _is_cut(store, basis) is cut
+
+
+@pytest.mark.parametrize("line", [(_THREAD, 5, b"h" * 32), (_THREAD, 4, b"x" * 32), _SEEN])
+def test_a_release_of_another_entry_than_was_kept_counts_for_nothing(
+    line: tuple[bytes, int, bytes],
+) -> None:
+    """Even one that the root signed: it is for nothing that can be read."""
+    store = _store()
+    _cut(store, line)
+
+    assert _is_cut(store)
+
+
+def test_the_newest_restore_that_cut_a_thread_decides() -> None:
+    """An earlier release does not cover a later cut; a restore that cut others changes nothing."""
+    store = _store()
+    _cut(store, _KEPT)
+    store.add(_restore(store, kept=store.cut_list(_KEPT)))
+    assert not _is_cut(store)
+    _cut(store)
+    assert _is_cut(store)
+    _cut(store, _KEPT)
+    assert not _is_cut(store)

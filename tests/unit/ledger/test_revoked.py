@@ -249,6 +249,7 @@ def _restore(store: StoreLedger, *kept: tuple[bytes, int, bytes]) -> StoreChain:
         salt=SALT,
         kept=store.cut_list(*kept).digest.hex(),
         lost=store.cut_list().digest.hex(),
+        released=store.cut_list().digest.hex(),
         reason="disk",
     )
     return store.add(store.record(Kind.RESTORE, body, "root", epoch=store.chain.epoch + 1))

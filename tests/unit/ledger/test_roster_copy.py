@@ -23,9 +23,15 @@ def _store() -> StoreLedger:
     store.add(store.roster_record(roster(*people)))
     store.add(store.roster_record(roster(*people, identity("späte"))))
     kept, lost = store.cut_list((b"t" * 16, 4, b"h" * 32)), store.cut_list()
-    body = RestoreBody(salt=SALT, reason="x", kept=kept.digest.hex(), lost=lost.digest.hex())
+    body = RestoreBody(salt=SALT, reason="x", **_names(kept, lost))
     store.add(store.record(Kind.RESTORE, body, "root", epoch=1))
     return store
+
+
+def _names(kept: CutList, lost: CutList) -> dict[str, str]:
+    """What a restore that releases nothing calls its lists."""
+    lists = {"kept": kept, "lost": lost, "released": CutList(b"")}
+    return {name: listed.digest.hex() for name, listed in lists.items()}
 
 
 def _entries(store: StoreLedger) -> list[CopiedEntry]:
@@ -186,7 +192,7 @@ def test_lists_are_taken_in_any_order_and_written_in_one() -> None:
     for epoch in range(2, 6):
         kept = store.cut_list((b"t" * 16, 10 + epoch, b"h" * 32))
         lost = store.cut_list((b"u" * 16, epoch, b"h" * 32))
-        body = RestoreBody(salt=SALT, reason="x", kept=kept.digest.hex(), lost=lost.digest.hex())
+        body = RestoreBody(salt=SALT, reason="x", **_names(kept, lost))
         store.add(store.record(Kind.RESTORE, body, "root", epoch=epoch))
     rising = dict(sorted(store.blobs.items()))
     falling = dict(sorted(store.blobs.items(), reverse=True))

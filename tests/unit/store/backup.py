@@ -4,6 +4,7 @@
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -155,12 +156,19 @@ def planned(world: World) -> RestorePlan:
     return world.using(plan_restore, read_only=True)
 
 
-def accepted(world: World, plan: RestorePlan | None = None, **signers: Any) -> AcceptedRestore:
+def accepted(
+    world: World,
+    plan: RestorePlan | None = None,
+    *,
+    release: bool | Collection[str] = False,
+    **signers: Any,
+) -> AcceptedRestore:
     """Accept the store as it is, or as a plan says; by the root unless others are named."""
 
     def accept(core: Core) -> AcceptedRestore:
         shown = plan_restore(core) if plan is None else plan
-        return accept_restore(core, shown, "disk died", **(signers or {"roots": [key("root")]}))
+        who = signers or {"roots": [key("root")]}
+        return accept_restore(core, shown, "disk died", release=release, **who)
 
     return world.using(accept)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores: what is kept and lost is shown, recorded, and holds for everybody."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -161,8 +163,9 @@ def test_neither_root_nor_quorum_is_no_restore(memory: World) -> None:
     lossy(memory)
 
     for kind, names in (("roots", []), ("operators", ["operator"]), ("roots", ["worker"])):
+        signers: dict[str, Any] = {kind: [key(name) for name in names]}
         with pytest.raises(KeyMissing, match="expected 1 root keys here"):
-            accepted(memory, None, **{kind: [key(name) for name in names]})
+            accepted(memory, None, **signers)
     assert memory.using(lambda core: core.renewed_trust().epoch) == 0
 
 

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A disk dies, and fifty threads go on from yesterday's copy: every worker in its own process."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sealpoint
+
+_ROOT = Path(__file__).parents[2]
+_THREADS = [f"invoice-{number:02}" for number in range(50)]
+_WORKERS = 2
+
+
+class Site:
+    """A store under the policy `team`, its keys and its anchor, and copies of all of it."""
+
+    def __init__(self, folder: Path, scheme: str) -> None:
+        self.folder, self.disk = folder / "site", folder / "site" / "disk"
+        self.disk.mkdir(parents=True)
+        self.url = f"{scheme}:///{self.disk}/agents"
+        self.places = [str(self.folder / "config"), str(self.folder / "state")]
+        config, state = self.places
+        sealpoint.init(self.url, policy="team", config_dir=config, state_dir=state)
+
+    def _process(self, *arguments: str) -> "subprocess.Popen[str]":
+        paths = [str(Path(sealpoint.__file__).parents[1]), str(_ROOT)]
+        return subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def work(self) -> dict[str, Any]:
+        """Let every worker go on with its share of the threads, all at once."""
+        shares = [_THREADS[number::_WORKERS] for number in range(_WORKERS)]
+        module = "tests.stories.restore_worker"
+        started = [self._process(module, self.url, *self.places, *share) for share in shares]
+        told: dict[str, Any] = {}
+        for process in started:
+            told |= json.loads(process.communicate(timeout=120)[0])
+            assert process.returncode == 0
+        return told
+
+    def accept(self, *options: str) -> dict[str, Any]:
+        """Accept the restore from the command line."""
+        config, state = self.places
+        process = self._process(
+            *("sealpoint", "accept-restore", "--reason", "the disk died", "--yes", "--json"),
+            *("--store", self.url, "--config-dir", config, "--state-dir", state, *options),
+        )
+        printed = process.communicate(timeout=120)[0]
+        assert process.returncode == 0
+        document: dict[str, Any] = json.loads(printed)
+        return document
+
+    def put(self, copy: Path, folder: Path) -> None:
+        """Put a copy in the place of a directory."""
+        shutil.rmtree(folder)
+        shutil.copytree(copy, folder, copy_function=shutil.copy2)
+
+    def findings(self) -> list[str]:
+        """What a full verification says."""
+        config, state = self.places
+        with sealpoint.open_store(self.url, config_dir=config, state_dir=state) as store:
+            return [finding.message for finding in store.verify().findings if finding.refuses]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+def test_fifty_threads_go_on_after_a_restore_that_released_them(
+    scheme: str, tmp_path: Path
+) -> None:
+    """All of them, those that were named, or none: as the one who accepted the restore said."""
+    site = Site(tmp_path, scheme)
+    assert site.work() == dict.fromkeys(_THREADS, 1)
+    shutil.copytree(site.disk, tmp_path / "backup")
+    assert site.work() == dict.fromkeys(_THREADS, 2)
+    site.put(tmp_path / "backup", site.disk)
+    assert site.work() == dict.fromkeys(_THREADS, "rolled-back")
+    shutil.copytree(site.folder, tmp_path / "restored")
+    named = _THREADS[:3]
+
+    for options, goes_on in (
+        (["--release"], _THREADS),
+        ([word for name in named for word in ("--release", name)], named),
+        ([], []),
+    ):
+        site.put(tmp_path / "restored", site.folder)
+        done = site.accept(*options)
+        assert len(done["losses"]) == len(_THREADS)
+        assert sorted(each["name"] for each in done["released"]) == goes_on
+        refused = dict.fromkeys(_THREADS, "needs-approval")
+        assert site.work() == refused | dict.fromkeys(goes_on, 2)
+        assert site.findings() == []
