@@ -32,15 +32,14 @@ def policy(
     **measures: str,
 ) -> bytes:
     """A policy file: approval for everything but a narrower world, unless measures are given."""
-    rules = dict.fromkeys(map(str, Rule), "approval") | {"narrower-world": "allow"}
+    rules = dict.fromkeys(map(str, Rule), f"approve {needed}") | {"narrower-world": "record"}
     rules |= {rule.replace("_", "-"): measure for rule, measure in measures.items()}
     lines = [
-        "version = 1",
+        "version = 2",
         f'name = "{name}"',
         "[rules]",
         *(f'{rule} = "{measure}"' for rule, measure in rules.items()),
         "[approvals]",
-        f"needed = {needed}",
         f'expires = "{expires}"',
         "[age]",
         f'max = "{age}"',
