@@ -189,7 +189,7 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(raid: Raid) -> None:
         release=request.statement.release,
         world=request.statement.world_to,
         policy=raid.digest,
-        rules=("wider-world",),
+        rules=("tools",),
         request=request.id,
     )
     raid.append(raid.forged(Kind.RESUME, spending, "worker", roster=roster))

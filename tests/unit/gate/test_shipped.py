@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three policies that come with Sealpoint: what they say, and that the reference says it too."""
+"""The policies that come with Sealpoint: what they say, and that the reference says it too."""
 
 import re
 from datetime import timedelta
