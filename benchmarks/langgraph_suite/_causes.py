@@ -20,10 +20,16 @@ _RULES = {
     "is not the newest of thread": "older-checkpoint",
     "newer have been deleted": "older-checkpoint",
     "is a copy of one": "older-checkpoint",
-    "the code is not that": "changed-code",
-    "the world is wider": "wider-world",
-    "the world cannot be compared": "wider-world",
-    "the world is narrower": "narrower-world",
+    "the tools are not those": "tools",
+    "the permissions are not those": "permissions",
+    "the model is not that": "model",
+    "the prompts are not those": "prompts",
+    "the graph is not built as": "topology",
+    "the code is not that": "code",
+    "the installed versions are not those": "runtime",
+    "what the application declares is not": "other",
+    "the run can do less": "narrower-world",
+    "the world cannot be compared": "missing-world",
     "a world is declared, and none was": "first-world",
     "no world is declared, and one was": "missing-world",
     "an answer is given": "answer",
@@ -39,6 +45,7 @@ _RULES = {
 }
 _REMEDIES = ("(pass deliberate", "(approvals needed", "(the policy refuses")
 """How a sentence ends that decides; the others are told beside it."""
+_UNKNOWN = "unknown"
 _SNAPSHOT = "[- snapshot]"
 _MARK = "sealpoint"
 
@@ -74,7 +81,7 @@ def rules_of(sentences: Iterable[str]) -> list[str]:
     told = list(sentences)
     deciding = [each for each in told if any(remedy in each for remedy in _REMEDIES)]
     found = (
-        next((rule for words, rule in _RULES.items() if words in sentence), "other")
+        next((rule for words, rule in _RULES.items() if words in sentence), _UNKNOWN)
         for sentence in deciding or told
     )
     return sorted(set(found))
@@ -97,7 +104,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _name(error: SealpointError) -> str:
     if isinstance(error, ResumeRefused | NeedsApproval):
-        rules = rules_of(error.reasons) or ["other"]
+        rules = rules_of(error.reasons) or [_UNKNOWN]
         return f"{error.code}: {', '.join(rules)}"
     return error.code
 

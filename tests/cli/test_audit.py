@@ -74,7 +74,7 @@ def test_why_explains_a_request_and_the_entry_that_spent_it(told: tuple[Machine,
     document = machine.json("why", request)
     spent = document["entries"][-1]["entry"]
 
-    assert "wider-world" in printed
+    assert "tools" in printed
     assert "+ tool shell" in printed
     assert "entry 6 let the run go on, with approval" in printed
     assert "policy team, " in printed

@@ -109,7 +109,7 @@ def test_what_needs_approval_is_told_with_every_reason(team: Machine) -> None:
     assert "+ tool shell" in result.stdout
     assert document["outcome"] == "needs-approval"
     assert [(each["rule"], each["measure"]) for each in document["reasons"]] == [
-        *(("older-checkpoint", "approval"), ("wider-world", "approval"), ("answer", "approval"))
+        *(("older-checkpoint", "approve 2"), ("tools", "approve 2"), ("answer", "approve 2"))
     ]
     assert all(each["words"] for each in document["reasons"])
     assert as_json.stderr == ""

@@ -83,7 +83,7 @@ _WORLDS: dict[str | None, dict[str, Any] | None] = {
 
 _POLICY_RULES = {
     "older-checkpoint",
-    "wider-world",
+    "tools",
     "narrower-world",
     "first-world",
     "missing-world",

@@ -56,22 +56,22 @@ IDENTITY = {"again": "worker", "spare again": "spare"}
 """Processes that are others of the same identity."""
 RIVALS = {"worker": "again", "again": "worker", "spare": "spare again", "spare again": "spare"}
 POLICIES = [
-    (policy("two", needed=2), 2, "approval"),
-    (policy("one", needed=1), 1, "approval"),
+    (policy("two", needed=2), 2, "approve"),
+    (policy("one", needed=1), 1, "approve"),
     (
         policy(
             "solo",
             needed=1,
-            older_checkpoint="deliberate",
-            wider_world="deliberate",
-            first_world="deliberate",
-            missing_world="deliberate",
-            answer="deliberate",
-            old_age="deliberate",
-            after_restore="deliberate",
+            older_checkpoint="reason",
+            tools="reason",
+            first_world="reason",
+            missing_world="reason",
+            answer="reason",
+            old_age="reason",
+            after_restore="reason",
         ),
         1,
-        "deliberate",
+        "reason",
     ),
 ]
 _VERIFIED_EVERY = 12

@@ -357,7 +357,7 @@ class ThreadFacts:
         found = self.ask_for(wish, now)
         if found is not None and self.counted(found[1].no):
             return False
-        if self.book.policies[self.book.policy][1] == "deliberate" and wish.deliberate:
+        if self.book.policies[self.book.policy][1] == "reason" and wish.deliberate:
             return True
         return found is not None and self.is_granted(found[1], self.book.policy)
 
@@ -388,7 +388,7 @@ class ThreadFacts:
             assert body.request is None
             return
         if body.request is None:
-            assert self.book.policies[policy][1] == "deliberate", f"nobody was asked for {wish}"
+            assert self.book.policies[policy][1] == "reason", f"nobody was asked for {wish}"
             assert wish.deliberate, "not deliberate, and nobody approved it"
             return
         self._judge_grant(header, body, wish, policy)
@@ -416,4 +416,4 @@ def _world_rules(before: str | None, now: str | None) -> set[str]:
         return {"first-world"}
     if now is None:
         return {"missing-world"}
-    return {"wider-world" if LEVELS[now] > LEVELS[before] else "narrower-world"}
+    return {"tools" if LEVELS[now] > LEVELS[before] else "narrower-world"}

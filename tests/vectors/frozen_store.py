@@ -9,7 +9,7 @@ import msgspec
 from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.codec import Registry
-from sealpoint.gate import Policies, Thread
+from sealpoint.gate import Policies, RolloutBook, Thread
 from sealpoint.gate._checkpoint_log import CheckpointLog
 from sealpoint.ledger import (
     STORE_CHAIN,
@@ -89,7 +89,8 @@ def frozen_thread(
 ) -> Thread:
     """The thread of such a store."""
     core = frozen_core(frozen, records, name)
-    return Thread(core, name, Policies(core))
+    policies = Policies(core)
+    return Thread(core, name, policies, RolloutBook(core, policies))
 
 
 def walk_thread(core: Core, records: Sequence[Record]) -> tuple[CheckpointLog, Tip]:

@@ -126,7 +126,7 @@ def _decided() -> ThreadLedger:
             release=about.release,
             world=world,
             policy=_POLICY,
-            rules=("wider-world", "answer"),
+            rules=("tools", "answer"),
             request=about.digest,
             answer=about.answer,
             actor="Ann, by telephone",

@@ -48,8 +48,10 @@ def _stolen_handoff(raid: Raid, *words: str, roster: int) -> Record:
         world_to=None,
         answer=None,
         to="spare",
+        pairs=(),
         requester="operator",
         policy=raid.digest,
+        needed=2,
         nonce="66" * 16,
         expires=raid.world.clock + timedelta(hours=1),
         reason="mine now",
@@ -187,7 +189,7 @@ def test_a_resume_on_a_revoked_approvers_word_is_found(raid: Raid) -> None:
         release=request.statement.release,
         world=request.statement.world_to,
         policy=raid.digest,
-        rules=("wider-world",),
+        rules=("tools",),
         request=request.id,
     )
     raid.append(raid.forged(Kind.RESUME, spending, "worker", roster=roster))

@@ -127,7 +127,7 @@ def test_a_stolen_key_makes_no_grant_for_an_honest_worker(raid: Raid) -> None:
             release=request.statement.release,
             world=request.statement.world_to,
             policy=raid.digest,
-            rules=("wider-world",),
+            rules=("tools",),
             request=request.id,
         )
         raid.slip(Kind.RESUME, claimed, "worker")

@@ -192,10 +192,10 @@ def test_a_reason_is_for_once(
 
 _AGES = policy(
     "ages",
-    older_checkpoint="allow",
-    first_world="allow",
-    missing_world="allow",
-    answer="allow",
+    older_checkpoint="record",
+    first_world="record",
+    missing_world="record",
+    answer="record",
     old_age="refuse",
 )
 

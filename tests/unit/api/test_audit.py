@@ -45,9 +45,7 @@ def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
         "a restored store was accepted: 2 threads kept, 2 cut off or lost: the disk died"
     ]
     assert "rules after-restore" in resumed.summary
-    assert [(each.rule, each.measure) for each in why.rules] == [
-        ("after-restore", Measure.DELIBERATE)
-    ]
+    assert [(each.rule, each.measure) for each in why.rules] == [("after-restore", Measure.REASON)]
     assert ("said deliberately", "go on") in why.facts
     assert (bundle.ok, bundle.epoch) == (True, 1)
 

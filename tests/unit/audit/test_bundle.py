@@ -210,4 +210,4 @@ def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:
 
     assert newest.world is not None
     assert len(worlds) == 1 + 2  # the policy, and the two worlds of the thread
-    assert "wider-world" in report.findings[0].message
+    assert "tools" in report.findings[0].message

@@ -65,7 +65,7 @@ def test_records_say_who_did_what_and_why(team: Team) -> None:
     assert "by bob: bob has looked" in told["approval"].summary
     assert told["handoff"].summary == "new owner spare: yours"
     resume = told["resume"].summary
-    assert "rules wider-world, answer" in resume
+    assert "rules tools, answer" in resume
     assert f"policy {team.digest[:12]}" in resume
     assert "spends request" in resume
     assert "for desk, as the caller claims" in resume

@@ -5,55 +5,59 @@
 rule apply, and each entry of `BARS` one that is refused whatever the policy says.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-from sealpoint.gate import Facts, GrantFacts, Measure, Policy, Rule
-from sealpoint.world import LeafClass, WorldDiff
+from sealpoint.gate import Facts, GrantFacts, Measure, Policy, RolloutFacts, Rule
+from sealpoint.world import LeafChange, LeafClass, WorldDiff
 
 AGE_MAX = timedelta(days=7)
-NEEDED = 2
 TAKEOVER_AFTER = timedelta(minutes=5)
+MEASURES = (
+    Measure.ALLOW,
+    Measure.RECORD,
+    Measure.REASON,
+    Measure.approve(1),
+    Measure.approve(2),
+    Measure.REFUSE,
+)
+"""Some of every kind, from the mildest to the strictest."""
+
+_ADDED = {
+    LeafClass.TOOLS: "tool.shell",
+    LeafClass.PERMISSIONS: "permission.net",
+    LeafClass.MODEL: "model.name",
+    LeafClass.PROMPTS: "prompt.system",
+    LeafClass.TOPOLOGY: "topology.edges",
+    LeafClass.CODE: "code.version",
+    LeafClass.RUNTIME: "runtime.langgraph",
+    LeafClass.OTHER: "extra.region",
+}
+_GONE = {
+    LeafClass.TOOLS: "tool.read",
+    LeafClass.PERMISSIONS: "permission.read",
+    LeafClass.TOPOLOGY: "agent.researcher",
+}
+NARROWABLE = tuple(_GONE)
+"""The classes in which something can be gone without anything else being more."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A difference of worlds with any combination of flags, also those that no two worlds have."""
-
-    same: bool
-    differs: frozenset[LeafClass]
-    narrower: frozenset[LeafClass]
-    told: tuple[str, ...] = ("+ tool shell", "~ tool read")
-
-    def lines(self) -> tuple[str, ...]:
-        """What differs, for people."""
-        return self.told
-
-
-def difference(
-    *,
-    same: bool = False,
-    code_changed: bool = False,
-    narrowing: bool = False,
-    widening: bool = False,
-) -> WorldDiff:
-    """A difference that says of itself what it is told to."""
-    made = Difference(
-        same=same,
-        differs=frozenset([LeafClass.CODE] * code_changed + [LeafClass.TOOLS] * widening),
-        narrower=frozenset([LeafClass.PERMISSIONS] * narrowing),
+def difference(*differs: LeafClass, narrower: Iterable[LeafClass] = ()) -> WorldDiff:
+    """A difference in which something came in some classes, and something went in others."""
+    return WorldDiff(
+        added=tuple(LeafChange(_ADDED[each]) for each in LeafClass if each in differs),
+        removed=tuple(LeafChange(_GONE[each]) for each in NARROWABLE if each in narrower),
     )
-    return cast("WorldDiff", made)
 
 
 ORDINARY = Facts(
     thread="invoice-7",
     paused=None,
     owner=True,
-    diff=difference(same=True),
+    diff=difference(),
     world_before=True,
     world_now=True,
     newest=True,
@@ -73,9 +77,8 @@ _UNDECLARED = {"diff": None, "world_before": False, "world_now": False}
 TRIGGERS: Mapping[Rule, Mapping[str, Any]] = MappingProxyType(
     {
         Rule.OLDER_CHECKPOINT: {"newest": False},
-        Rule.CHANGED_CODE: {"diff": difference(code_changed=True)},
-        Rule.WIDER_WORLD: {"diff": difference(widening=True)},
-        Rule.NARROWER_WORLD: {"diff": difference(narrowing=True)},
+        **{Rule(each): {"diff": difference(each)} for each in LeafClass},
+        Rule.NARROWER_WORLD: {"diff": difference(narrower=[LeafClass.PERMISSIONS])},
         Rule.FIRST_WORLD: {**_UNDECLARED, "world_now": True},
         Rule.MISSING_WORLD: {**_UNDECLARED, "world_before": True},
         Rule.ANSWER: {"question": True},
@@ -91,10 +94,22 @@ def grant(
     denied_by: tuple[str, ...] = (),
     expired: bool = False,
     broken_glass: str | None = None,
+    needed: int = 2,
 ) -> GrantFacts:
-    """What has become of a request."""
+    """What has become of a request that two people were asked for."""
     return GrantFacts(
-        approved_by=approved_by, denied_by=denied_by, expired=expired, broken_glass=broken_glass
+        approved_by=approved_by,
+        denied_by=denied_by,
+        expired=expired,
+        broken_glass=broken_glass,
+        needed=needed,
+    )
+
+
+def rollout(*approved_by: str, needed: int = 2) -> RolloutFacts:
+    """A rollout in force for exactly this change of worlds."""
+    return RolloutFacts(
+        id="ab" * 32, approved_by=approved_by, needed=needed, reason="release 7 of the agent"
     )
 
 
@@ -119,25 +134,25 @@ def facts(*changes: Mapping[str, Any], **more: Any) -> Facts:
 
 def measures(default: Measure = Measure.REFUSE, **rules: str) -> dict[str, str]:
     """Every rule with a measure it may have, and some with others (`older_checkpoint="allow"`)."""
-    found: dict[str, str] = dict.fromkeys(Rule, default)
-    found["after-restore"] = max(default, Measure.DELIBERATE)
-    found["handoff-by-operator"] = max(default, Measure.APPROVAL)
+    found = {str(rule): str(default) for rule in Rule}
+    found["after-restore"] = str(max(default, Measure.RECORD))
+    found["handoff-by-operator"] = str(max(default, Measure.approve(1)))
     found.update({name.replace("_", "-"): measure for name, measure in rules.items()})
     return found
 
 
-def text(rules: Mapping[str, str], *, needed: int = NEEDED) -> str:
+def text(rules: Mapping[str, str]) -> str:
     """A policy file with every table."""
     lines = "".join(f'{rule} = "{measure}"\n' for rule, measure in rules.items())
     return (
-        'version = 1\nname = "tested"\n'
+        'version = 2\nname = "tested"\n'
         f"[rules]\n{lines}"
-        f'[approvals]\nneeded = {needed}\nexpires = "24h"\n'
+        '[approvals]\nexpires = "24h"\n'
         '[age]\nmax = "7d"\n'
         '[session]\ntakeover_after = "5m"\n'
     )
 
 
-def policy(default: Measure = Measure.REFUSE, *, needed: int = NEEDED, **rules: str) -> Policy:
+def policy(default: Measure = Measure.REFUSE, **rules: str) -> Policy:
     """A policy with one measure for every rule, and others for some."""
-    return Policy.parse(text(measures(default, **rules), needed=needed).encode())
+    return Policy.parse(text(measures(default, **rules)).encode())

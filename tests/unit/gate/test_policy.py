@@ -18,14 +18,16 @@ from sealpoint.errors import PolicyInvalid, UsageError
 from sealpoint.gate import Measure, Policy, Rule
 from sealpoint.limits import POLICY_BYTES_MAX
 from tests.ruler import Ruler
-from tests.unit.gate.judging import measures, policy, text
+from tests.unit.gate.judging import MEASURES, measures, policy, text
 
 _GOOD = text(measures())
 _RULES = (
-    "older-checkpoint, changed-code, wider-world, narrower-world, first-world, missing-world, "
-    "answer, old-age, after-restore, handoff-by-operator"
+    "older-checkpoint, tools, permissions, model, prompts, topology, code, runtime, other, "
+    "narrower-world, first-world, missing-world, answer, old-age, after-restore, "
+    "handoff-by-operator"
 )
-_ANY = "allow, deliberate, approval, refuse"
+_APPROVE = "or approve N, N from 1 to 16"
+_ANY = f"allow, record, reason, refuse {_APPROVE}"
 
 
 def _refusal(source: str | bytes) -> str:
@@ -43,26 +45,34 @@ def _with(old: str, new: str) -> str:
 
 def test_a_policy_says_what_its_file_says() -> None:
     """Every key has its place on the object."""
-    rules = dict(zip(Rule, [*Measure, *Measure, *list(Measure)[2:]], strict=True))
-    found = Policy.parse(text({**rules, Rule.AFTER_RESTORE: Measure.APPROVAL}, needed=3).encode())
+    said = {
+        Rule.OLDER_CHECKPOINT: "reason",
+        Rule.TOOLS: "approve 16",
+        Rule.PERMISSIONS: "approve 2",
+        Rule.MODEL: "approve 1",
+        Rule.PROMPTS: "reason",
+        Rule.TOPOLOGY: "refuse",
+        Rule.CODE: "record",
+        Rule.RUNTIME: "allow",
+        Rule.OTHER: "approve 10",
+        Rule.NARROWER_WORLD: "allow",
+        Rule.FIRST_WORLD: "record",
+        Rule.MISSING_WORLD: "approve 3",
+        Rule.ANSWER: "approve 4",
+        Rule.OLD_AGE: "refuse",
+        Rule.AFTER_RESTORE: "record",
+        Rule.HANDOFF_BY_OPERATOR: "approve 2",
+    }
+    found = Policy.parse(text(said).encode())
 
     assert found.name == "tested"
-    assert found.needed == 3
     assert found.expires == timedelta(hours=24)
     assert found.age_max == timedelta(days=7)
     assert found.takeover_after == timedelta(minutes=5)
-    assert dict(found.rules) == {
-        Rule.OLDER_CHECKPOINT: Measure.ALLOW,
-        Rule.CHANGED_CODE: Measure.DELIBERATE,
-        Rule.WIDER_WORLD: Measure.APPROVAL,
-        Rule.NARROWER_WORLD: Measure.REFUSE,
-        Rule.FIRST_WORLD: Measure.ALLOW,
-        Rule.MISSING_WORLD: Measure.DELIBERATE,
-        Rule.ANSWER: Measure.APPROVAL,
-        Rule.OLD_AGE: Measure.REFUSE,
-        Rule.AFTER_RESTORE: Measure.APPROVAL,
-        Rule.HANDOFF_BY_OPERATOR: Measure.REFUSE,
-    }
+    assert list(found.rules) == list(Rule)
+    assert {rule: str(measure) for rule, measure in found.rules.items()} == said
+    assert found.rules[Rule.TOOLS] == Measure.approve(16)
+    assert found.rules[Rule.OLD_AGE] == Measure.REFUSE
 
 
 def test_a_policy_keeps_its_bytes_and_their_digest() -> None:
@@ -85,7 +95,7 @@ def test_a_policy_cannot_be_changed_afterwards() -> None:
     found = policy()
 
     with pytest.raises(FrozenInstanceError):
-        found.needed = 1  # type: ignore[misc]
+        found.name = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         found.rules[Rule.ANSWER] = Measure.ALLOW  # type: ignore[index]
     with pytest.raises(TypeError):
@@ -99,12 +109,12 @@ def test_a_policy_cannot_be_changed_afterwards() -> None:
 @pytest.mark.parametrize("rule", Rule)
 def test_a_measure_is_found_by_the_rule_or_its_name(rule: Rule) -> None:
     """`measure` takes the member or its text."""
-    source = text({**measures(Measure.APPROVAL), rule: "refuse"})
+    source = text({**measures(Measure.approve(3)), rule: "refuse"})
     found = Policy.parse(source.encode())
 
-    assert found.measure(rule) is Measure.REFUSE
-    assert found.measure(str(rule)) is Measure.REFUSE
-    assert [found.measure(other) for other in Rule if other is not rule] == ["approval"] * 9
+    assert found.measure(rule) == Measure.REFUSE
+    assert found.measure(str(rule)) == Measure.REFUSE
+    assert {found.measure(other) for other in Rule if other is not rule} == {Measure.approve(3)}
 
 
 def test_a_measure_of_no_rule_is_refused() -> None:
@@ -115,28 +125,47 @@ def test_a_measure_of_no_rule_is_refused() -> None:
     assert str(caught.value) == f"rule: expected one of {_RULES}, found 'reply'"
 
 
-_COMPARISONS: list[Callable[[int | str, int | str], bool]] = [
-    operator.lt,
-    operator.le,
-    operator.gt,
-    operator.ge,
-    operator.eq,
-    operator.ne,
-]
+_SPELLED = ["allow", "record", "reason", *(f"approve {n}" for n in range(1, 17)), "refuse"]
+"""Every measure that there is, from the mildest to the strictest."""
 
 
-@pytest.mark.parametrize("compare", _COMPARISONS)
+@pytest.mark.parametrize(
+    "compare",
+    [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne],
+)
 def test_measures_are_ordered_by_strictness(compare: Callable[[object, object], bool]) -> None:
-    """Allow, deliberate, approval, refuse: not as the alphabet has them, also beside text."""
-    order = ["allow", "deliberate", "approval", "refuse"]
+    """Not as the alphabet has them, and more people are stricter than fewer."""
+    for i, left in enumerate(_SPELLED):
+        for j, right in enumerate(_SPELLED):
+            assert compare(Measure.parse(left), Measure.parse(right)) is compare(i, j)
 
-    assert list(Measure) == order
-    assert [measure.strictness for measure in Measure] == [0, 1, 2, 3]
-    for i, left in enumerate(order):
-        for j, right in enumerate(order):
-            assert compare(Measure(left), Measure(right)) is compare(i, j)
-            assert compare(Measure(left), right) is compare(i, j)
-            assert compare(left, Measure(right)) is compare(i, j)
+
+def test_a_measure_is_spelled_as_it_is_read() -> None:
+    """Each has one spelling, and says whether it passes and how many people it asks."""
+    found = [Measure.parse(each) for each in _SPELLED]
+
+    assert found == [
+        *(Measure.ALLOW, Measure.RECORD, Measure.REASON),
+        *(Measure.approve(people) for people in range(1, 17)),
+        Measure.REFUSE,
+    ]
+    assert [str(each) for each in found] == _SPELLED
+    assert [each.people for each in found if each is not None] == [0, 0, 0, *range(1, 17), 0]
+    assert [each.asks_people for each in found if each is not None] == (
+        [False] * 3 + [True] * 16 + [False]
+    )
+    assert [each.passes for each in found if each is not None] == [True] * 2 + [False] * 18
+
+
+def test_a_policy_says_whether_it_asks_people_or_anything() -> None:
+    """The measure of handoffs counts for neither: it is no run's affair."""
+    assert not policy(Measure.RECORD).asks_people
+    assert not policy(Measure.REFUSE).asks_people
+    assert policy(Measure.RECORD, runtime="approve 1").asks_people
+    assert policy(Measure.ALLOW).asks_nothing
+    assert policy(Measure.RECORD, handoff_by_operator="refuse").asks_nothing
+    assert not policy(Measure.RECORD, runtime="reason").asks_nothing
+    assert not policy(Measure.RECORD, answer="refuse").asks_nothing
 
 
 def test_rules_have_the_names_of_the_file() -> None:
@@ -151,22 +180,24 @@ def test_every_rule_is_required(rule: Rule) -> None:
     del rules[rule]
 
     assert _refusal(text(rules)).startswith(f"policy: rules.{rule}: expected one of ")
-    assert _refusal(text(rules)).endswith("refuse, found nothing")
+    assert _refusal(text(rules)).endswith(f"refuse {_APPROVE}, found nothing")
 
 
-@pytest.mark.parametrize("measure", Measure)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 @pytest.mark.parametrize("rule", Rule)
 def test_a_rule_has_only_the_measures_it_may_have(rule: Rule, measure: Measure) -> None:
-    """A run after a restore is never simply allowed; an operator's handoff needs another person."""
-    least = {Rule.AFTER_RESTORE: 1, Rule.HANDOFF_BY_OPERATOR: 2}.get(rule, 0)
-    source = text({**measures(), rule: measure})
-    may_be = ", ".join(list(Measure)[least:])
+    """A run after a restore is always told; an operator's handoff needs another person."""
+    least, may_be = {
+        Rule.AFTER_RESTORE: (Measure.RECORD, "record, reason, refuse"),
+        Rule.HANDOFF_BY_OPERATOR: (Measure.approve(1), "refuse"),
+    }.get(rule, (Measure.ALLOW, ""))
+    source = text({**measures(), rule: str(measure)})
 
-    if measure.strictness >= least:
-        assert Policy.parse(source.encode()).measure(rule) is measure
+    if measure >= least:
+        assert Policy.parse(source.encode()).measure(rule) == measure
     else:
         assert _refusal(source) == (
-            f"policy: rules.{rule}: expected one of {may_be}, found '{measure}'"
+            f"policy: rules.{rule}: expected one of {may_be} {_APPROVE}, found '{measure}'"
         )
 
 
@@ -177,6 +208,27 @@ def test_a_rule_has_only_the_measures_it_may_have(rule: Rule, measure: Measure) 
         ('""', "''"),
         ('" allow"', "' allow'"),
         ('"maybe"', "'maybe'"),
+        ('"deliberate"', "'deliberate'"),
+        ('"approval"', "'approval'"),
+        ('"approve"', "'approve'"),
+        ('"approve "', "'approve '"),
+        ('"approve 0"', "'approve 0'"),
+        ('"approve 17"', "'approve 17'"),
+        ('"approve 99"', "'approve 99'"),
+        ('"approve 100"', "'approve 100'"),
+        ('"approve 02"', "'approve 02'"),
+        ('"approve -1"', "'approve -1'"),
+        ('"approve +2"', "'approve +2'"),
+        ('"approve 1.5"', "'approve 1.5'"),
+        ('"approve two"', "'approve two'"),
+        ('"approve  2"', "'approve  2'"),
+        ('"approve 2 "', "'approve 2 '"),
+        ('"approve 2\\n"', "'approve 2\\n'"),
+        ('"approve\\t2"', "'approve\\t2'"),
+        ('"approve2"', "'approve2'"),
+        ('"Approve 2"', "'Approve 2'"),
+        ('"approve \N{FULLWIDTH DIGIT TWO}"', "'approve \N{FULLWIDTH DIGIT TWO}'"),
+        ('"approve \N{ARABIC-INDIC DIGIT TWO}"', "'approve \N{ARABIC-INDIC DIGIT TWO}'"),
         ('"' + "x" * 99 + '"', "'" + "x" * 64 + "'"),
         ("true", "a value of type bool"),
         ("0", "a value of type int"),
@@ -188,7 +240,7 @@ def test_a_rule_has_only_the_measures_it_may_have(rule: Rule, measure: Measure) 
     ],
 )
 def test_a_rule_with_no_measure_is_refused(value: str, shown: str) -> None:
-    """Only the four words are measures, and of what is no text only the type is told."""
+    """A measure has one spelling, and of what is no text only the type is told."""
     assert _refusal(_with('answer = "refuse"', f"answer = {value}")) == (
         f"policy: rules.answer: expected one of {_ANY}, found {shown}"
     )
@@ -197,19 +249,19 @@ def test_a_rule_with_no_measure_is_refused(value: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("version = 1\n", "", "Object missing required field `version`"),
-        ("version = 1\n", "version = 0\n", "version: expected 1, found 0"),
-        ("version = 1\n", "version = 2\nelse = 3\n", "version: expected 1, found 2"),
-        ("version = 1\n", "version = -1\n", "Expected `int` >= 0 - at `$.version`"),
-        ("version = 1\n", "version = 2147483648\n", "version: expected 1, found 2147483648"),
+        ("version = 2\n", "", "Object missing required field `version`"),
+        ("version = 2\n", "version = 1\n", "version: expected 2, found 1"),
+        ("version = 2\n", "version = 3\nelse = 3\n", "version: expected 2, found 3"),
+        ("version = 2\n", "version = -1\n", "Expected `int` >= 0 - at `$.version`"),
+        ("version = 2\n", "version = 2147483648\n", "version: expected 2, found 2147483648"),
         (
-            "version = 1\n",
+            "version = 2\n",
             "version = 2147483649\n",
             "Expected `int` <= 2147483648 - at `$.version`",
         ),
-        ("version = 1\n", "version = true\n", "Expected `int`, got `bool` - at `$.version`"),
-        ("version = 1\n", "version = 1.0\n", "Expected `int`, got `float` - at `$.version`"),
-        ("version = 1\n", 'version = "1"\n', "Expected `int`, got `str` - at `$.version`"),
+        ("version = 2\n", "version = true\n", "Expected `int`, got `bool` - at `$.version`"),
+        ("version = 2\n", "version = 2.0\n", "Expected `int`, got `float` - at `$.version`"),
+        ("version = 2\n", 'version = "2"\n', "Expected `int`, got `str` - at `$.version`"),
         ('name = "tested"\n', "", "Object missing required field `name`"),
         ('name = "tested"\n', "name = 7\n", "Expected `str`, got `int` - at `$.name`"),
         ('name = "tested"\n', 'name = "t"\nnotes = ""\n', "Object contains unknown field `notes`"),
@@ -226,21 +278,10 @@ def test_a_rule_with_no_measure_is_refused(value: str, shown: str) -> None:
             f"rules: expected {_RULES}, found unknown key '{'y' * 64}'",
         ),
         ("[approvals]\n", "[approval]\n", "Object contains unknown field `approval`"),
-        ("needed = 2\n", "", "Object missing required field `needed` - at `$.approvals`"),
-        ("needed = 2\n", "needed = 0\n", "Expected `int` >= 1 - at `$.approvals.needed`"),
-        ("needed = 2\n", "needed = 17\n", "Expected `int` <= 16 - at `$.approvals.needed`"),
-        ("needed = 2\n", "needed = true\n", "Expected `int`, got `bool` - at `$.approvals.needed`"),
-        ("needed = 2\n", "needed = 2.0\n", "Expected `int`, got `float` - at `$.approvals.needed`"),
-        ("needed = 2\n", 'needed = "2"\n', "Expected `int`, got `str` - at `$.approvals.needed`"),
         (
-            "needed = 2\n",
-            f"needed = 0x{'f' * 500}\n",
-            "Expected `int` <= 16 - at `$.approvals.needed`",
-        ),
-        (
-            "needed = 2\n",
-            "needed = 2\nwanted = 3\n",
-            "Object contains unknown field `wanted` - at `$.approvals`",
+            'expires = "24h"\n',
+            'needed = 2\nexpires = "24h"\n',
+            "Object contains unknown field `needed` - at `$.approvals`",
         ),
         (
             'expires = "24h"\n',
@@ -284,31 +325,26 @@ def test_the_tables_of_rules_and_approvals_are_required(table: str) -> None:
     assert _refusal(without) == f"policy: Object missing required field `{table}`"
 
 
-def test_an_age_is_required_unless_old_age_is_allowed() -> None:
+def test_an_age_is_required_unless_old_age_passes() -> None:
     """A rule about age without a bound would never apply, which is not what it says."""
-    for measure in ("deliberate", "approval", "refuse"):
+    for measure in ("reason", "approve 2", "refuse"):
         without = text(measures(old_age=measure)).replace('[age]\nmax = "7d"\n', "")
 
         assert _refusal(without) == (
             f"policy: age.max: expected a duration, because rules.old-age is '{measure}', "
             "found nothing"
         )
-    allowed = text(measures(old_age="allow"))
+    for measure in ("allow", "record"):
+        passes = text(measures(old_age=measure))
 
-    assert Policy.parse(allowed.replace('[age]\nmax = "7d"\n', "").encode()).age_max is None
-    assert Policy.parse(allowed.encode()).age_max == timedelta(days=7)
+        assert Policy.parse(passes.replace('[age]\nmax = "7d"\n', "").encode()).age_max is None
+        assert Policy.parse(passes.encode()).age_max == timedelta(days=7)
 
 
 @pytest.mark.parametrize("part", ['[session]\ntakeover_after = "5m"\n', 'takeover_after = "5m"\n'])
 def test_sessions_may_be_taken_over_at_once_unless_said_otherwise(part: str) -> None:
     """The table of sessions may be absent or empty."""
     assert Policy.parse(_with(part, "").encode()).takeover_after == timedelta()
-
-
-@pytest.mark.parametrize("needed", [1, 16])
-def test_one_to_sixteen_approvals_may_be_needed(needed: int) -> None:
-    """The bounds themselves are allowed."""
-    assert policy(needed=needed).needed == needed
 
 
 _BOUNDS = {
@@ -497,7 +533,7 @@ def test_a_file_that_is_nested_too_deep_is_refused() -> None:
         (b"", "policy: Object missing required field `version`"),
         (b"version", "policy: expected TOML, found: "),
         (b"{}", "policy: expected TOML, found: "),
-        (b"version = 1\nversion = 1\n", "policy: expected TOML, found: Cannot overwrite a value"),
+        (b"version = 2\nversion = 2\n", "policy: expected TOML, found: Cannot overwrite a value"),
         (b"[rules]\n[rules]\n", "policy: expected TOML, found: Cannot declare ('rules',) twice"),
         (b"\xef\xbb\xbfversion = 1\n", "policy: expected TOML, found: "),
         (b"version = 1\0\n", "policy: expected TOML, found: "),
@@ -506,7 +542,7 @@ def test_a_file_that_is_nested_too_deep_is_refused() -> None:
         (b"version = 1\r", "policy: expected TOML, found: "),
         (b"v = 1\n\xff", "policy: expected UTF-8, found another byte at 6"),
         (b'name = "\xed\xa0\x80"', "policy: expected UTF-8, found another byte at 8"),
-        ("version = 1\n".encode("utf-16"), "policy: expected UTF-8, found another byte at 0"),
+        ("version = 2\n".encode("utf-16"), "policy: expected UTF-8, found another byte at 0"),
     ],
 )
 def test_what_is_not_toml_is_refused(source: bytes, message: str) -> None:

@@ -33,8 +33,10 @@ _STATEMENT = Statement(
     world_to=None,
     answer=None,
     to=None,
+    pairs=(),
     requester="worker",
     policy=_POLICY.digest,
+    needed=2,
     nonce="33" * 16,
     expires=_EXPIRES,
     reason="a release",
@@ -130,7 +132,7 @@ _NO = ("carl", Verdict.DENY)
         (_asked(*_YES[:2]), _POLICY, _EXPIRES, Status.EXPIRED),
         (_asked(*_YES[:2]), None, _EXPIRES, Status.EXPIRED),
         (_asked(*_YES[:2]), None, _START, Status.VOID),
-        (_asked(*_YES[:2]), policy(Measure.APPROVAL), _START, Status.VOID),
+        (_asked(*_YES[:2]), policy(Measure.approve(2)), _START, Status.VOID),
         (_asked(broken_glass=("chief", "it burns")), None, _START, Status.VOID),
     ],
 )
@@ -141,5 +143,5 @@ def test_a_request_is_shown_as_it_stands(
     found = make_request(asked, "t", roster=_roster(_CHIEF), policy=rules, now=now)
 
     assert found.status is status
-    assert found.needed == (0 if rules is None else 2)
+    assert found.needed == 2
     assert (found.id, found.thread, found.asked_at) == (_STATEMENT.digest, "t", _START)

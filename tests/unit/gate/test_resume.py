@@ -36,12 +36,12 @@ from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.ended import expire
 
 _LAX: dict[str, Any] = {
-    "wider_world": "allow",
-    "older_checkpoint": "allow",
-    "answer": "allow",
-    "first_world": "allow",
-    "missing_world": "allow",
-    "changed_code": "allow",
+    "tools": "record",
+    "older_checkpoint": "record",
+    "answer": "record",
+    "first_world": "record",
+    "missing_world": "record",
+    "code": "record",
 }
 
 
@@ -102,7 +102,7 @@ def test_a_grant_releases_once(team: Team) -> None:
     body = team.newest(Kind.RESUME)
 
     assert loaded.state == {"n": 2}
-    assert (body.request, body.rules, body.leaves) == (request.id, ("wider-world",), None)
+    assert (body.request, body.rules, body.leaves) == (request.id, ("tools",), None)
     assert (body.world, body.actor) == (request.statement.world_to, "dev")
     with pytest.raises(NeedsApproval) as again:
         team.thread().resume(world=SHELL, deliberate="needs a shell", actor="dev")
@@ -177,8 +177,8 @@ def test_every_rule_that_applies_is_told(team: Team) -> None:
         ({"world": None}, "missing-world"),
         ({"world": READ, "ref": "c1"}, "older-checkpoint"),
         ({"world": READ, "answer": {"ok": True}}, "answer"),
-        ({"world": SHELL}, "wider-world"),
-        ({"world": _code("1")}, "changed-code"),
+        ({"world": SHELL}, "tools"),
+        ({"world": _code("1")}, "code"),
     ],
 )
 def test_what_is_not_ordinary_obeys_its_rule(team: Team, wish: dict[str, Any], rule: str) -> None:
@@ -189,7 +189,7 @@ def test_what_is_not_ordinary_obeys_its_rule(team: Team, wish: dict[str, Any], r
     team.apply(policy(**{**_LAX, key: "refuse"}))
     with pytest.raises(ResumeRefused, match="the policy refuses that"):
         team.fresh().resume(**wish, deliberate="meant")
-    team.apply(policy(**{**_LAX, key: "deliberate"}))
+    team.apply(policy(**{**_LAX, key: "reason"}))
     before = team.everything()
     for deliberate in (None, ""):
         with pytest.raises(ResumeRefused, match="deliberate="):

@@ -103,7 +103,7 @@ def _spend(team: Team, request: Any, **fields: Any) -> None:
         "world": statement.world_to,
         "answer": statement.answer,
         "checkpoint": statement.checkpoint,
-        "rules": ("wider-world",),
+        "rules": ("tools",),
     }
     _rogue(team, statement.requester, **(given | fields))
 
@@ -153,12 +153,13 @@ def test_a_resume_that_no_gate_has_judged_is_found(crew: Team) -> None:
         ({"policy": None}, "judged by none"),
         ({"checkpoint": None}, "does not name the checkpoint"),
         ({"checkpoint": "11" * 32}, "there was no checkpoint"),
-        ({"world": "22" * 32}, "wider-world"),
+        ({"world": "22" * 32}, "missing-world"),
+        ({"world": _digest(SHELL), "leaves": SHELL}, "tools"),
         ({"world": _digest(NARROW), "leaves": NARROW}, "narrower-world"),
-        ({"world": "22" * 32, "rules": ("narrower-world",)}, "wider-world"),
+        ({"world": "22" * 32, "rules": ("narrower-world",)}, "missing-world"),
         ({"world": None}, "missing-world"),
         ({"answer": "33" * 32}, "answer"),
-        ({"rules": ("wider-world",)}, "approvals needed: 2, found: 0"),
+        ({"rules": ("tools",)}, "approvals needed: 2, found: 0"),
         ({"rules": ("no-such-rule",)}, "no policy has: no-such-rule"),
         ({"request": "44" * 32}, "there was no open request"),
     ],
@@ -185,7 +186,7 @@ def test_a_hidden_wider_world_is_found(crew: Team) -> None:
     wide = crew.ask(world=SHELL).statement.world_to
     _rogue(crew, world=wide, leaves=SHELL, rules=("narrower-world",))
 
-    assert "wider-world" in _found(crew)
+    assert "tools" in _found(crew)
 
 
 def test_a_narrower_world_is_justified(crew: Team) -> None:
@@ -211,7 +212,7 @@ def test_a_wider_world_that_nothing_shows_is_found(crew: Team) -> None:
     _rogue(crew, world=_digest(SHELL), rules=("narrower-world",))
     found = _found(crew)
 
-    assert "these rules applied: wider-world" in found
+    assert "these rules applied: missing-world" in found
     assert "approvals needed: 2, found: 0" in found
 
 
@@ -273,7 +274,7 @@ def test_a_request_that_is_spent_for_something_else_is_found(crew: Team) -> None
     crew.thread().save(1, world=READ)
     request = crew.ask()
     crew.approve(request)
-    _spend(crew, request, answer="55" * 32, rules=("wider-world", "answer"))
+    _spend(crew, request, answer="55" * 32, rules=("tools", "answer"))
 
     assert "it was for answer" in _found(crew)
 
@@ -329,6 +330,7 @@ def _handed_off(team: Team, needed: int) -> None:
         action=Action.HANDOFF,
         to="spare",
         policy=handle._operations._context.policies.get(team.digest),
+        needed=2,
         reason="mine",
     )
     words = tuple(
@@ -410,7 +412,7 @@ def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
     """What is shown has to be what the digest binds; what is no world shows nothing."""
     crew.thread().save(1, world=READ)
     _rogue(crew, world="22" * 32, leaves=SHELL, rules=("narrower-world",))
-    assert "wider-world" in _found(crew)
+    assert "tools" in _found(crew)
     _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
 
     assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both
@@ -427,7 +429,7 @@ def test_what_the_policy_refuses_is_found() -> None:
 
 def test_what_needs_a_word_and_has_none_is_found() -> None:
     """The policy asks for a reason on the call; blank text is none."""
-    team = _crew(policy(answer="deliberate"))
+    team = _crew(policy(answer="reason"))
     team.thread().save(1, world=READ)
     _rogue(team, answer="33" * 32, rules=("answer",), reason="meant")
     assert _found(team) == ""
@@ -511,7 +513,7 @@ def _unjustified(team: Team) -> str:
 def _spending(team: Team, request: Request) -> ResumeBody:
     """A resume that spends a request, to be written at a time of the writer's choice."""
     given = {"request": request.id, "world": request.statement.world_to}
-    return _resume_body(team, team.fresh(), rules=("wider-world",), **given)
+    return _resume_body(team, team.fresh(), rules=("tools",), **given)
 
 
 def test_a_clock_turned_back_twice_revives_nothing(crew: Team) -> None:
@@ -722,7 +724,7 @@ def test_an_invented_checkpoint_is_told_from_an_old_one(
     monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """However long the thread is; the rules that the resume tells make no difference."""
-    crew = _crew(policy(older_checkpoint="deliberate"))
+    crew = _crew(policy(older_checkpoint="reason"))
     first, *_ = _long(crew, monkeypatch, remembered=remembered)
     given: dict[str, Any] = {"rules": ("older-checkpoint",), "reason": "back to the start"}
     _rogue(crew, checkpoint=first, **given)
@@ -737,12 +739,12 @@ def test_the_world_and_the_age_of_an_old_checkpoint_are_judged(
     monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Who resumes from it in a wider world, or long after, has to tell that and have it granted."""
-    crew = _crew(policy(older_checkpoint="deliberate"))
+    crew = _crew(policy(older_checkpoint="reason"))
     first, *_ = _long(crew, monkeypatch, remembered=remembered)
     given: dict[str, Any] = {"checkpoint": first, "reason": "back to the start"}
     told = ("older-checkpoint",)
     _rogue(crew, rules=told, world=_digest(SHELL), leaves=SHELL, **given)
-    assert "these rules applied: wider-world" in _found(crew)
+    assert "these rules applied: tools" in _found(crew)
     assert "that the gate would not allow" in _found(crew)
     crew.later(days=8)
     _rogue(crew, rules=told, **given)
@@ -755,7 +757,7 @@ def test_who_goes_back_far_and_crashes_is_not_accused(
     monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """All that is newer is deleted, a resume tells so, and the next one is ordinary again."""
-    crew = _crew(policy(older_checkpoint="deliberate"))
+    crew = _crew(policy(older_checkpoint="reason"))
     *_, third, _, _, _, _, _ = _long(crew, monkeypatch, remembered=remembered)
     saved(crew.thread(), put("once more", "1"))
     crew.thread().hide([Key("", f"{number}") for number in range(3, 8)])

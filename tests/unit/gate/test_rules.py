@@ -1,50 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decision: each rule, each measure, what nothing can permit, and every reason told."""
 
-import itertools
+from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, replace
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from sealpoint.gate import (
+    COMPARED_RULES,
     Decision,
     GrantFacts,
     Measure,
     Outcome,
     Policy,
     Reason,
+    RolloutFacts,
     Rule,
     decide,
 )
-from sealpoint.world import WorldDiff
+from sealpoint.world import LeafChange, LeafClass, WorldDiff
 from tests.unit.gate.judging import (
     AGE_MAX,
     BARS,
+    MEASURES,
+    NARROWABLE,
     ORDINARY,
     TAKEOVER_AFTER,
     TRIGGERS,
-    Difference,
     difference,
     facts,
     grant,
     measures,
     policy,
+    rollout,
     text,
 )
 
 _GRANTED = grant("alice", "bob")
-_WIDER = cast("Difference", difference(widening=True))
+_TWO = Measure.approve(2)
 _MICROSECOND = timedelta(microseconds=1)
 
 _WORDS = {
     Rule.OLDER_CHECKPOINT: "the checkpoint is not the newest of thread 'invoice-7'",
-    Rule.CHANGED_CODE: "the code is not that of the checkpoint: + tool shell; ~ tool read",
-    Rule.WIDER_WORLD: "the world is wider than that of the checkpoint: + tool shell; ~ tool read",
-    Rule.NARROWER_WORLD: (
-        "the world is narrower than that of the checkpoint: + tool shell; ~ tool read"
-    ),
+    Rule.TOOLS: "the tools are not those of the checkpoint: + tool shell",
+    Rule.PERMISSIONS: "the permissions are not those of the checkpoint: + permission net",
+    Rule.MODEL: "the model is not that of the checkpoint: + model name",
+    Rule.PROMPTS: "the prompts are not those of the checkpoint: + prompt system",
+    Rule.TOPOLOGY: "the graph is not built as that of the checkpoint: + topology edges",
+    Rule.CODE: "the code is not that of the checkpoint: + code version",
+    Rule.RUNTIME: "the installed versions are not those of the checkpoint: + runtime langgraph",
+    Rule.OTHER: "what the application declares is not that of the checkpoint: + extra region",
+    Rule.NARROWER_WORLD: "the run can do less than when it was saved: - permission read",
     Rule.FIRST_WORLD: "a world is declared, and none was when the checkpoint was saved",
     Rule.MISSING_WORLD: "no world is declared, and one was when the checkpoint was saved",
     Rule.ANSWER: "a question is pending and no answer is given",
@@ -52,56 +60,56 @@ _WORDS = {
     Rule.AFTER_RESTORE: "a restore cut the thread, and it has not been executed since",
 }
 
-_DELIBERATE_HINT = ' (pass deliberate="why" if that is meant)'
+_REASON_HINT = ' (pass deliberate="why" if that is meant)'
 _MET = ""
 
 # What each measure comes to: without anything, deliberate, approved by enough, and both.
 _TABLE: list[tuple[Measure, str | None, GrantFacts | None, Outcome, str]] = [
-    (Measure.ALLOW, None, None, Outcome.ALLOW, _MET),
-    (Measure.ALLOW, "meant", None, Outcome.ALLOW, _MET),
-    (Measure.ALLOW, None, _GRANTED, Outcome.ALLOW, _MET),
-    (Measure.DELIBERATE, None, None, Outcome.REFUSE, _DELIBERATE_HINT),
-    (Measure.DELIBERATE, "", None, Outcome.REFUSE, _DELIBERATE_HINT),
-    (Measure.DELIBERATE, " \t\n", None, Outcome.REFUSE, _DELIBERATE_HINT),
-    (Measure.DELIBERATE, "meant", None, Outcome.ALLOW, _MET),
-    (Measure.DELIBERATE, None, grant("alice"), Outcome.REFUSE, _DELIBERATE_HINT),
-    (Measure.DELIBERATE, "meant", grant("alice"), Outcome.ALLOW, _MET),
-    (Measure.DELIBERATE, None, _GRANTED, Outcome.ALLOW, _MET),
-    (Measure.DELIBERATE, None, grant(broken_glass="fire"), Outcome.ALLOW, _MET),
-    (Measure.APPROVAL, None, None, Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
-    (Measure.APPROVAL, "meant", None, Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
-    (Measure.APPROVAL, None, grant(), Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
+    (Measure.RECORD, None, None, Outcome.ALLOW, _MET),
+    (Measure.RECORD, "meant", None, Outcome.ALLOW, _MET),
+    (Measure.RECORD, None, _GRANTED, Outcome.ALLOW, _MET),
+    (Measure.REASON, None, None, Outcome.REFUSE, _REASON_HINT),
+    (Measure.REASON, "", None, Outcome.REFUSE, _REASON_HINT),
+    (Measure.REASON, " \t\n", None, Outcome.REFUSE, _REASON_HINT),
+    (Measure.REASON, "meant", None, Outcome.ALLOW, _MET),
+    (Measure.REASON, None, grant("alice"), Outcome.REFUSE, _REASON_HINT),
+    (Measure.REASON, "meant", grant("alice"), Outcome.ALLOW, _MET),
+    (Measure.REASON, None, _GRANTED, Outcome.ALLOW, _MET),
+    (Measure.REASON, None, grant(broken_glass="fire"), Outcome.ALLOW, _MET),
+    (_TWO, None, None, Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
+    (_TWO, "meant", None, Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
+    (_TWO, None, grant(), Outcome.NEEDS_APPROVAL, " (approvals needed: 2, found: 0)"),
     (
-        Measure.APPROVAL,
+        _TWO,
         "meant",
         grant("alice"),
         Outcome.NEEDS_APPROVAL,
         " (approvals needed: 2, found: 1)",
     ),
     (
-        Measure.APPROVAL,
+        _TWO,
         None,
         grant("alice", "alice"),
         Outcome.NEEDS_APPROVAL,
         " (approvals needed: 2, found: 1)",
     ),
     (
-        Measure.APPROVAL,
+        _TWO,
         None,
         grant(broken_glass=""),
         Outcome.NEEDS_APPROVAL,
         " (approvals needed: 2, found: 0)",
     ),
     (
-        Measure.APPROVAL,
+        _TWO,
         None,
         grant("alice", broken_glass=" \n"),
         Outcome.NEEDS_APPROVAL,
         " (approvals needed: 2, found: 1)",
     ),
-    (Measure.APPROVAL, None, _GRANTED, Outcome.ALLOW, _MET),
-    (Measure.APPROVAL, None, grant("alice", "bob", "carol"), Outcome.ALLOW, _MET),
-    (Measure.APPROVAL, None, grant(broken_glass="fire"), Outcome.ALLOW, _MET),
+    (_TWO, None, _GRANTED, Outcome.ALLOW, _MET),
+    (_TWO, None, grant("alice", "bob", "carol"), Outcome.ALLOW, _MET),
+    (_TWO, None, grant(broken_glass="fire"), Outcome.ALLOW, _MET),
     (Measure.REFUSE, None, None, Outcome.REFUSE, " (the policy refuses that)"),
     (Measure.REFUSE, "meant", _GRANTED, Outcome.REFUSE, " (the policy refuses that)"),
     (
@@ -120,8 +128,8 @@ def _rules(decision: Decision) -> list[str]:
 
 def _under(rule: Rule, measure: Measure) -> Policy:
     """A policy that asks this of the rule, and of every other the opposite end of the scale."""
-    other = Measure.REFUSE if measure is Measure.ALLOW else Measure.ALLOW
-    return Policy.parse(text({**measures(other), rule: measure}).encode())
+    other = Measure.REFUSE if measure.passes else Measure.ALLOW
+    return Policy.parse(text({**measures(other), rule: str(measure)}).encode())
 
 
 def test_every_rule_of_a_resume_is_triggered_here() -> None:
@@ -132,13 +140,7 @@ def test_every_rule_of_a_resume_is_triggered_here() -> None:
 
 @pytest.mark.parametrize(
     ("rule", "measure", "deliberate", "given", "outcome", "remedy"),
-    [
-        (rule, *row)
-        for rule in TRIGGERS
-        for row in _TABLE
-        # No policy allows this one; the tests of the policy show it.
-        if (rule, row[0]) != (Rule.AFTER_RESTORE, Measure.ALLOW)
-    ],
+    [(rule, *row) for rule in TRIGGERS for row in _TABLE],
 )
 def test_a_rule_comes_to_what_its_measure_says(
     *,
@@ -156,10 +158,30 @@ def test_a_rule_comes_to_what_its_measure_says(
         outcome=outcome,
         reasons=(Reason(rule=rule.value, measure=measure, words=_WORDS[rule] + remedy),),
         ordinary=False,
+        needed=measure.people,
     )
 
 
-@pytest.mark.parametrize("measure", Measure)
+@pytest.mark.parametrize("rule", [rule for rule in TRIGGERS if rule is not Rule.AFTER_RESTORE])
+def test_what_a_policy_allows_is_not_told(rule: Rule) -> None:
+    """It is an ordinary continuation then; what is recorded is not."""
+    found = facts(TRIGGERS[rule])
+
+    assert decide(found, _under(rule, Measure.ALLOW)) == Decision(
+        outcome=Outcome.ALLOW, reasons=(), ordinary=True
+    )
+    assert _rules(decide(found, _under(rule, Measure.RECORD))) == [rule]
+
+
+def test_what_is_allowed_is_not_told_beside_what_is_not() -> None:
+    """Of two classes that differ only the one that the policy wants to hear of is a reason."""
+    found = facts(diff=difference(LeafClass.TOOLS, LeafClass.RUNTIME))
+
+    assert _rules(decide(found, policy(runtime="allow"))) == ["tools"]
+    assert _rules(decide(found, policy(runtime="record"))) == ["tools", "runtime"]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_ordinary_continuation_is_allowed_by_every_policy(measure: Measure) -> None:
     """Where nothing applies the strictest policy allows, and so does having none."""
     allowed = Decision(outcome=Outcome.ALLOW, reasons=(), ordinary=True)
@@ -189,7 +211,7 @@ _BAR_WORDS = {
 
 
 @pytest.mark.parametrize("bar", BARS)
-@pytest.mark.parametrize("measure", Measure)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_what_nothing_permits_is_refused_under_every_policy(bar: str, measure: Measure) -> None:
     """A pause, another owner, a young session, a denial and an expiry are refused by themselves."""
     found = facts(BARS[bar], deliberate="meant")
@@ -215,7 +237,7 @@ def test_what_nothing_permits_is_refused_without_a_policy(bar: str) -> None:
 def test_neither_approval_nor_break_glass_overrides_what_nothing_permits(bar: str) -> None:
     """A grant, with the glass broken as well, changes nothing about a pause or an owner."""
     given = grant("alice", "bob", broken_glass="fire")
-    decision = decide(facts(BARS[bar], newest=False, grant=given), policy(Measure.APPROVAL))
+    decision = decide(facts(BARS[bar], newest=False, grant=given), policy(_TWO))
 
     assert decision.outcome is Outcome.REFUSE
     assert _rules(decision) == [bar, "older-checkpoint"]
@@ -231,7 +253,7 @@ def test_neither_approval_nor_break_glass_overrides_what_nothing_permits(bar: st
 )
 def test_a_denied_or_expired_request_grants_nothing(given: GrantFacts, rules: list[str]) -> None:
     """Enough approvals and broken glass count for nothing once a request is over."""
-    decision = decide(facts(newest=False, grant=given), policy(Measure.APPROVAL))
+    decision = decide(facts(newest=False, grant=given), policy(_TWO))
 
     assert decision.outcome is Outcome.REFUSE
     assert _rules(decision) == [*rules, "older-checkpoint"]
@@ -281,7 +303,7 @@ def test_every_reason_is_told_in_one_order() -> None:
         living_session=timedelta(),
         grant=grant(denied_by=("carol",), expired=True),
         newest=False,
-        diff=difference(code_changed=True, widening=True),
+        diff=difference(*LeafClass),
         question=True,
         answered=True,
         age=timedelta(days=8),
@@ -289,8 +311,7 @@ def test_every_reason_is_told_in_one_order() -> None:
     )
     rules = [
         "older-checkpoint",
-        "changed-code",
-        "wider-world",
+        *LeafClass,
         "answer",
         "old-age",
         "after-restore",
@@ -317,34 +338,43 @@ def test_every_reason_is_told_in_one_order() -> None:
 @pytest.mark.parametrize(
     ("older", "answer", "deliberate", "given", "outcome", "words"),
     [
-        ("allow", "deliberate", None, None, Outcome.REFUSE, ["", _DELIBERATE_HINT]),
-        ("deliberate", "allow", "meant", None, Outcome.ALLOW, ["", ""]),
+        ("record", "reason", None, None, Outcome.REFUSE, ["", _REASON_HINT]),
+        ("reason", "record", "meant", None, Outcome.ALLOW, ["", ""]),
         (
-            "deliberate",
-            "approval",
+            "reason",
+            "approve 2",
             "meant",
             None,
             Outcome.NEEDS_APPROVAL,
             ["", " (approvals needed: 2, found: 0)"],
         ),
         (
-            "approval",
-            "deliberate",
+            "approve 2",
+            "reason",
             None,
             grant("alice"),
             Outcome.NEEDS_APPROVAL,
             [" (approvals needed: 2, found: 1)", ""],
         ),
-        ("approval", "deliberate", None, _GRANTED, Outcome.ALLOW, ["", ""]),
+        ("approve 2", "reason", None, _GRANTED, Outcome.ALLOW, ["", ""]),
         (
             "refuse",
-            "approval",
+            "approve 2",
             "meant",
             _GRANTED,
             Outcome.REFUSE,
             [" (the policy refuses that)", ""],
         ),
-        ("deliberate", "refuse", None, None, Outcome.REFUSE, ["", " (the policy refuses that)"]),
+        ("reason", "refuse", None, None, Outcome.REFUSE, ["", " (the policy refuses that)"]),
+        (
+            "approve 1",
+            "approve 3",
+            None,
+            _GRANTED,
+            Outcome.NEEDS_APPROVAL,
+            ["", " (approvals needed: 3, found: 2)"],
+        ),
+        ("approve 1", "approve 2", None, _GRANTED, Outcome.ALLOW, ["", ""]),
     ],
 )
 def test_the_strictest_measure_decides(
@@ -361,18 +391,199 @@ def test_the_strictest_measure_decides(
     decision = decide(found, policy(older_checkpoint=older, answer=answer))
 
     assert decision.outcome is outcome
-    assert [(reason.rule, reason.measure, reason.words) for reason in decision.reasons] == [
+    assert [(reason.rule, str(reason.measure), reason.words) for reason in decision.reasons] == [
         ("older-checkpoint", older, _WORDS[Rule.OLDER_CHECKPOINT] + words[0]),
         ("answer", answer, _WORDS[Rule.ANSWER] + words[1]),
     ]
 
 
-def test_one_approval_is_enough_where_one_is_needed() -> None:
-    """The number is the policy's."""
-    found = facts(newest=False, grant=grant("alice"))
+@pytest.mark.parametrize("people", [1, 2, 3, 16])
+def test_as_many_people_are_needed_as_the_strictest_rule_says(people: int) -> None:
+    """One fewer is not enough, and the decision says how many it takes."""
+    names = [f"person {number}" for number in range(people)]
+    rules = policy(_TWO, tools=f"approve {people}", runtime="approve 1", answer="reason")
+    found = facts(diff=difference(LeafClass.TOOLS, LeafClass.RUNTIME), answered=True)
+    enough = decide(replace(found, grant=grant(*names, needed=people)), rules)
+    fewer = decide(replace(found, grant=grant(*names[1:], needed=people)), rules)
 
-    assert decide(found, policy(Measure.APPROVAL, needed=1)).outcome is Outcome.ALLOW
-    assert decide(found, policy(Measure.APPROVAL, needed=2)).outcome is Outcome.NEEDS_APPROVAL
+    assert (enough.outcome, enough.needed) == (Outcome.ALLOW, people)
+    assert (fewer.outcome, fewer.needed) == (Outcome.NEEDS_APPROVAL, people)
+    assert fewer.reasons[0].words.endswith(f" (approvals needed: {people}, found: {people - 1})")
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed", "approved", "outcome"),
+    [
+        (1, 2, 1, Outcome.NEEDS_APPROVAL),
+        (1, 2, 2, Outcome.ALLOW),
+        (3, 2, 2, Outcome.NEEDS_APPROVAL),
+        (3, 2, 3, Outcome.ALLOW),
+    ],
+)
+def test_a_request_needs_what_its_people_were_told_and_what_the_policy_asks(
+    *, asked: int, needed: int, approved: int, outcome: Outcome
+) -> None:
+    """One that was made for fewer people is not enough, nor is one that its own people left."""
+    given = grant(*("alice", "bob", "carol")[:approved], needed=asked)
+    decision = decide(facts(newest=False, grant=given), policy(Measure.approve(needed)))
+    most = max(asked, needed)
+    missing = f" (approvals needed: {most}, found: {approved})"
+
+    assert (decision.outcome, decision.needed) == (outcome, needed)
+    assert decision.reasons[0].words.endswith(missing) is (outcome is not Outcome.ALLOW)
+
+
+def test_a_request_that_needs_nobody_is_no_approval() -> None:
+    """Where a reason would do, an empty request does not stand for one."""
+    given = grant(needed=0)
+
+    assert decide(facts(newest=False, grant=given), policy(Measure.REASON)).outcome is (
+        Outcome.REFUSE
+    )
+    assert decide(facts(newest=False, grant=given), policy(_TWO)).outcome is Outcome.NEEDS_APPROVAL
+
+
+_CHANGED = {rule: TRIGGERS[rule] for rule in COMPARED_RULES}
+_MANY = rollout("alice", "bob", "carol", needed=1)
+_NAMED = " (rollout abababababab lets it pass: release 7 of the agent)"
+
+
+@pytest.mark.parametrize("measure", [Measure.REASON, Measure.approve(1), _TWO], ids=str)
+@pytest.mark.parametrize("rule", sorted(COMPARED_RULES))
+def test_a_rollout_lets_a_change_of_worlds_pass_and_is_named(rule: Rule, measure: Measure) -> None:
+    """The reason is told, with the rollout, and asks for nothing more."""
+    found = facts(_CHANGED[rule], rollout=rollout("alice", "bob"))
+
+    assert decide(found, _under(rule, measure)) == Decision(
+        outcome=Outcome.ALLOW,
+        reasons=(Reason(rule=rule, measure=Measure.RECORD, words=_WORDS[rule] + _NAMED),),
+        ordinary=False,
+        rolled_out=True,
+    )
+
+
+def test_a_rollout_lets_every_class_pass_at_once() -> None:
+    """Whatever differs between its two worlds, also what went."""
+    diff = difference(*LeafClass, narrower=NARROWABLE)
+    narrowed = difference(LeafClass.CODE, narrower=[LeafClass.TOOLS])
+    found = [decide(facts(diff=each, rollout=_MANY), policy(_TWO)) for each in (diff, narrowed)]
+
+    assert [decision.outcome for decision in found] == [Outcome.ALLOW] * 2
+    assert _rules(found[0]) == [*LeafClass]
+    assert _rules(found[1]) == ["code", "narrower-world"]
+    for reason in (*found[0].reasons, *found[1].reasons):
+        assert reason.measure == Measure.RECORD
+        assert reason.words.endswith(_NAMED)
+
+
+@pytest.mark.parametrize("measure", [Measure.ALLOW, Measure.RECORD], ids=str)
+def test_a_rollout_is_not_used_where_the_policy_lets_it_pass(measure: Measure) -> None:
+    """The entry names no rollout that nobody needed."""
+    found = facts(TRIGGERS[Rule.TOOLS], rollout=_MANY)
+
+    assert decide(found, policy(measure)) == decide(replace(found, rollout=None), policy(measure))
+
+
+@pytest.mark.parametrize("rule", sorted(COMPARED_RULES))
+def test_a_rollout_never_permits_what_the_policy_refuses(rule: Rule) -> None:
+    """Not the class that is refused, and no other class beside it."""
+    alone = decide(facts(_CHANGED[rule], rollout=_MANY), _under(rule, Measure.REFUSE))
+    both = difference(LeafClass.CODE, LeafClass.TOOLS)
+    beside = decide(facts(diff=both, rollout=_MANY), policy(_TWO, code="refuse"))
+
+    assert (alone.outcome, alone.rolled_out) == (Outcome.REFUSE, False)
+    assert (beside.outcome, beside.rolled_out) == (Outcome.REFUSE, False)
+    assert [str(reason.measure) for reason in beside.reasons] == ["approve 2", "refuse"]
+
+
+@pytest.mark.parametrize("given", [None, _MANY], ids=["no rollout", "rollout"])
+def test_without_a_policy_a_rollout_permits_nothing(given: RolloutFacts | None) -> None:
+    """There is nothing that it could have been approved by."""
+    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollout=given), None)
+
+    assert (decision.outcome, decision.rolled_out) == (Outcome.REFUSE, False)
+    assert _rules(decision) == ["no-policy", "tools"]
+
+
+_BESIDE: Mapping[str, Mapping[str, Any]] = {
+    rule: TRIGGERS[rule]
+    for rule in TRIGGERS
+    if rule not in {*COMPARED_RULES, Rule.FIRST_WORLD, Rule.MISSING_WORLD}
+}
+
+
+@pytest.mark.parametrize("rule", _BESIDE)
+def test_a_rollout_covers_nothing_but_the_change_of_worlds(rule: str) -> None:
+    """An answer, an older checkpoint, age and a restore ask for what they ask for beside it."""
+    found = facts(TRIGGERS[Rule.TOOLS], _BESIDE[rule], rollout=_MANY)
+    waits = decide(found, policy(_TWO))
+    refused = decide(found, Policy.parse(text({**measures(_TWO), rule: "refuse"}).encode()))
+    granted = decide(replace(found, grant=_GRANTED), policy(_TWO))
+
+    assert (waits.outcome, waits.needed) == (Outcome.NEEDS_APPROVAL, 2)
+    assert {each.rule: str(each.measure) for each in waits.reasons} == {
+        "tools": "record",
+        rule: "approve 2",
+    }
+    assert refused.outcome is Outcome.REFUSE
+    assert granted.outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("bar", BARS)
+def test_a_rollout_never_permits_what_nothing_permits(bar: str) -> None:
+    """A pause, another owner, a young session, a denial and an expiry are refused beside it."""
+    found = facts(TRIGGERS[Rule.TOOLS], BARS[bar], rollout=_MANY)
+    decision = decide(found, policy(_TWO))
+
+    assert decision.outcome is Outcome.REFUSE
+    assert _rules(decision) == [bar, "tools"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [TRIGGERS[Rule.FIRST_WORLD], TRIGGERS[Rule.MISSING_WORLD], {"diff": None}],
+    ids=["first", "missing", "not to be compared"],
+)
+def test_a_rollout_lets_no_world_pass_that_was_not_compared(change: Mapping[str, Any]) -> None:
+    """It names two worlds: one that is missing, first or unreadable is neither of them."""
+    found = facts(change, rollout=_MANY)
+    decision = decide(found, policy(_TWO))
+
+    assert decision == decide(replace(found, rollout=None), policy(_TWO))
+    assert (decision.outcome, decision.rolled_out) == (Outcome.NEEDS_APPROVAL, False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "needed", "approved", "passes"),
+    [
+        (2, 2, ("alice",), False),
+        (2, 2, ("alice", "alice"), False),
+        (2, 2, ("alice", "bob"), True),
+        (1, 2, ("alice",), False),
+        (1, 2, ("alice", "bob"), True),
+        (2, 1, ("alice",), False),
+        (2, 1, ("alice", "bob"), True),
+        (0, 1, (), False),
+    ],
+)
+def test_a_rollout_needs_what_its_people_were_told_and_what_the_policy_asks(
+    *, asked: int, needed: int, approved: tuple[str, ...], passes: bool
+) -> None:
+    """Of the two numbers the greater, and a person counts once."""
+    given = rollout(*approved, needed=asked)
+    decision = decide(facts(TRIGGERS[Rule.TOOLS], rollout=given), policy(Measure.approve(needed)))
+
+    assert decision.rolled_out is passes
+    assert decision.outcome is (Outcome.ALLOW if passes else Outcome.NEEDS_APPROVAL)
+    assert decision.needed == (0 if passes else needed)
+
+
+def test_a_rollout_that_needs_nobody_stands_for_a_reason() -> None:
+    """Where the policy asks for a reason, the one that it was proposed with is one."""
+    found = facts(TRIGGERS[Rule.TOOLS], rollout=rollout(needed=0))
+
+    assert decide(found, policy(Measure.REASON)).rolled_out
+    assert decide(found, policy(Measure.approve(1))).outcome is Outcome.NEEDS_APPROVAL
 
 
 @pytest.mark.parametrize(
@@ -401,36 +612,36 @@ def test_a_question_or_an_answer_is_judged(*, question: bool, answered: bool, wo
     )
 
 
-@pytest.mark.parametrize(
-    ("same", "code_changed", "narrowing", "widening"),
-    list(itertools.product([False, True], repeat=4)),
-)
+@pytest.mark.parametrize("narrower", [(), NARROWABLE], ids=["", "narrower"])
+@pytest.mark.parametrize("differs", [(), *((each,) for each in LeafClass), tuple(LeafClass)])
 def test_a_difference_of_worlds_meets_the_rules_it_says(
-    *,
-    same: bool,
-    code_changed: bool,
-    narrowing: bool,
-    widening: bool,
+    *, differs: tuple[LeafClass, ...], narrower: tuple[LeafClass, ...]
 ) -> None:
-    """Each flag has its rule, and a difference that claims none of them counts as wider."""
-    diff = difference(same=same, code_changed=code_changed, narrowing=narrowing, widening=widening)
-    unknown = not (same or code_changed or narrowing or widening)
-    expected = [
-        *(["changed-code"] if code_changed else []),
-        *(["wider-world"] if widening or unknown else []),
-        *(["narrower-world"] if narrowing and not widening else []),
-    ]
+    """Each class has its rule, and where something only went the world is narrower."""
+    diff = difference(*differs, narrower=narrower)
+    less = set(narrower) - set(differs)
+    expected = [*differs, *(["narrower-world"] if less else [])]
 
     assert _rules(decide(facts(diff=diff), policy())) == expected
 
 
-def test_worlds_that_cannot_be_compared_count_as_wider() -> None:
+def test_a_reason_tells_what_differs_in_its_class_alone() -> None:
+    """So that the words of a rule are about what the rule is about."""
+    diff = difference(LeafClass.CODE, LeafClass.TOOLS, narrower=[LeafClass.PERMISSIONS])
+
+    assert {each.rule: each.words for each in decide(facts(diff=diff), policy()).reasons} == {
+        rule: f"{_WORDS[rule]} (the policy refuses that)"
+        for rule in (Rule.TOOLS, Rule.CODE, Rule.NARROWER_WORLD)
+    }
+
+
+def test_worlds_that_cannot_be_compared_count_as_missing() -> None:
     """Both are declared and there is no difference to look at: that is no ordinary continuation."""
     assert decide(facts(diff=None), policy()) == Decision(
         outcome=Outcome.REFUSE,
         reasons=(
             Reason(
-                rule="wider-world",
+                rule="missing-world",
                 measure=Measure.REFUSE,
                 words=(
                     "the world cannot be compared with that of the checkpoint "
@@ -523,11 +734,11 @@ def test_a_reason_has_a_json_form() -> None:
 @pytest.mark.parametrize(("chars", "more"), [(2048, False), (2049, True)])
 def test_a_long_difference_is_told_as_far_as_it_fits(chars: int, *, more: bool) -> None:
     """Whole lines up to 2,048 characters, then how many more there are."""
-    first, second = "a" * 1000, "b" * (chars - 1000)
-    diff = replace(_WIDER, told=(first, second, "c"))
+    first, second = "a" * 1000, "b" * (chars - 1000 - 2 * len("+ tool "))
+    diff = WorldDiff(added=tuple(LeafChange(f"tool.{each}") for each in (first, second, "c")))
 
-    told = decide(facts(diff=cast("WorldDiff", diff)), policy()).reasons[0].words
+    told = decide(facts(diff=diff), policy()).reasons[0].words
     if more:
-        assert f"{first}; and 2 more" in told
+        assert f"+ tool {first}; and 2 more" in told
     else:
-        assert f"{first}; {second}; and 1 more" in told
+        assert f"+ tool {first}; + tool {second}; and 1 more" in told

@@ -15,11 +15,11 @@ from tests.unit.store.laned import put, refused, results, saved
 
 _ALLOW = policy(
     "calm",
-    after_restore="deliberate",
+    after_restore="reason",
     **cast(
         "Any",
         {
-            rule.value.replace("-", "_"): "allow"
+            rule.value.replace("-", "_"): "record"
             for rule in Rule
             if rule not in (Rule.AFTER_RESTORE, Rule.HANDOFF_BY_OPERATOR)
         },
@@ -62,9 +62,9 @@ _WHERE = ("run", "lanes", "checkpoint", "begins", "inside", "answered", "deliber
 
 _NOBODY: Any = dict.fromkeys(
     (
-        "changed_code",
+        "code",
         "older_checkpoint",
-        "wider_world",
+        "tools",
         "narrower_world",
         "missing_world",
         "answer",

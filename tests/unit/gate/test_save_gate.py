@@ -49,7 +49,7 @@ def test_an_ordinary_save_begins_a_session_by_itself(team: Team) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"world": SHELL}, "wider"),
+        ({"world": SHELL}, "the tools are not those of the checkpoint: + tool shell"),
         ({}, "no world is declared"),
         ({"world": {**READ, "code": {"version": "2"}}}, "code"),
     ],
@@ -107,7 +107,7 @@ def test_a_session_that_declared_nothing_declares_a_first_world_only_if_allowed(
     team.thread().save(1)
     with pytest.raises(ResumeRefused, match="none was when the session began"):
         team.thread().save(2, world=READ)
-    team.apply(policy(first_world="allow"))
+    team.apply(policy(first_world="record"))
     team.thread().save(2, world=READ)
     with pytest.raises(ResumeRefused, match="the world of a session"):
         team.thread().save(3, world=SHELL)

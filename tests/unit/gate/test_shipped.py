@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two policies that come with Sealpoint: what they say, and that the reference says it too."""
+"""The policies that come with Sealpoint: what they say, and that the reference says it too."""
 
 import re
 from datetime import timedelta
@@ -10,7 +10,6 @@ import pytest
 from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import (
     SHIPPED_POLICIES,
-    Measure,
     Outcome,
     Policy,
     Rule,
@@ -21,69 +20,103 @@ from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.world import Code, World
 from tests.repo._markdown import holds_sentence, names
 from tests.repo._tree import REFERENCE, ROOT
-from tests.unit.gate.judging import ORDINARY, TRIGGERS, facts, grant
+from tests.unit.gate.judging import BARS, ORDINARY, TRIGGERS, facts, grant
 
+_DEV = Policy.parse(shipped_policy("dev"))
 _SOLO = Policy.parse(shipped_policy("solo"))
 _TEAM = Policy.parse(shipped_policy("team"))
 _FOLDER = Path("src", "sealpoint", "gate", "policies")
 
+_WORDS = ("allow", "record", "reason", "approve", "refuse")
 _MEASURES = {
-    Rule.OLDER_CHECKPOINT: ("deliberate", "approval"),
-    Rule.CHANGED_CODE: ("deliberate", "approval"),
-    Rule.WIDER_WORLD: ("deliberate", "approval"),
-    Rule.NARROWER_WORLD: ("allow", "allow"),
-    Rule.FIRST_WORLD: ("allow", "approval"),
-    Rule.MISSING_WORLD: ("deliberate", "approval"),
-    Rule.ANSWER: ("allow", "approval"),
-    Rule.OLD_AGE: ("allow", "approval"),
-    Rule.AFTER_RESTORE: ("deliberate", "approval"),
-    Rule.HANDOFF_BY_OPERATOR: ("approval", "approval"),
+    Rule.OLDER_CHECKPOINT: ("record", "reason", "approve 2"),
+    Rule.TOOLS: ("record", "reason", "approve 2"),
+    Rule.PERMISSIONS: ("record", "reason", "approve 2"),
+    Rule.MODEL: ("record", "reason", "approve 2"),
+    Rule.PROMPTS: ("record", "record", "approve 2"),
+    Rule.TOPOLOGY: ("record", "record", "approve 2"),
+    Rule.CODE: ("record", "record", "approve 2"),
+    Rule.RUNTIME: ("record", "record", "approve 2"),
+    Rule.OTHER: ("record", "reason", "approve 2"),
+    Rule.NARROWER_WORLD: ("record", "record", "record"),
+    Rule.FIRST_WORLD: ("record", "record", "approve 2"),
+    Rule.MISSING_WORLD: ("record", "reason", "approve 2"),
+    Rule.ANSWER: ("record", "record", "approve 2"),
+    Rule.OLD_AGE: ("record", "record", "approve 2"),
+    Rule.AFTER_RESTORE: ("record", "reason", "approve 2"),
+    Rule.HANDOFF_BY_OPERATOR: ("approve 1", "approve 1", "approve 2"),
 }
 
 
-def test_the_shipped_policies_are_solo_and_team() -> None:
+def test_the_shipped_policies_are_dev_solo_and_team() -> None:
     """Each file is the one of its name, and there are no others."""
     files = sorted(path.name for path in (ROOT / _FOLDER).iterdir())
 
-    assert SHIPPED_POLICIES == ("solo", "team")
-    assert files == ["solo.toml", "team.toml"]
-    for name, policy in (("solo", _SOLO), ("team", _TEAM)):
+    assert SHIPPED_POLICIES == ("dev", "solo", "team")
+    assert files == ["dev.toml", "solo.toml", "team.toml"]
+    for name, policy in (("dev", _DEV), ("solo", _SOLO), ("team", _TEAM)):
         assert policy.name == name
         assert shipped_policy(name) == (ROOT / _FOLDER / f"{name}.toml").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["", "Solo", "../policies/solo", "solo.toml", "x" * 99])
 def test_no_other_policy_is_shipped(name: str) -> None:
-    """A name is one of the two, never a part of a path."""
+    """A name is one of the three, never a part of a path."""
     with pytest.raises(PolicyInvalid) as caught:
         shipped_policy(name)
 
-    assert str(caught.value) == (f"shipped policy: expected one of solo, team, found {name[:64]!r}")
+    assert str(caught.value) == (
+        f"shipped policy: expected one of dev, solo, team, found {name[:64]!r}"
+    )
 
 
 @pytest.mark.parametrize("rule", Rule)
 def test_the_shipped_policies_have_the_measures_of_the_design(rule: Rule) -> None:
     """What each asks for where a rule applies."""
-    assert (_SOLO.measure(rule), _TEAM.measure(rule)) == _MEASURES[rule]
+    found = tuple(str(policy.measure(rule)) for policy in (_DEV, _SOLO, _TEAM))
+
+    assert found == _MEASURES[rule]
 
 
 def test_the_shipped_policies_have_the_numbers_of_the_design() -> None:
-    """How many people, how long a request stays open, which age is too great."""
-    assert (_SOLO.needed, _TEAM.needed) == (1, 2)
-    assert (_SOLO.expires, _TEAM.expires) == (timedelta(days=1), timedelta(days=1))
-    assert (_SOLO.age_max, _TEAM.age_max) == (None, timedelta(days=7))
-    assert (_SOLO.takeover_after, _TEAM.takeover_after) == (timedelta(), timedelta())
+    """How long a request stays open, which age is too great, when a session is taken over."""
+    shipped = (_DEV, _SOLO, _TEAM)
+
+    assert [policy.expires for policy in shipped] == [timedelta(days=1)] * 3
+    assert [policy.age_max for policy in shipped] == [None, None, timedelta(days=7)]
+    assert [policy.takeover_after for policy in shipped] == [timedelta()] * 3
+    assert [policy.asks_nothing for policy in shipped] == [True, False, False]
+    assert [policy.asks_people for policy in shipped] == [False, False, True]
+
+
+@pytest.mark.parametrize("rule", TRIGGERS)
+def test_dev_lets_everything_pass_and_tells_it(rule: Rule) -> None:
+    """Nothing asks for a word, and nothing is left out of the record."""
+    found = decide(facts(TRIGGERS[rule]), _DEV)
+    applies = [] if rule is Rule.OLD_AGE else [rule.value]
+
+    assert [reason.rule for reason in found.reasons] == applies
+    assert found.outcome is Outcome.ALLOW
+
+
+@pytest.mark.parametrize("bar", BARS)
+def test_no_shipped_policy_lets_pass_what_nothing_permits(bar: str) -> None:
+    """A pause, another owner, a denial and an expiry are refused by dev as by team."""
+    found = [decide(facts(BARS[bar]), policy).outcome for policy in (_DEV, _SOLO, _TEAM)]
+    refused = Outcome.ALLOW if bar == "busy" else Outcome.REFUSE
+
+    assert found == [refused] * 3
 
 
 @pytest.mark.parametrize("rule", TRIGGERS)
 def test_solo_asks_one_person_for_a_reason_at_most(rule: Rule) -> None:
-    """Nothing needs other people; what is not allowed passes with a reason."""
+    """Nothing needs other people; what is not recorded alone passes with a reason."""
     silent = decide(facts(TRIGGERS[rule]), _SOLO)
     meant = decide(facts(TRIGGERS[rule], deliberate="meant"), _SOLO)
     applies = [] if rule is Rule.OLD_AGE else [rule.value]
 
     assert [reason.rule for reason in silent.reasons] == applies
-    assert silent.outcome is (Outcome.ALLOW if _MEASURES[rule][0] == "allow" else Outcome.REFUSE)
+    assert silent.outcome is (Outcome.ALLOW if _MEASURES[rule][1] == "record" else Outcome.REFUSE)
     assert meant.outcome is Outcome.ALLOW
 
 
@@ -98,8 +131,8 @@ def test_team_asks_two_other_people(rule: Rule) -> None:
     assert two.outcome is Outcome.ALLOW
 
 
-@pytest.mark.parametrize("policy", [_SOLO, _TEAM], ids=["solo", "team"])
-def test_both_allow_an_ordinary_continuation(policy: Policy) -> None:
+@pytest.mark.parametrize("policy", [_DEV, _SOLO, _TEAM], ids=SHIPPED_POLICIES)
+def test_each_allows_an_ordinary_continuation(policy: Policy) -> None:
     """Also where another session lives, and at any age that solo can have."""
     busy = facts(living_session=timedelta())
 
@@ -108,33 +141,29 @@ def test_both_allow_an_ordinary_continuation(policy: Policy) -> None:
 
 
 def test_real_worlds_are_judged_as_the_design_says() -> None:
-    """One more permission is wider, one fewer narrower, another version changed code."""
+    """Each difference meets the rule of its class, and one permission fewer is narrower."""
     before = World(code=Code(version="1"), permissions=["read", "write"])
     more = World(code=Code(version="1"), permissions=["read", "shell", "write"])
     less = World(code=Code(version="1"), permissions=["read"])
     newer = World(code=Code(version="2"), permissions=["read", "write"])
     newer_and_more = World(code=Code(version="2"), permissions=["read", "shell", "write"])
-    found = {
-        world.digest: decide(facts(diff=before.diff(world)), _SOLO)
-        for world in (before, more, less, newer, newer_and_more)
-    }
+    newer_and_less = World(code=Code(version="2"), permissions=["read"])
+    worlds = (before, more, less, newer, newer_and_more, newer_and_less)
+    found = [decide(facts(diff=before.diff(world)), _SOLO) for world in worlds]
+    outcomes = [decision.outcome is Outcome.ALLOW for decision in found]
 
-    assert found[before.digest].ordinary
-    assert [(r.rule, r.measure) for r in found[more.digest].reasons] == [
-        ("wider-world", Measure.DELIBERATE)
+    assert found[0].ordinary
+    assert [[str(reason.rule) for reason in decision.reasons] for decision in found] == [
+        [],
+        ["permissions"],
+        ["narrower-world"],
+        ["code"],
+        ["permissions", "code"],
+        ["code", "narrower-world"],
     ]
-    assert "shell" in found[more.digest].reasons[0].words
-    assert found[more.digest].outcome is Outcome.REFUSE
-    assert [(r.rule, r.measure) for r in found[less.digest].reasons] == [
-        ("narrower-world", Measure.ALLOW)
-    ]
-    assert "write" in found[less.digest].reasons[0].words
-    assert found[less.digest].outcome is Outcome.ALLOW
-    assert [r.rule for r in found[newer.digest].reasons] == ["changed-code"]
-    assert [r.rule for r in found[newer_and_more.digest].reasons] == [
-        "changed-code",
-        "wider-world",
-    ]
+    assert outcomes == [True, False, True, True, False, True]
+    assert "shell" in found[1].reasons[0].words
+    assert "write" in found[2].reasons[0].words
 
 
 @pytest.mark.parametrize("name", SHIPPED_POLICIES)
@@ -147,8 +176,8 @@ def test_a_shipped_policy_teaches_its_language(name: str) -> None:
     for number in keys:
         bare = lines[number].startswith(("version", "name"))
         assert bare or lines[number - 1].startswith("# "), lines[number]
-    for measure in Measure:
-        assert any(line.startswith(f'#   "{measure}"') for line in lines)
+    for measure in _WORDS:
+        assert any(line.startswith(f'#   "{measure}') for line in lines)
     assert max(map(len, lines)) <= 100
 
 
@@ -156,10 +185,9 @@ def test_a_shipped_policy_teaches_its_language(name: str) -> None:
     "word",
     [
         *Rule,
-        *Measure,
+        *_WORDS,
         "version",
         "name",
-        "approvals.needed",
         "approvals.expires",
         "age.max",
         "session.takeover_after",
@@ -180,11 +208,11 @@ def test_the_reference_explains_every_word_of_a_policy(word: str) -> None:
 
 @pytest.mark.parametrize("rule", Rule)
 def test_the_reference_gives_the_measures_of_the_shipped_policies(rule: Rule) -> None:
-    """The row of a rule ends with what solo and team ask for."""
+    """The row of a rule ends with what dev, solo and team ask for."""
     page = (REFERENCE / "policy.md").read_text(encoding="utf-8")
-    solo, team = _MEASURES[rule]
+    ends = "".join(f"\\| `{measure}` " for measure in _MEASURES[rule])
 
-    assert re.search(rf"^\| `{rule}` \|.*\| `{solo}` \| `{team}` \|$", page, re.MULTILINE)
+    assert re.search(rf"^\| `{rule}` \|.*{ends}\|$", page, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", SHIPPED_POLICIES)
