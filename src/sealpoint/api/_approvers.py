@@ -11,7 +11,7 @@ from datetime import datetime
 
 from sealpoint.api._place import StorePlace, now
 from sealpoint.api._revoke import opened
-from sealpoint.gate import Measure, Policy, Rule
+from sealpoint.gate import Policy, Rule
 from sealpoint.signing import ANY_NAMESPACE, Identity, Role, Roster
 
 __all__ = ["Approvers", "approvers"]
@@ -73,8 +73,8 @@ def who_can_approve(
 
 def _needed(policy: Policy) -> int:
     """How many people have to approve before a run goes on; a handoff is no run."""
-    rules = (measure for rule, measure in policy.rules.items() if rule != Rule.HANDOFF_BY_OPERATOR)
-    return policy.needed if Measure.APPROVAL in rules else 0
+    runs = (each for rule, each in policy.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
+    return max(measure.people for measure in runs)
 
 
 def _persons(roster: Roster, role: Role, namespace: str, at: datetime) -> set[str]:
