@@ -218,9 +218,9 @@ def test_null_is_a_value_and_not_an_absence(team: Machine) -> None:
     assert (
         "  + model new\n      null\n"
         "  - model old\n      null\n"
-        "  ~ extra network\n    - false\n    + null\n"
-        "  ~ model limit\n    - null\n    + 5\n"
-        '  ~ model safety\n    - "strict"\n    + null\n\n'
+        "  ~ extra network false -> null\n    - false\n    + null\n"
+        "  ~ model limit null -> 5\n    - null\n    + 5\n"
+        '  ~ model safety strict -> null\n    - "strict"\n    + null\n\n'
     ) in printed
 
 

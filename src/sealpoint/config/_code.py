@@ -5,7 +5,8 @@ Nothing is imported and no program is started to find it out: modules are looked
 import would find them, and the files of git are read. What cannot be found out is an error,
 because a world that says less than it was asked for would look unchanged. Only a directory that
 is in no git repository has no revision. Changes that are not committed are not in a revision;
-the sources of modules are read as they lie on the disk.
+the sources of modules are read as they lie on the disk, and count by their syntax: comments and
+formatting are no other code.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from pathlib import Path
 
 from sealpoint.config._git import git_revision
 from sealpoint.errors import WorldInvalid
-from sealpoint.world import Code
+from sealpoint.world import Code, read_syntax
 
 __all__ = ["code_of"]
 
@@ -77,11 +78,10 @@ def _version(package: str) -> str:
 
 
 def _source_digest(name: str) -> str:
-    """The SHA-256 of a module's file, or of all files of a package with their names."""
+    """The digest of a module's file, or of those of all files of a package with their names."""
     spec = _find(name)
     if spec.submodule_search_locations is None:
-        path = _source_path(spec)
-        return hashlib.sha256(_read(path, name, _SOURCE_BYTES_MAX)).hexdigest()
+        return _file_digest(_read(_source_path(spec), name, _SOURCE_BYTES_MAX)).hex()
     if spec.origin is not None:
         _source_path(spec)
     places = [Path(place) for place in spec.submodule_search_locations]
@@ -98,10 +98,16 @@ def _source_digest(name: str) -> str:
         data = _read(path, name, left)
         left -= len(data)
         # Framed, so that no byte can move from one file, or from a name, to another.
-        for part in (relative, data):
+        for part in (relative, _file_digest(data)):
             digest.update(len(part).to_bytes(_LENGTH_BYTES, "big"))
             digest.update(part)
     return digest.hexdigest()
+
+
+def _file_digest(data: bytes) -> bytes:
+    """The digest of a program's syntax; of its bytes, if it has none that Python can read."""
+    syntax = read_syntax(data)
+    return hashlib.sha256(data).digest() if syntax is None else bytes.fromhex(syntax.digest)
 
 
 def _find(name: str) -> ModuleSpec:

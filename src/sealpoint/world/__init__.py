@@ -10,6 +10,7 @@ from sealpoint.world._code import Code
 from sealpoint.world._diff import LeafChange, WorldDiff
 from sealpoint.world._json import JSON
 from sealpoint.world._leaves import LeafClass
+from sealpoint.world._syntax import FunctionSyntax, Syntax, read_syntax
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, isolate, quoted, visible
 from sealpoint.world._world import World
@@ -17,13 +18,16 @@ from sealpoint.world._world import World
 __all__ = [
     "JSON",
     "Code",
+    "FunctionSyntax",
     "LeafChange",
     "LeafClass",
+    "Syntax",
     "Tool",
     "World",
     "WorldDiff",
     "escape",
     "isolate",
     "quoted",
+    "read_syntax",
     "visible",
 ]

@@ -185,8 +185,8 @@ def _from_to(one: Any, other: Any, *, textual: bool) -> str:
 
 
 def _short(value: Any, *, textual: bool) -> str | None:
-    """A value for people as one word or in quotes; None if it is long or has parts."""
-    if isinstance(value, list | dict):
+    """A value for people as one word or in quotes; None if it is long, or has lines or parts."""
+    if isinstance(value, list | dict) or (type(value) is str and "\n" in value):
         return None
     if type(value) is str:
         # Long texts are not made visible only to be dropped.

@@ -125,7 +125,8 @@ _LINE = '~ model m: a {}, "b c" 0 -> 1'
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("x\n- tool shell", r'x -> "x\u{a}- tool shell"'),
+        ("x\r- tool shell", r'x -> "x\u{d}- tool shell"'),
+        ("x\u2028- tool shell", r'x -> "x\u{2028}- tool shell"'),
         ("x, + b 1", 'x -> "x, + b 1"'),
         ('x", b "', r'x -> "x\u{22}, b \u{22}"'),
         ("->", 'x -> "->"'),

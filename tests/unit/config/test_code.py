@@ -10,7 +10,7 @@ import pytest
 
 from sealpoint.config import code_of
 from sealpoint.errors import WorldInvalid
-from sealpoint.world import Code
+from sealpoint.world import Code, read_syntax
 
 _ONE, _TWO = "1a" * 20, "2b" * 20
 _RUN = "raise RuntimeError('this module was imported')\n"
@@ -22,6 +22,12 @@ def _write(root: Path, files: dict[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="")
     return root
+
+
+def _digest(text: str) -> str:
+    syntax = read_syntax(text)
+    assert syntax is not None
+    return syntax.digest
 
 
 @pytest.fixture
@@ -49,10 +55,7 @@ def test_a_module_is_the_digest_of_its_file_and_is_not_imported(path: Path) -> N
     _write(path, {"sp_mod.py": _RUN, "sp_pkg/__init__.py": _RUN, "sp_pkg/low/deep.py": "# é\n"})
     code = code_of(modules=["sp_mod", "sp_pkg.low.deep"])
 
-    assert code.modules == {
-        "sp_mod": hashlib.sha256(_RUN.encode()).hexdigest(),
-        "sp_pkg.low.deep": hashlib.sha256("# é\n".encode()).hexdigest(),
-    }
+    assert code.modules == {"sp_mod": _digest(_RUN), "sp_pkg.low.deep": _digest("# é\n")}
     assert not [name for name in sys.modules if name.startswith("sp_")]
 
 
@@ -62,7 +65,8 @@ def test_a_package_is_all_its_files_with_their_names(path: Path) -> None:
     _write(path, {"sp_all/data.txt": "no code"})
     framed = b"".join(
         len(part).to_bytes(8, "big") + part
-        for part in (b"__init__.py", _RUN.encode(), b"a/c.py", b"C", b"b.py", b"B")
+        for name, text in (("__init__.py", _RUN), ("a/c.py", "C"), ("b.py", "B"))
+        for part in (name.encode(), bytes.fromhex(_digest(text)))
     )
 
     assert code_of(modules=["sp_all"]).modules["sp_all"] == hashlib.sha256(framed).hexdigest()
@@ -73,7 +77,7 @@ def test_a_package_is_all_its_files_with_their_names(path: Path) -> None:
     "files",
     [
         {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/b.py": "3"},
-        {"sp_x/__init__.py": "", "sp_x/a.py": "12", "sp_x/b.py": ""},
+        {"sp_x/__init__.py": "", "sp_x/a.py": "1; 2", "sp_x/b.py": ""},
         {"sp_x/__init__.py": "", "sp_x/a.py": "1", "sp_x/c.py": "2"},
         {"sp_x/__init__.py": "", "sp_x/a.py": "1"},
         {"sp_x/a.py": "1", "sp_x/b.py": "2"},
@@ -94,14 +98,40 @@ def test_every_change_of_a_package_shows(
         assert code_of(modules=["sp_x"]) != before
 
 
+def test_comments_and_formatting_are_no_other_code(path: Path) -> None:
+    """A module and a package keep their digests when they are formatted, not when they change."""
+    plain = "def f(a, b='x'):\n  return a  # the first\n"
+    changed = plain.replace("return a", "return b")
+    _write(path, {"sp_f/__init__.py": plain, "sp_f/b.py": plain})
+    before = code_of(modules=["sp_f", "sp_f.b"])
+    pretty = '# A module.\ndef f(\n    a,\n    b="x",\n):\n    return (a)\n'
+    _write(path, {"sp_f/__init__.py": pretty, "sp_f/b.py": pretty})
+
+    assert code_of(modules=["sp_f", "sp_f.b"]) == before
+    _write(path, {"sp_f/b.py": changed})
+    assert code_of(modules=["sp_f"]) != Code(modules={"sp_f": before.modules["sp_f"]})
+    assert code_of(modules=["sp_f.b"]) != Code(modules={"sp_f.b": before.modules["sp_f.b"]})
+
+
+@pytest.mark.parametrize("data", [b"no python", b"x = 1\0", b"\xff", b"-" * 10_000 + b"1"])
+def test_what_has_no_syntax_counts_by_its_bytes(path: Path, data: bytes) -> None:
+    """A template, a file of another encoding or one that is nested too deeply is code, too."""
+    (path / "sp_bytes.py").write_bytes(data)
+
+    assert code_of(modules=["sp_bytes"]).modules == {
+        "sp_bytes": hashlib.sha256(data).hexdigest(),
+    }
+
+
 def test_nested_namespace_packages_are_found(path: Path) -> None:
     """Directories without `__init__.py` are packages too, at every level."""
     _write(path, {"sp_n/one/two/mod.py": "x"})
 
-    framed = b"".join(len(part).to_bytes(8, "big") + part for part in (b"two/mod.py", b"x"))
+    parts = (b"two/mod.py", bytes.fromhex(_digest("x")))
+    framed = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
     assert code_of(modules=["sp_n.one.two.mod", "sp_n.one"]).modules == {
-        "sp_n.one.two.mod": hashlib.sha256(b"x").hexdigest(),
+        "sp_n.one.two.mod": _digest("x"),
         "sp_n.one": hashlib.sha256(framed).hexdigest(),
     }
 

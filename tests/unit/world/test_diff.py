@@ -244,6 +244,7 @@ def test_lines_are_for_people() -> None:
         ({"topology": {"e": {}}}, {"topology": {"e": {"a": True}}}, "~ topology e: + a"),
         ({"prompts": {"p": "x" * 40}}, {"prompts": {"p": ""}}, f'~ prompt p {"x" * 40} -> ""'),
         ({"prompts": {"p": "x" * 41}}, {"prompts": {"p": ""}}, "~ prompt p"),
+        ({"prompts": {"p": "a\nb"}}, {"prompts": {"p": ""}}, "~ prompt p"),
         (
             {"code": {"revision": "ab" * 20}},
             {"code": {"revision": "cd" * 20}},

@@ -8,7 +8,6 @@ not entered, and of functions only their code counts.
 """
 
 import functools
-import hashlib
 import inspect
 import types
 from collections import deque
@@ -25,10 +24,18 @@ from langchain_core.tools import BaseTool
 from langgraph.func import _TaskFunction
 from langgraph.pregel import Pregel
 
+from sealpoint.adapters.langgraph._function_code import (
+    FRAMEWORKS,
+    Identical,
+    code_name,
+    function_digest,
+    package_of,
+)
 from sealpoint.adapters.langgraph._memory import PLAIN, Memory
+from sealpoint.config import imported_name
 from sealpoint.errors import WorldInvalid
 
-__all__ = ["TASK", "Model", "Parts", "code_digest", "joined_digest", "parts_of"]
+__all__ = ["TASK", "Model", "Parts", "parts_of"]
 
 TASK = "task."
 """What the places of tasks of the functional API begin with."""
@@ -38,10 +45,8 @@ _PARTS = (
     *(_TaskFunction, functools.partial, types.FunctionType, types.MethodType),
 )
 _VISITS_MAX = 20_000
-_FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
-_LENGTH_BYTES = 8
 _CODE_MAX = 8_192
-"""How many functions are remembered with the digest of their source."""
+"""How many functions are remembered with the names that they use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +62,8 @@ class Parts:
     """What was found, each list in the order of finding."""
 
     code: dict[str, list[str]] = field(default_factory=dict)
-    """For each place (`node.agent`, `tool.search`, `function.shop.total`) the digests of its code,
-    each once."""
+    """For each place and function there (`node.agent: answer`, `tool.search: search`), and for all
+    functions of frameworks at a place (`node.agent`), the digests of the code, each once."""
     functions: list[tuple[str, types.FunctionType]] = field(default_factory=list)
     """The application's functions, each with its place."""
     tools: list[BaseTool] = field(default_factory=list)
@@ -84,68 +89,10 @@ def parts_of(root: Any, place: str, memory: Memory | None = None) -> Parts:
     return search.parts
 
 
-def code_digest(function: types.FunctionType) -> str:
-    """The SHA-256 of a function's source, or of its compiled code where there is no source."""
-    # Of the code, not of the function: that would be the source of what it wraps.
-    return _source_digest(_Compiled(function.__code__))
-
-
-class _Compiled:
-    """Compiled code, which nobody can change: the same is the very same object.
-
-    Python calls code equal that differs in defaults and annotations, which stand around it.
-    """
-
-    __slots__ = ("code",)
-
-    def __init__(self, code: types.CodeType) -> None:
-        self.code = code
-
-    def __hash__(self) -> int:
-        return id(self.code)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Compiled) and other.code is self.code
-
-
 @functools.lru_cache(maxsize=_CODE_MAX)
-def _source_digest(compiled: _Compiled) -> str:
-    """Read the source once: a file that is replaced later is not what runs."""
-    try:
-        text = inspect.getsource(compiled.code)
-    except (OSError, TypeError):
-        return joined_digest(_code_parts(compiled.code))
-    return joined_digest([text])
-
-
-def joined_digest(texts: Iterable[str]) -> str:
-    """The SHA-256 of texts, framed so that no character can move from one to another."""
-    digest = hashlib.sha256()
-    for text in texts:
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(_LENGTH_BYTES, "big"))
-        digest.update(data)
-    return digest.hexdigest()
-
-
-def _code_parts(code: types.CodeType) -> Iterator[str]:
-    """What compiled code does, without where it stands."""
-    yield code.co_code.hex()
-    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield joined_digest(_code_parts(constant))
-        elif isinstance(constant, frozenset):
-            # The order of a set differs between processes.
-            yield repr(sorted(map(repr, constant)))
-        else:
-            yield repr(constant)
-
-
-@functools.lru_cache(maxsize=_CODE_MAX)
-def _global_names(compiled: _Compiled) -> tuple[str, ...]:
+def _global_names(compiled: Identical) -> tuple[str, ...]:
     """The names that code may look up, each once."""
-    return tuple(dict.fromkeys(_names_used(compiled.code)))
+    return tuple(dict.fromkeys(_names_used(compiled.value)))
 
 
 def _names_used(code: types.CodeType) -> Iterator[str]:
@@ -153,12 +100,6 @@ def _names_used(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _names_used(constant)
-
-
-def _package(value: Any) -> str:
-    """The outermost package that a function, a class or an object's class is defined in."""
-    module = getattr(value, "__module__", None)
-    return module.partition(".")[0] if isinstance(module, str) else ""
 
 
 class _Waiting(NamedTuple):
@@ -242,7 +183,7 @@ class _Search:
         self.add([value.__func__], place, package)
         # The object that a node is a method of belongs to the application, like the method.
         if isinstance(value.__self__, tuple):
-            self.add(value.__self__, place, _package(type(value.__self__)))
+            self.add(value.__self__, place, package_of(type(value.__self__)))
         self._object(value.__self__, place)
 
     def _partial(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
@@ -263,7 +204,7 @@ class _Search:
 
     def _other(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
         """Any other object, if it is of the package that refers to it."""
-        if package and _package(type(value)) == package and package not in _FRAMEWORKS:
+        if package and package_of(type(value)) == package and package not in FRAMEWORKS:
             self._runnable(value, place, package, own)
 
     def _collection(
@@ -275,8 +216,8 @@ class _Search:
 
     def _object(self, owner: Any, place: str) -> None:
         """What an object holds: all of it, if it is the framework's."""
-        slots, package = _attributes(owner), _package(type(owner))
-        own = package not in _FRAMEWORKS
+        slots, package = _attributes(owner), package_of(type(owner))
+        own = package not in FRAMEWORKS
         if own:
             slots = self._memory.held(owner, slots)
         self.add(slots.values(), place, package, own=own)
@@ -284,24 +225,24 @@ class _Search:
     def _tool(self, tool: BaseTool, _place: str, _within: str, _own: bool) -> None:  # noqa: FBT001
         """A tool, and what runs when it is called."""
         self.parts.tools.append(tool)
-        place, package = f"tool.{tool.name}", _package(type(tool))
+        place, package = f"tool.{tool.name}", package_of(type(tool))
         found = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
         if any(found):
             self.add(found, place, package)
             return
         methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
-        own = [method for method in methods if _package(method) not in _FRAMEWORKS]
+        own = [method for method in methods if package_of(method) not in FRAMEWORKS]
         self.add(own, place, package)
         self._object(tool, place)
 
     def _methods(self, value: Any, place: str) -> None:
         """The code of an application's own callable object."""
-        if _package(type(value)) in _FRAMEWORKS:
+        if package_of(type(value)) in FRAMEWORKS:
             return
         for name in ("__call__", "invoke", "ainvoke"):
             method = inspect.getattr_static(type(value), name, None)
-            if isinstance(method, types.FunctionType) and _package(method) not in _FRAMEWORKS:
-                self.add([method], place, _package(method))
+            if isinstance(method, types.FunctionType) and package_of(method) not in FRAMEWORKS:
+                self.add([method], place, package_of(method))
 
     def _binding(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
         bound: dict[str, Any] = {}
@@ -322,26 +263,27 @@ class _Search:
         _within: str,
         _own: bool,  # noqa: FBT001
     ) -> None:
-        package = _package(function)
-        if package not in _FRAMEWORKS:
+        package = package_of(function)
+        if package not in FRAMEWORKS:
             self.parts.functions.append((place, function))
-        digest = joined_digest([function.__qualname__, code_digest(function)])
-        found = self.parts.code.setdefault(place, [])
+        digest = function_digest(function)
+        found = self.parts.code.setdefault(code_name(place, function), [])
         if digest not in found:
             found.append(digest)
         self.add(function.__defaults__ or (), place, package)
         self.add((function.__kwdefaults__ or {}).values(), place, package)
         self.add([getattr(function, "__wrapped__", None)], place, package)
-        if package in _FRAMEWORKS:
+        if package in FRAMEWORKS:
             self.add(_cells(function).values(), place, package)
             return  # its version says what it does
         self.add(self._memory.held(function, _cells(function)).values(), place, package, own=True)
-        names = _global_names(_Compiled(function.__code__))
+        names = _global_names(Identical(function.__code__))
         found_there = {name: function.__globals__.get(name) for name in names}
         for value in self._memory.held(function.__code__, found_there).values():
             if isinstance(value, types.FunctionType):
-                if _package(value) == package:
-                    self.add([value], f"function.{value.__module__}.{value.__qualname__}", package)
+                if package_of(value) == package:
+                    module = imported_name(value.__module__)
+                    self.add([value], f"function.{module}.{value.__qualname__}", package)
             else:
                 self.add([value], place, package, own=True)
 
@@ -349,7 +291,7 @@ class _Search:
 def _task_place(task: Any) -> str:
     function = task.func
     module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
-    return f"{TASK}{module}.{name or type(function).__qualname__}"
+    return f"{TASK}{imported_name(module)}.{name or type(function).__qualname__}"
 
 
 def _cells(function: types.FunctionType) -> dict[int, Any]:

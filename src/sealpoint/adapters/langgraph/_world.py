@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The world of a graph: what it is able to do, as far as it can be seen without running it.
 
-- `code`: digests of the code of nodes (`node.agent`), branches, reducers, tools, tasks and the
-  application's own functions that these use by name.
+- `code`: for each function of a node (`node.agent: answer`), a branch, a reducer, a tool or a task,
+  and of the application's own that these use by name, the digest of its code.
 - `runtime`: the versions of Python and of the frameworks.
 - `tools`: each tool that a node can reach, with the description and the schema that a model sees.
 - `model`: for each node the models that it can reach: class, name, settings from a closed list,
@@ -29,15 +29,18 @@ from langgraph.pregel import Pregel
 from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
+from sealpoint.adapters.langgraph._function_code import code_name, function_digest, joined_digest
 from sealpoint.adapters.langgraph._memory import Memory
-from sealpoint.adapters.langgraph._parts import Model, Parts, code_digest, joined_digest, parts_of
-from sealpoint.config import code_of
+from sealpoint.adapters.langgraph._parts import Model, Parts, parts_of
+from sealpoint.config import code_of, imported_name
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Code, Tool, World
 
 __all__ = ["world_again", "world_of"]
 
-_PACKAGES = ("langchain-core", "langgraph", "langgraph-checkpoint")
+_PACKAGES = (
+    *("langchain", "langchain-core", "langgraph", "langgraph-checkpoint", "langgraph-prebuilt"),
+)
 _NAMES = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
 _SETTINGS = (
     *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens"),
@@ -85,7 +88,10 @@ def _runtime() -> dict[str, str]:
     """Which frameworks run; what is installed later is not what was imported."""
     made = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     for package in _PACKAGES:
-        version = code_of(package).version
+        try:
+            version = code_of(package).version
+        except WorldInvalid:
+            continue  # not all of them are needed
         if version is not None:
             made[package] = version
     return made
@@ -115,7 +121,8 @@ class _World:
         for name, channel in self._graph.channels.items():
             operator = getattr(channel, "operator", None)
             if isinstance(operator, types.FunctionType):
-                self._code.setdefault(f"channel.{name}", set()).add(code_digest(operator))
+                place = code_name(f"channel.{name}", operator)
+                self._code.setdefault(place, set()).add(function_digest(operator))
         for name, definition in self._bound.items():
             # Mostly a node has the tool itself, and a model is told the same of it.
             if name not in self._tools:
@@ -211,7 +218,7 @@ def _stops(nodes: Any) -> dict[str, bool]:
 
 def _kind(value: Any) -> str:
     kind = value if isinstance(value, type) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{imported_name(kind.__module__)}.{kind.__qualname__}"
 
 
 def _definition(tool: BaseTool) -> dict[str, Any]:

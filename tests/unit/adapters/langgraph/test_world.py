@@ -2,9 +2,11 @@
 """The world of a graph names what it can do, the same in every process, and holds no secret."""
 
 import functools
+import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypedDict
@@ -19,8 +21,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, SecretStr
 
-from sealpoint.adapters.langgraph._parts import code_digest, parts_of
-from sealpoint.adapters.langgraph._world import world_of
+from sealpoint.adapters.langgraph._parts import parts_of
+from sealpoint.adapters.langgraph._world import _runtime, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World, WorldDiff
 
@@ -90,7 +92,7 @@ def test_a_changed_node_body_is_named() -> None:
     diff = _diff(_graph(_echo), _graph(_other_echo))
 
     assert diff.differs == {LeafClass.CODE}
-    assert diff.lines() == ("~ code node.work",)
+    assert diff.lines() == ("+ code node.work: _other_echo", "- code node.work: _echo")
 
 
 def test_one_more_tool_is_named() -> None:
@@ -98,7 +100,7 @@ def test_one_more_tool_is_named() -> None:
     diff = _diff(_graph(_echo, _tool()), _graph(_echo, _tool(), _tool("shell_exec")))
 
     assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
-    assert diff.lines() == ("+ code tool.shell_exec", "+ tool shell_exec")
+    assert diff.lines() == ("+ code tool.shell_exec: _tool.<locals>.run", "+ tool shell_exec")
 
 
 def test_another_description_of_a_tool_is_named() -> None:
@@ -196,7 +198,7 @@ def test_no_secret_gets_into_a_world() -> None:
     encoded = world_of(_graph(node, _tool())).encode()
 
     assert b"scripted-1" in encoded
-    assert b"secret" not in encoded
+    assert b"secret-" not in encoded
 
 
 def test_prompts_are_told() -> None:
@@ -250,12 +252,13 @@ def test_entrypoints_tasks_and_functions_are_told() -> None:
 
     leaves = world_of(flow).leaves()
     module = __name__
+    flow_name = "test_entrypoints_tasks_and_functions_are_told.<locals>.flow"
 
     assert "tool._lookup" in leaves
-    assert "code.module.node.flow" in leaves
-    assert f"code.module.task.{module}._pay" in leaves
-    assert f"code.module.function.{module}._total" in leaves
-    assert "code.module.tool._lookup" in leaves
+    assert f"code.module.node.flow: {flow_name}" in leaves
+    assert f"code.module.task.{module}._pay: _pay" in leaves
+    assert f"code.module.function.{module}._total: _total" in leaves
+    assert "code.module.tool._lookup: _lookup" in leaves
 
 
 def test_two_tools_of_one_name_are_both_told() -> None:
@@ -279,7 +282,7 @@ def test_a_class_based_tool_is_told_with_its_code() -> None:
 
     world = world_of(_graph(_echo, Shell()))
 
-    assert "code.module.tool.shell" in world.leaves()
+    assert any(leaf.startswith("code.module.tool.shell: ") for leaf in world.leaves())
     assert world.tools[0].definition["inputSchema"]["required"] == ("command",)
 
 
@@ -295,24 +298,7 @@ def test_a_decorator_is_part_of_the_code_of_a_node() -> None:
 
     diff = _diff(_graph(_echo), _graph(doubled(_echo)))
 
-    assert diff.lines() == ("~ code node.work",)
-
-
-def test_code_without_source_is_told_by_what_was_compiled() -> None:
-    """Functions that have no source file differ by what they do, not by where they stand."""
-
-    def made(text: str) -> FunctionType:
-        space: dict[str, Any] = {}
-        exec(text, space)  # noqa: S102 - the way an interactive session defines functions
-        return space["f"]  # type: ignore[no-any-return]
-
-    one, moved = (
-        made("def f(x): return x in {'a', 'b'}"),
-        made("\n\ndef f(x): return x in {'a','b'}"),
-    )
-
-    assert code_digest(one) == code_digest(moved)
-    assert code_digest(one) != code_digest(made("def f(x): return x in {'a', 'c'}"))
+    assert diff.lines() == ("~ code node.work: _echo",)
 
 
 def test_extra_is_kept_and_cannot_replace_the_topology() -> None:
@@ -354,6 +340,144 @@ def test_a_tool_without_a_schema_is_refused() -> None:
 
     with pytest.raises(WorldInvalid, match="raw"):
         world_of(_graph(_echo, broken))
+
+
+_AGENT = """
+from typing import TypedDict
+
+from langchain_core.tools import tool
+from langgraph.graph import START, StateGraph
+from langgraph.prebuilt import ToolNode
+
+
+class State(TypedDict):
+    text: str
+
+
+def total(text):
+    return text * 2
+
+
+def answer(state: State) -> State:
+    return {"text": total(state["text"])}
+
+
+@tool
+def pay(amount: int) -> str:
+    '''Move money.'''
+    return str(amount)
+
+
+builder = StateGraph(State)
+builder.add_node("answer", answer).add_node("tools", ToolNode([pay]))
+graph = builder.add_edge(START, "answer").add_edge("answer", "tools").compile()
+"""
+
+
+@pytest.fixture
+def world_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
+    """The world of a program after some of its text was replaced, each time in a new file."""
+
+    def made(*changes: tuple[str, str]) -> World:
+        text = _AGENT
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        (folder / "sp_agent.py").write_text(text)
+        with monkeypatch.context() as patch:
+            patch.syspath_prepend(str(folder))
+            sys.modules.pop("sp_agent", None)
+            return world_of(importlib.import_module("sp_agent").graph)
+
+    yield made
+    sys.modules.pop("sp_agent", None)
+
+
+def test_a_comment_or_another_format_is_the_same_world(
+    world_after: Callable[..., World],
+) -> None:
+    """What a formatter or a comment changes is nothing that anybody is asked about."""
+    edited = world_after(
+        ("def answer", "# How it answers.\ndef answer"),
+        (
+            '    return {"text": total(state["text"])}',
+            "    # twice\n    return {'text': (total(state['text']))}",
+        ),
+        ("    return text * 2", "\n    return (\n        text * 2  # two\n    )"),
+    )
+
+    assert edited == world_after()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines"),
+    [
+        ("text * 2", "text * 3", ("~ code function.sp_agent.total: total",)),
+        (
+            "total(state",
+            "str(state",
+            ("- code function.sp_agent.total: total", "~ code node.answer: answer"),
+        ),
+        ("return str(amount)", "return repr(amount)", ("~ code tool.pay: pay",)),
+    ],
+)
+def test_the_changed_function_is_named(
+    world_after: Callable[..., World], old: str, new: str, lines: tuple[str, ...]
+) -> None:
+    """Other code is told with its place and the name of the function."""
+    diff = world_after().diff(world_after((old, new)))
+
+    assert diff.differs == {LeafClass.CODE}
+    assert diff.lines() == lines
+
+
+def test_the_docstring_of_a_tool_is_told_as_tool_and_code(
+    world_after: Callable[..., World],
+) -> None:
+    """It is what a model reads of the tool, and part of the function."""
+    diff = world_after().diff(world_after(("Move money.", "Move any money.")))
+
+    assert diff.differs == {LeafClass.CODE, LeafClass.TOOLS}
+    told = 'description "Move money." -> "Move any money."'
+    assert diff.lines() == (
+        "~ code tool.pay: pay",
+        f"~ tool pay: {told}, inputSchema/{told}",
+    )
+
+
+def test_another_version_of_the_framework_is_told_from_and_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade is a difference of runtime, in words."""
+    now = world_of(_graph(_echo))
+    info = tmp_path / "langgraph-0.0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: langgraph\nVersion: 0.0.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    _runtime.cache_clear()
+    try:
+        before = world_of(_graph(_echo))
+    finally:
+        _runtime.cache_clear()
+    diff = before.diff(now)
+
+    assert diff.differs == {LeafClass.RUNTIME}
+    assert diff.lines() == (f"~ runtime langgraph 0.0.1 -> {now.runtime['langgraph']}",)
+    assert now.runtime["python"] == f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def test_the_started_program_has_the_world_that_it_has_when_it_is_imported(
+    tmp_path: Path, world_after: Callable[..., World]
+) -> None:
+    """Functions and types of `__main__` are named as in any other process."""
+    program = tmp_path / "sp_agent.py"
+    write = "import sys; from sealpoint.adapters.langgraph import world_of"
+    program.write_text(f"{_AGENT}\n{write}\nsys.stdout.buffer.write(world_of(graph).encode())\n")
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, check=True)
+
+    assert World.decode(done.stdout).diff(world_after()).lines() == ()
 
 
 _PROGRAM = Path(__file__).with_name("program.py")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code of a function, as a digest that is the same in every process that runs it.
+
+The syntax of its definition counts, with decorators, parameters, defaults and annotations, and not
+how it is written down. Where there is no source (an interactive session, code that a program made
+up), what was compiled counts. A function of a framework counts by its name: the version of the
+framework, which is in the world too, says what it does.
+"""
+
+import functools
+import hashlib
+import inspect
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sealpoint.world import FunctionSyntax, read_syntax
+
+__all__ = ["FRAMEWORKS", "Identical", "code_name", "function_digest", "joined_digest", "package_of"]
+
+FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
+"""Packages whose functions count by name."""
+
+_LENGTH_BYTES = 8
+_CODE_MAX = 8_192
+"""How many functions are remembered with the digest of their code."""
+_FILES_MAX = 512
+"""Of how many files the functions are remembered."""
+
+
+class Identical:
+    """Something that is the same only if it is the very same object.
+
+    Python calls code equal that differs in defaults and annotations, which stand around it.
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Identical) and other.value is self.value
+
+
+def package_of(value: Any) -> str:
+    """The outermost package that a function, a class or an object's class is defined in."""
+    module = getattr(value, "__module__", None)
+    package = _outermost(module)
+    if package in FRAMEWORKS and isinstance(value, types.FunctionType):
+        # A wrapper takes over the names of what it wraps: around a function of a framework it is
+        # the application's all the same.
+        return _outermost(_home(value))
+    return package
+
+
+def _outermost(module: Any) -> str:
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _home(function: types.FunctionType) -> str:
+    """The module whose names a function sees, whatever it calls itself."""
+    return str(function.__globals__.get("__name__"))
+
+
+def _is_framework(module: str) -> bool:
+    return _outermost(module) in FRAMEWORKS
+
+
+def code_name(place: str, function: types.FunctionType) -> str:
+    """What the code of a function is called: its place, and its name if it is no framework's."""
+    return place if _is_framework(_home(function)) else f"{place}: {function.__qualname__}"
+
+
+def function_digest(function: types.FunctionType) -> str:
+    """The SHA-256 of a function's code, or of its name if it is a framework's."""
+    # Of the code, not of the function: that would be the source of what it wraps.
+    return _code_digest(Identical(function.__code__), _home(function))
+
+
+@functools.lru_cache(maxsize=_CODE_MAX)
+def _code_digest(compiled: Identical, home: str) -> str:
+    """Read the source once: a file that is replaced later is not what runs."""
+    code: types.CodeType = compiled.value
+    if _is_framework(home):
+        return joined_digest(["framework", home, code.co_qualname])
+    found = _definitions(code)
+    if found:
+        return joined_digest(["syntax", *sorted({each.digest for each in found})])
+    return joined_digest(["compiled", *_code_parts(code)])
+
+
+def _definitions(code: types.CodeType) -> list[FunctionSyntax]:
+    """What code was compiled from: one definition, or several that cannot be told apart."""
+    try:
+        lines, _ = inspect.findsource(code)
+    except (OSError, TypeError, IndexError):
+        return []
+    found = _functions_in(Identical(lines)).get((code.co_firstlineno, code.co_name), [])
+    if len(found) < 2:  # noqa: PLR2004 - nothing to choose from
+        return found
+    # Several lambdas in one line: the innermost that all of the code comes from.
+    spans = [
+        ((place[0], place[2]), (place[1], place[3]))
+        for place in code.co_positions()
+        if None not in place and (place[0], place[2]) != (place[1], place[3])
+    ]
+    around = [
+        each
+        for each in found
+        if all(each.begin <= begin and end <= each.end for begin, end in spans)
+    ]
+    if not spans or not around:
+        return found
+    innermost = max(each.begin for each in around)
+    return [each for each in around if each.begin == innermost]
+
+
+@functools.lru_cache(maxsize=_FILES_MAX)
+def _functions_in(lines: Identical) -> dict[tuple[int, str], list[FunctionSyntax]]:
+    """The functions of a file by first line and name."""
+    syntax = read_syntax("".join(lines.value))
+    made: dict[tuple[int, str], list[FunctionSyntax]] = {}
+    for each in () if syntax is None else syntax.functions:
+        made.setdefault((each.line, each.name), []).append(each)
+    return made
+
+
+def joined_digest(texts: Iterable[str]) -> str:
+    """The SHA-256 of texts, framed so that no character can move from one to another."""
+    digest = hashlib.sha256()
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(_LENGTH_BYTES, "big"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _code_parts(code: types.CodeType) -> Iterator[str]:
+    """What compiled code does, without where it stands."""
+    yield code.co_code.hex()
+    yield code.co_exceptiontable.hex()
+    yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield joined_digest(_code_parts(constant))
+        elif isinstance(constant, frozenset):
+            # The order of a set differs between processes.
+            yield repr(sorted(map(repr, constant)))
+        else:
+            yield repr(constant)
