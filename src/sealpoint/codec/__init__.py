@@ -7,7 +7,7 @@ in `docs/formats/values.md`.
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._casts import Cast
-from sealpoint.codec._explain import Explanation, TypeUse
+from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin
 from sealpoint.codec._keys import collision_fault
 from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
@@ -25,6 +25,8 @@ __all__ = [
     "TreeMemo",
     "TypeRule",
     "TypeUse",
+    "allow_line",
     "collision_fault",
+    "is_builtin",
     "tree_blobs",
 ]

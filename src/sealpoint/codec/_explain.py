@@ -16,7 +16,7 @@ from sealpoint.codec._walk import walk
 from sealpoint.errors import EncodeError, RuleInvalid
 from sealpoint.limits import Limits
 
-__all__ = ["Explanation", "TypeUse", "allow_line", "explain"]
+__all__ = ["Explanation", "TypeUse", "allow_line", "explain", "is_builtin"]
 
 _REASONS = {kind: builtin.reason for builtin in reversed(BUILTINS) for kind in builtin.types}
 _REASONS |= PLAIN_REASONS
@@ -122,6 +122,11 @@ def _trial_rule(kind: type, *, validate: bool = False) -> TypeRule | None:
         )
     except RuleInvalid:
         return None
+
+
+def is_builtin(kind: type) -> bool:
+    """Whether values of a type are saved without a rule."""
+    return kind in _REASONS or find_encoder(kind) is not None
 
 
 def allow_line(kind: type) -> str:

@@ -4,10 +4,18 @@
 from sealpoint.adapters._extras import extra_missing
 
 try:
+    from sealpoint.adapters.langgraph._declared import TypesNotAllowedWarning
     from sealpoint.adapters.langgraph._guard import declared_world, deliberately, guard
     from sealpoint.adapters.langgraph._saver import SealedSaver
     from sealpoint.adapters.langgraph._world import world_of
 except ImportError as exc:
     raise extra_missing("langgraph", ("langchain_core", "langgraph"), exc) from exc
 
-__all__ = ["SealedSaver", "declared_world", "deliberately", "guard", "world_of"]
+__all__ = [
+    "SealedSaver",
+    "TypesNotAllowedWarning",
+    "declared_world",
+    "deliberately",
+    "guard",
+    "world_of",
+]

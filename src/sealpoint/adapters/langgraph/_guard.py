@@ -28,6 +28,7 @@ from langgraph.pregel import Pregel
 
 from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
+from sealpoint.adapters.langgraph._declared import check_declared
 from sealpoint.adapters.langgraph._off_loop import entered_off_loop
 from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
 from sealpoint.adapters.langgraph._saver import SealedSaver
@@ -65,6 +66,7 @@ def guard(
 
     Raises:
         UsageError: There is no actor, the graph is not compiled, or the saver is another one.
+        TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be saved.
     """
     if not isinstance(graph, Pregel):
         raise UsageError(f"guard: expected a compiled graph, found {type(graph).__name__}")
@@ -73,7 +75,9 @@ def guard(
     if not actor.strip():
         raise UsageError("guard: expected who goes on as actor, found none")
     gate = CallGate(saver, actor, World.of(world))
-    gate.world(graph)  # what cannot be told is told now, and not in the first run
+    # What cannot be told, and what could not be saved, is said now, and not in the first run.
+    gate.world(graph)
+    check_declared(graph, saver.store.registry)
     return cast("_G", _guarded(_copied(graph, {"checkpointer": saver.behind_guard()}), gate))
 
 

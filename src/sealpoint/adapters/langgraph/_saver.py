@@ -10,7 +10,15 @@ the order of the calls (`_outbox.py`), and is judged by the gate where a run beg
 import asyncio
 import copy
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import replace
 from typing import Any, Self
 from weakref import WeakValueDictionary
@@ -26,6 +34,7 @@ from langgraph.checkpoint.base import (
 )
 
 from sealpoint.adapters.langgraph._copying import copies_of
+from sealpoint.adapters.langgraph._declared import check_declared
 from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._passes import (
@@ -35,7 +44,7 @@ from sealpoint.adapters.langgraph._passes import (
     position_of,
     without_pass,
 )
-from sealpoint.adapters.langgraph._schemas import allow_types, schema_types, types_of_allowlist
+from sealpoint.adapters.langgraph._schemas import allow_types, graph_types, types_of_allowlist
 from sealpoint.adapters.langgraph._shown import shown_question
 from sealpoint.adapters.langgraph._tuples import (
     Address,
@@ -53,6 +62,7 @@ from sealpoint.errors import (
     Paused,
     ResumeRefused,
     SealpointError,
+    TypeNotAllowed,
     UnknownThread,
     UsageError,
 )
@@ -68,6 +78,10 @@ _BEGINNINGS = ("input", "fork")
 """The sources of a checkpoint with which a run begins."""
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 """Whose writes those of a `Command` are."""
+_SHORTER = (
+    "A dataclass, model, NamedTuple or Enum can be listed instead: "
+    "SealedSaver.for_graph(graph, store, types=[...])"
+)
 _PATIENCE_S = 0.005
 """How long results of a run wait for the checkpoint after them: both are then one durable step."""
 
@@ -109,17 +123,32 @@ class SealedSaver(BaseCheckpointSaver[Any]):
 
     @classmethod
     def for_graph(
-        cls, graph: Any, store: Store, *, world: World | Mapping[str, Any] | None = None
+        cls,
+        graph: Any,
+        store: Store,
+        *,
+        types: Iterable[type] = (),
+        world: World | Mapping[str, Any] | None = None,
     ) -> Self:
-        """A saver that also allows the types of a graph's schemas.
+        """A saver that also allows the types that a graph names.
+
+        These are the types in its schemas, in the return annotations of its tools, and in the
+        response format of a prebuilt agent. A type that has a rule keeps it.
 
         Args:
             graph: A graph, compiled or not.
             store: An open store.
+            types: More types, which the graph does not name.
             world: What the graph is able to do.
+
+        Raises:
+            RuleInvalid: Two types have one name, or no rule can be made for one of `types`.
+            TypeNotAllowed: A channel, or the artifact of a tool, can hold nothing that can be
+                saved.
         """
         saver = cls(store, world=world)
-        allow_types(store.registry, schema_types(graph))
+        allow_types(store.registry, graph_types(graph, types))
+        check_declared(graph, store.registry)
         return saver
 
     def behind_guard(self) -> Self:
@@ -495,5 +524,7 @@ def _in_words_of_graphs(error: SealpointError, draft: EntryDraft) -> SealpointEr
     if isinstance(error, ResumeRefused):
         return in_words_of_graphs(error)
     if isinstance(error, EncodeError) and isinstance(draft, ResultsDraft):
-        return of_channel(error, draft.value)
+        error = of_channel(error, draft.value)
+    if isinstance(error, TypeNotAllowed) and error.hint.startswith("Write: "):
+        return TypeNotAllowed(error.message, hint=f"{error.hint}\n{_SHORTER}")
     return error

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application's types, as far as a graph's schemas name them.
+"""The application's types, as far as a graph names them.
 
-A type that a schema names is the application's own statement that it belongs to the state. It is
-allowed under a name that is made of its module and its qualified name:
+A type that a schema, the return annotation of a tool or the response format of an agent names is
+the application's own statement that it belongs to the state. It is allowed under a name that is
+made of its module and its qualified name:
 
     shop.models.Plan         -> app.shop.models.plan
     shop.models.Plan.Step    -> app.shop.models.plan.step
 
-in lower case, with `-` for every other character than letters, digits, `_`, `-` and `.`; a name
-of more than 100 characters ends in a digest instead of its tail. To rename or change such a class
-later, make its rule yourself under the stored name and with a new version: types that have a rule
-are left alone.
+The started program has the name that it would have as a module: what `python agent.py` stores is
+read after `import agent`. Names are in lower case, with `-` for every other character than letters,
+digits, `_`, `-` and `.`; a name of more than 100 characters ends in a digest instead of its tail.
+To rename or change such a class later, make its rule yourself under the stored name: types that
+have a rule are left alone.
 
 Nothing is imported to find a type, and stored data takes no part in it.
 """
@@ -27,18 +29,37 @@ from typing import Any
 
 import typing_extensions
 from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-from sealpoint.adapters.langgraph._parts import TASK, parts_of
+from sealpoint.adapters.langgraph._parts import TASK, Parts, parts_of
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
-from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry
+from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry, is_builtin
+from sealpoint.config import imported_name
 from sealpoint.errors import RuleInvalid, UsageError
 
-__all__ = ["allow_types", "rule_name", "schema_types", "types_of_allowlist"]
+__all__ = [
+    "UNIONS",
+    "allow_types",
+    "artifacts_of",
+    "can_have_rule",
+    "graph_types",
+    "graphs_within",
+    "is_allowed_already",
+    "rule_name",
+    "types_in",
+    "types_of_allowlist",
+]
 
 _NAME_CHARS_MAX = 100
 _DIGEST_CHARS = 16
+UNIONS = (typing.Union, types.UnionType)
+"""The origins of the two spellings of a union."""
+_AGENT_PACKAGES = frozenset({"langchain", "langgraph"})
+"""Where the functions come from that make agents."""
+_ARTIFACT = 1
+"""The place of the artifact in what such a tool returns."""
 _OTHER = re.compile(r"[^a-z0-9_.-]")
 
 _ALLOWED_ALREADY = frozenset(
@@ -52,7 +73,7 @@ _ALLOWED_ALREADY = frozenset(
 
 def rule_name(cls: type) -> str:
     """The name under which a type of a schema is stored."""
-    exact = f"{cls.__module__}.{cls.__qualname__}"
+    exact = f"{imported_name(cls.__module__)}.{cls.__qualname__}"
     parts = (part or "-" for part in _OTHER.sub("-", exact.lower()).split("."))
     name = f"app.{'.'.join(parts)}"
     if len(name) <= _NAME_CHARS_MAX:
@@ -71,14 +92,39 @@ def allow_types(registry: Registry, found: Iterable[type]) -> list[str]:
         RuleInvalid: No rule can be made for a type without functions of its own, or its name is
             that of another type.
     """
-    there = {rule.cls for rule in registry.rules} | _ALLOWED_ALREADY
+    there = {rule.name: rule.cls for rule in registry.rules}
     added: list[str] = []
     for cls in found:
-        if cls not in there:
-            registry.allow(cls, name=rule_name(cls))
-            there.add(cls)
-            added.append(rule_name(cls))
+        if cls in there.values() or cls in _ALLOWED_ALREADY:
+            continue
+        name = rule_name(cls)
+        if name in there:
+            raise _same_name(name, there[name], cls)
+        registry.allow(cls, name=name)
+        there[name] = cls
+        added.append(name)
     return added
+
+
+def _same_name(name: str, one: type, other: type) -> RuleInvalid:
+    """The error for two types that would be stored under one name."""
+    exact = [f"{each.__module__}.{each.__qualname__}" for each in (one, other)]
+    hint = (
+        f"Give one of them a rule with a name of its own, before the saver is made: "
+        f'registry.allow({other.__qualname__}, name="{name}-2")\nwhere registry = '
+        "sealpoint.Registry(), and the store is opened with "
+        "sealpoint.open_store(url, registry=registry)"
+    )
+    modules = one.__module__, other.__module__
+    if modules[0] != modules[1] and len(set(map(imported_name, modules))) == 1:
+        hint = (
+            "The started program is imported a second time, so that its classes are there twice. "
+            "Put the types into a module of their own, and import them from there."
+        )
+    return RuleInvalid(
+        f"rule {name!r}: expected one type of this name, found {exact[0]} and {exact[1]}",
+        hint=hint,
+    )
 
 
 def types_of_allowlist(pairs: Collection[Any], *, strict: bool = True) -> list[type]:
@@ -125,20 +171,69 @@ def can_have_rule(cls: type) -> bool:
     return True
 
 
-def schema_types(graph: Any) -> list[type]:
-    """The application's types in the schemas of a graph and of its subgraphs.
+def is_allowed_already(cls: type) -> bool:
+    """Whether a type needs no rule: built in, of an array library, or the framework's."""
+    return cls in _ALLOWED_ALREADY or is_builtin(cls)
+
+
+def graph_types(graph: Any, named: Iterable[type] = ()) -> list[type]:
+    """The application's types that a graph and its subgraphs name.
 
     Args:
         graph: A `StateGraph`, a compiled graph, or an entrypoint of the functional API. Of the
             latter the annotations count, and those of the tasks that it uses by name.
+        named: More types, which the graph does not name; those in their fields are found.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: It is none of these, or what is named is no type.
     """
     search = _Search()
+    own = list(named)
+    for each in own:
+        if not isinstance(each, type):
+            raise UsageError(f"types: expected classes, found {type(each).__name__}")
+        search.look(each)
     for schema in _schemas(graph, []):
         search.look(schema)
-    return [cls for cls in search.found if _is_data(cls) and can_have_rule(cls)]
+    found = [cls for cls in search.found if _is_data(cls) and can_have_rule(cls)]
+    # What was named is meant, also where no rule can be made for it: that is then said.
+    return [*dict.fromkeys((*own, *found))]
+
+
+def types_in(annotation: Any) -> list[type]:
+    """Every class that an annotation names, outermost first; not those in the fields of one."""
+    found: dict[type, None] = {}
+    waiting = [annotation]
+    while waiting:
+        each = waiting.pop(0)
+        inside = _arguments(each)
+        if isinstance(each, type) and not inside:
+            found[each] = None
+        waiting.extend(inside)
+    return list(found)
+
+
+def graphs_within(graph: Any) -> Iterator[tuple[Any, Parts]]:
+    """A graph and its subgraphs, each with what its nodes consist of."""
+    waiting, seen = [graph], dict[int, Any]()
+    while waiting:
+        each = waiting.pop(0)
+        if id(each) not in seen:
+            seen[id(each)] = each
+            parts = _parts(each)
+            yield each, parts
+            waiting.extend(parts.graphs)
+
+
+def artifacts_of(parts: Parts) -> Iterator[tuple[str, Any]]:
+    """For each tool that returns an artifact, its name and what it says that is."""
+    for tool in parts.tools:
+        if tool.response_format != "content_and_artifact":
+            continue
+        for returned in _returns(tool):
+            members = typing_extensions.get_args(returned)
+            if typing_extensions.get_origin(returned) is tuple and len(members) == _ARTIFACT + 1:
+                yield tool.name, members[_ARTIFACT]
 
 
 def _is_data(cls: type) -> bool:
@@ -175,16 +270,101 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
     for place, function in parts.functions:
         # Tasks and entrypoints have no other schema than their annotations.
         if place.startswith(TASK) or builder is None:
-            yield from _signature(function)
+            yield from _signature(function).values()
+    for tool in parts.tools:
+        yield from _returns(tool)
+    yield from _response_formats(runnables)
     for subgraph in parts.graphs:
         yield from _schemas(subgraph, [*above, graph])
 
 
-def _signature(function: types.FunctionType) -> Iterable[Any]:
+def _parts(graph: Any) -> Parts:
+    """What the nodes of a graph consist of."""
+    builder = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+    if builder is not None:
+        return parts_of([node.runnable for node in builder.nodes.values()], "node")
+    return parts_of([node.bound for node in graph.nodes.values()], "node")
+
+
+def _signature(function: Any) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function, include_extras=True).values()
+        return typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        return ()  # a name that only a type checker can see
+        return {}  # a name that only a type checker can see
+
+
+def _returns(tool: BaseTool) -> Iterator[Any]:
+    """What the functions of a tool say that they return."""
+    functions = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
+    if not any(functions):
+        functions = [type(tool)._run, type(tool)._arun]  # noqa: SLF001 (what a tool defines)
+    for function in functions:
+        returned = _signature(function).get("return")
+        if returned is not None:
+            yield returned
+
+
+def _response_formats(runnables: Iterable[Any]) -> Iterator[Any]:
+    """The response formats of prebuilt agents, which their functions hold in closures.
+
+    The framework's functions alone are looked into: in them a variable of that name means that.
+    """
+    waiting, seen = list(runnables), dict[int, Any]()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen[id(each)] = each
+        if isinstance(each, types.FunctionType):
+            if each.__module__.partition(".")[0] not in _AGENT_PACKAGES:
+                continue
+            for name, cell in zip(each.__code__.co_freevars, each.__closure__ or (), strict=True):
+                held = _content(cell)
+                if name.endswith("response_format"):
+                    yield from _formats(held)
+                elif isinstance(held, types.FunctionType):
+                    waiting.append(held)
+        elif isinstance(each, Runnable):
+            waiting.extend(
+                held
+                for held in (*vars(each).values(), *getattr(each, "steps", ()))
+                if isinstance(held, types.FunctionType | Runnable)
+            )
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None  # nothing was put into it yet
+
+
+def _formats(held: Any) -> Iterator[Any]:
+    """The schema of a response format: itself, behind a prompt, or in a strategy."""
+    if isinstance(held, tuple):
+        held = held[-1]
+    yield held if isinstance(held, type) else getattr(held, "schema", held)
+
+
+def _arguments(annotation: Any) -> list[Any]:
+    """What an annotation is made of; nothing if it is a class."""
+    arguments = list(typing_extensions.get_args(annotation))
+    origin = typing_extensions.get_origin(annotation)
+    if origin is typing.Annotated:
+        return arguments[:1]
+    if origin is typing.Literal:
+        return [type(each) for each in arguments]
+    if origin in UNIONS:
+        return arguments
+    if origin is not None:
+        return [origin, *arguments]
+    if hasattr(annotation, "__supertype__"):  # a NewType
+        return [annotation.__supertype__]
+    if isinstance(annotation, typing_extensions.TypeAliasType):
+        return [annotation.__value__]
+    if isinstance(annotation, typing.TypeVar):
+        return [annotation.__bound__, *annotation.__constraints__]
+    return annotation if isinstance(annotation, list) else []  # the arguments of a Callable
 
 
 class _Search:
@@ -203,23 +383,9 @@ class _Search:
                 waiting.extend(self._inside(each))
 
     def _inside(self, annotation: Any) -> Iterable[Any]:
-        arguments = typing_extensions.get_args(annotation)
-        origin = typing_extensions.get_origin(annotation)
-        if origin is typing.Annotated:
-            return arguments[:1]
-        if origin is typing.Literal:
-            return [type(each) for each in arguments]
-        if origin is not None:
-            return [origin, *arguments]
-        if hasattr(annotation, "__supertype__"):  # a NewType
-            return [annotation.__supertype__]
-        if isinstance(annotation, typing_extensions.TypeAliasType):
-            return [annotation.__value__]
-        if isinstance(annotation, typing.TypeVar):
-            return [annotation.__bound__, *annotation.__constraints__]
-        if isinstance(annotation, list):  # the arguments of a Callable
-            return annotation
-        return self._of_class(annotation) if isinstance(annotation, type) else []
+        return _arguments(annotation) or (
+            self._of_class(annotation) if isinstance(annotation, type) else []
+        )
 
     def _of_class(self, cls: Any) -> Iterable[Any]:
         if typing_extensions.is_typeddict(cls):

@@ -21,8 +21,10 @@ from typing import (
 import pytest
 from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, tool
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph, add_messages
+from langgraph.prebuilt import create_react_agent
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import BaseModel
@@ -30,12 +32,15 @@ from typing_extensions import TypeAliasType, TypedDict
 
 from sealpoint.adapters.langgraph._schemas import (
     allow_types,
+    graph_types,
     rule_name,
-    schema_types,
     types_of_allowlist,
 )
 from sealpoint.codec import Registry
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, UsageError
+from tests.unit.adapters.langgraph.program import Scripted
+
+pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent")
 
 T = TypeVar("T")
 
@@ -148,11 +153,11 @@ _IN_STATE = {Color, Size, Point, Step, Plan, Box, Deep, Context, NodeInput}
 
 def test_types_are_found_wherever_a_schema_names_them() -> None:
     """Generics, unions, aliases, fields of fields and nodes' own schemas are looked through."""
-    found = schema_types(_builder())
+    found = graph_types(_builder())
 
     assert set(found) == _IN_STATE
     assert len(found) == len(set(found))
-    assert set(schema_types(_builder().compile())) == _IN_STATE
+    assert set(graph_types(_builder().compile())) == _IN_STATE
 
 
 def test_types_of_subgraphs_are_found() -> None:
@@ -169,9 +174,9 @@ def test_types_of_subgraphs_are_found() -> None:
     as_node = StateGraph(Root).add_node("sub", sub).add_edge(START, "sub")
     called = StateGraph(Root).add_node("calls", calls).add_edge(START, "calls")
 
-    assert schema_types(as_node) == [Deep]
-    assert schema_types(as_node.compile()) == [Deep]
-    assert schema_types(called) == [Deep]
+    assert graph_types(as_node) == [Deep]
+    assert graph_types(as_node.compile()) == [Deep]
+    assert graph_types(called) == [Deep]
 
 
 @task
@@ -187,13 +192,13 @@ def test_types_of_the_functional_api_come_from_annotations() -> None:
         number = given.number + len(previous.steps if previous else ())
         return entrypoint.final(value=_measure(number).result().x, save=Deep())
 
-    assert set(schema_types(flow)) == {NodeInput, Plan, Step, Point, Color, Deep}
+    assert set(graph_types(flow)) == {NodeInput, Plan, Step, Point, Color, Deep}
 
 
 def test_what_is_no_graph_is_refused() -> None:
     """A mistaken argument is an error, not an empty list."""
     with pytest.raises(UsageError, match="expected a StateGraph"):
-        schema_types({"state": State})
+        graph_types({"state": State})
 
 
 def test_values_of_found_types_come_back() -> None:
@@ -202,11 +207,11 @@ def test_values_of_found_types_come_back() -> None:
     value = [Plan(steps=[Step(Point(1, Color.RED))]), Box(Deep(depth=2)), Size.SMALL]
     with pytest.raises(TypeNotAllowed):
         known.encode(value)
-    names = allow_types(known, schema_types(_builder()))
+    names = allow_types(known, graph_types(_builder()))
 
     assert known.decode(known.encode(value)) == value
     assert sorted(names) == [rule.name for rule in known.rules]
-    assert allow_types(known, schema_types(_builder())) == []
+    assert allow_types(known, graph_types(_builder())) == []
 
 
 def test_a_rule_of_the_application_is_left_alone() -> None:
@@ -230,18 +235,36 @@ def test_names_follow_module_and_qualified_name() -> None:
     assert rule_name(Local).startswith(f"{module}.test_names_follow_module_and_")
     assert len(rule_name(Local)) == 100
     assert rule_name(type("Ä", (), {"__module__": "m"})) == "app.m.-"
-    assert rule_name(type("Plan", (), {"__module__": "__main__"})) == "app.__main__.plan"
 
 
 def test_two_types_of_one_name_are_refused() -> None:
-    """Names that differ in case only would be one stored name with two meanings."""
+    """Names that differ in case only would be one stored name; the error has both and the way."""
     one, other = (
         type(name, (BaseModel,), {"__module__": "shop", "__qualname__": name})
         for name in ("Plan", "PLAN")
     )
 
-    with pytest.raises(RuleInvalid, match=r"app\.shop\.plan"):
+    with pytest.raises(
+        RuleInvalid, match=r"'app\.shop\.plan': .* shop\.Plan and shop\.PLAN"
+    ) as told:
         allow_types(Registry(), [one, other])
+    assert 'registry.allow(PLAN, name="app.shop.plan-2")' in told.value.hint
+
+
+def test_the_started_program_is_named_like_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `python agent.py` stores is read after `import agent`; both at once are told."""
+    program = ModuleType("__main__")
+    program.__file__ = "/srv/agent.py"
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    started, imported = (
+        type("Plan", (BaseModel,), {"__module__": name, "__qualname__": "Plan"})
+        for name in ("__main__", "agent")
+    )
+
+    assert rule_name(started) == rule_name(imported) == "app.agent.plan"
+    with pytest.raises(RuleInvalid, match=r"__main__\.Plan and agent\.Plan") as told:
+        allow_types(Registry(), [started, imported])
+    assert "imported a second time" in told.value.hint
 
 
 def test_the_frameworks_allowlist_names_loaded_classes() -> None:
@@ -268,3 +291,69 @@ def test_an_allowlist_never_imports(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "this" not in sys.modules
     with pytest.raises(RuleInvalid, match="a module and a name"):
         types_of_allowlist(["os.system"])
+
+
+@dataclass
+class Line:
+    """A part of what a tool returns."""
+
+    text: str
+
+
+@dataclass
+class Receipt:
+    """What a tool returns beside its text."""
+
+    lines: list[Line]
+
+
+class Answer(BaseModel):
+    """What an agent has to answer with."""
+
+    text: str
+
+
+class Handle:
+    """A class that needs functions of its own."""
+
+
+@tool(response_format="content_and_artifact")
+def pay(amount: int) -> tuple[str, Receipt]:
+    """Pay."""
+    return "paid", Receipt([Line(str(amount))])
+
+
+class Look(BaseTool):
+    """A tool with a method in place of a function."""
+
+    name: str = "look"
+    description: str = "Look something up."
+
+    def _run(self, name: str) -> Color:
+        return Color[name]
+
+
+def test_types_that_tools_return_are_found() -> None:
+    """The artifact's type, the types in its fields, and those of a tool's own method."""
+    found = graph_types(create_react_agent(Scripted(messages=iter([])), [pay, Look()]))
+
+    assert {Receipt, Line, Color} <= set(found)
+    assert Answer not in found
+
+
+@pytest.mark.parametrize("given", [Answer, ("Answer shortly.", Answer)], ids=["type", "prompt"])
+def test_the_response_format_of_an_agent_is_found(given: Any) -> None:
+    """Also where a prompt comes with it."""
+    agent = create_react_agent(Scripted(messages=iter([])), [pay], response_format=given)
+
+    assert Answer in graph_types(agent)
+
+
+def test_named_types_are_allowed_with_the_types_of_their_fields() -> None:
+    """`types=` is for what a graph cannot name; what is no type is an error."""
+    assert {Receipt, Line} <= set(graph_types(_builder(), [Receipt]))
+    assert graph_types(_builder(), [Handle])[0] is Handle
+    with pytest.raises(RuleInvalid, match="found Handle"):
+        allow_types(Registry(), graph_types(_builder(), [Handle]))
+    with pytest.raises(UsageError, match="expected classes, found str"):
+        graph_types(_builder(), ["Receipt"])  # type: ignore[list-item]
