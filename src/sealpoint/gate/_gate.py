@@ -29,7 +29,7 @@ from sealpoint.gate._context import GateContext
 from sealpoint.gate._facts import gather
 from sealpoint.gate._pending import Asked, Pending
 from sealpoint.gate._policy import Measure, Policy, Rule
-from sealpoint.gate._requests import grant_of
+from sealpoint.gate._requests import DENIED_HINT, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, decide
 from sealpoint.gate._run import EndedRuns, Run, named_older, older_in_lane, older_lanes
@@ -293,9 +293,11 @@ class Gate:
         message = f"thread {self._state.name!r}: resume refused: {'; '.join(reasons)}"
         if decision.busy:
             return Busy(message)
-        paused = any(reason.rule == "paused" for reason in decision.reasons)
-        hint = f"An operator ends it: sealpoint unpause {self._state.name!r} --reason WHY"
-        return ResumeRefused(message, reasons=reasons, hint=hint if paused else None)
+        rules = {reason.rule for reason in decision.reasons}
+        hint = DENIED_HINT if "denied" in rules else None
+        if "paused" in rules:
+            hint = f"An operator ends it: sealpoint unpause {self._state.name!r} --reason WHY"
+        return ResumeRefused(message, reasons=reasons, hint=hint)
 
     def _ask(self, call: ResumeCall, judged: _Judged) -> None:
         """Tell that others have to approve; first make the request, if there is none.

@@ -9,9 +9,14 @@ from typing import Any
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._rules import GrantFacts
-from sealpoint.signing import Role, Roster, Statement, count
+from sealpoint.signing import Attestation, Role, Roster, Statement, count
 
-__all__ = ["Request", "Status", "grant_of", "make_request"]
+__all__ = ["DENIED_HINT", "Request", "Status", "grant_of", "make_request"]
+
+DENIED_HINT = (
+    "A denial is for good: sealpoint requests --all shows who said no, and why. Only something "
+    "else can be asked for: another answer, checkpoint or world."
+)
 
 
 @unique
@@ -52,6 +57,8 @@ class Request:
     """Who let it pass without them, and why."""
     ignored: tuple[str, ...] = ()
     """Words on it that do not count, and why."""
+    attestations: tuple[Attestation, ...] = ()
+    """Every word on it that was recorded, whether it counts or not."""
 
     @property
     def short(self) -> str:
@@ -99,6 +106,7 @@ def make_request(
         needed=needed,
         broken_glass=grant.broken_glass,
         ignored=tally.ignored,
+        attestations=asked.attestations,
     )
 
 
