@@ -36,6 +36,7 @@ __all__ = [
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
     "REASON_BYTES_MAX",
+    "REQUEST_BYTES_MAX",
     "ROLLOUT_DAYS_MAX",
     "ROLLOUT_PAIRS_MAX",
     "ROSTER_COPY_BYTES_MAX",
@@ -85,6 +86,9 @@ BUNDLE_BYTES_MAX = 16 * 1024 * _MIB
 
 BUNDLE_LINE_BYTES_MAX = 96 * _MIB
 """One line of it: a list of the store chain, in base 64."""
+
+REQUEST_BYTES_MAX = 256 * _MIB
+"""A request that was exported, with its whole thread but for the states."""
 
 PAYLOAD_BYTES_MAX = 16 * _KIB
 """The root blob of a checkpoint where it lies beside its entry instead of among the blobs."""

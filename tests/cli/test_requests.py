@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sealpoint.cli._statement import Examined, print_examined, shown
+from sealpoint.api import Examined
+from sealpoint.cli._statement import print_examined, shown
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.store import ResultsDraft, SaveDraft
 from sealpoint.world import World

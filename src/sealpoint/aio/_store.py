@@ -20,7 +20,7 @@ from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource
 from sealpoint.gate import Policy, Request, Requests
 from sealpoint.ids import StoreId
-from sealpoint.signing import Attestation, Signer, TrustPin
+from sealpoint.signing import Attestation, Signer, TrustPin, Verdict
 from sealpoint.store import Collected, Event, ThreadNames
 
 __all__ = ["AsyncStore", "Opening", "open_store"]
@@ -87,6 +87,10 @@ class AsyncStore:
     async def deny(self, request_id: str, *, reason: str) -> Attestation:
         """As `Store.deny`."""
         return await call(self._pool, self._store.deny, request_id, reason=reason)
+
+    async def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
+        """As `Store.attest`."""
+        return await call(self._pool, self._store.attest, request_id, verdict, reason=reason)
 
     async def relay(self, attestation: Attestation) -> int:
         """As `Store.relay`."""

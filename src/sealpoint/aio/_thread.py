@@ -148,6 +148,10 @@ class AsyncThread:
         """As `Thread.answer`."""
         return await self._in_order(lambda: self._thread.answer(request_id, verdict, reason))
 
+    async def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """As `Thread.attest`."""
+        return await self._in_order(lambda: self._thread.attest(request_id, verdict, reason))
+
     async def relay(self, attestation: Attestation) -> int:
         """As `Thread.relay`."""
         return await self._in_order(lambda: self._thread.relay(attestation))

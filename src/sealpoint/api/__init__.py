@@ -4,9 +4,11 @@
 from sealpoint.api._adopt import Adopted, adopt
 from sealpoint.api._anchor import AnchorPosition, Standing, anchor_positions
 from sealpoint.api._approvers import Approvers, approvers
+from sealpoint.api._examine import Examined, ShownRelease, ShownResult, examine, read_release
 from sealpoint.api._init import init
 from sealpoint.api._key_list import KeyInfo, KeyStatus, list_keys
 from sealpoint.api._keys import add_identity, new_key
+from sealpoint.api._offline import ExportedRequest, export_request, open_request, relay_answer
 from sealpoint.api._open import open_store
 from sealpoint.api._passphrase import change_passphrase
 from sealpoint.api._policy import AppliedPolicy, apply_policy
@@ -38,12 +40,16 @@ __all__ = [
     "BundleReport",
     "BundleThread",
     "Doubt",
+    "Examined",
+    "ExportedRequest",
     "KeyInfo",
     "KeyStatus",
     "RestorePlan",
     "Revocation",
     "RootRotation",
     "Rotation",
+    "ShownRelease",
+    "ShownResult",
     "Standing",
     "Store",
     "ThreadOutcome",
@@ -57,7 +63,9 @@ __all__ = [
     "apply_policy",
     "approvers",
     "change_passphrase",
+    "examine",
     "export_pin",
+    "export_request",
     "export_roster",
     "import_pin",
     "import_roster",
@@ -66,8 +74,11 @@ __all__ = [
     "move_store",
     "new_key",
     "next_key",
+    "open_request",
     "open_store",
     "plan_restore",
+    "read_release",
+    "relay_answer",
     "revoke_key",
     "rotate_key",
     "rotate_root",

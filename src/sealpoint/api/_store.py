@@ -47,6 +47,11 @@ class Store:
         self._book = RolloutBook(core, self._policies)
         self._rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
 
+    @property
+    def _core(self) -> Core:
+        """What this package reads beside the methods."""
+        return self._checkpoints.core
+
     def _handle(self, core: Core, name: str) -> Thread:
         return Thread(core, name, self._policies, self._book)
 
@@ -133,6 +138,10 @@ class Store:
             request_id: The id of the request, or the first digits of it.
             reason: Why; it is signed too.
 
+        Returns:
+            What stands: the earlier one if this person has approved already, and nothing is
+            written.
+
         Raises:
             UnknownRequest: There is no such request, or the thread has moved on.
             RequestClosed: It was denied, has expired, or the policy has changed.
@@ -151,6 +160,14 @@ class Store:
     def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         request = self._reported(request_id)
         return self._checkpoints.thread(request.thread).answer(request.id, verdict, reason)
+
+    def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
+        """Approve or deny a request as `approve` and `deny` do, and only sign it.
+
+        Nothing is recorded: whoever has the attestation relays it, from this machine or another.
+        """
+        request = self._reported(request_id)
+        return self._checkpoints.thread(request.thread).attest(request.id, verdict, reason)
 
     def relay(self, attestation: Attestation) -> int:
         """Record an attestation that somebody made elsewhere, such as with a key of their own.

@@ -9,7 +9,7 @@ from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_posit
 from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._passphrase import asked_passphrase
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -90,20 +90,13 @@ def _number(seq: int | None) -> str:
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in each chain.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be adopted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--identity",
-    "operator",
-    default="operator",
-    show_default=True,
-    metavar="NAME",
-    help="The identity whose key signs; it must be an operator.",
-)
+@operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
 def adopt_(
     threads: tuple[str, ...],
     reason: str,
-    operator: str,
+    signer: str,
     *,
     dry_run: bool,
     yes: bool,
@@ -123,7 +116,7 @@ def adopt_(
                 reason=reason,
                 threads=names,
                 dry_run=dry,
-                identity=operator,
+                identity=signer,
                 namespace=where.settings.namespace,
                 passphrase=asked_passphrase,
                 **where.directories,

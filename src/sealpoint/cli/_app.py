@@ -14,6 +14,7 @@ from sealpoint.cli._gate import handoff, pause, resume, unpause
 from sealpoint.cli._init import init
 from sealpoint.cli._keys import keys
 from sealpoint.cli._model import model
+from sealpoint.cli._offline import relay, request_
 from sealpoint.cli._options import wants_json
 from sealpoint.cli._policy import policy
 from sealpoint.cli._requests import approve, break_glass, deny, requests
@@ -61,6 +62,7 @@ def main() -> None:
 for _verb in (
     *(init, threads, log, show, diff, save, load_state, verify),
     *(pause, unpause, resume, requests, approve, deny, break_glass, handoff, policy, rollout),
+    *(request_, relay),
     *(audit, why, export, verify_bundle_, model),
     *(prune, erase, gc, anchor, keys, trust, roster, accept_restore_, types),
 ):

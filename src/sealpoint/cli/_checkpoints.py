@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import json_fault
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import (
@@ -16,13 +17,7 @@ from sealpoint.cli._references import (
     short_metadata,
     when,
 )
-from sealpoint.cli._release import (
-    ShownRelease,
-    question_lines,
-    read_release,
-    release_document,
-    release_lines,
-)
+from sealpoint.cli._release import question_lines, release_document, release_lines
 from sealpoint.cli._render import render
 from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (

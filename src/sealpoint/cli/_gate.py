@@ -9,17 +9,12 @@ from typing import Any
 
 import click
 
+from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._release import (
-    ShownRelease,
-    question_lines,
-    read_release,
-    release_document,
-    release_lines,
-)
+from sealpoint.cli._release import question_lines, release_document, release_lines
 from sealpoint.cli._statement import shown as shown_words
 from sealpoint.cli._store import (
     Where,
@@ -69,9 +64,16 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
     A worker that runs learns it at its next save, in any process. Pausing twice changes nothing.
     """
     with where.writing(signer) as store, working("pausing"):
-        entry = store.thread(thread).pause(reason)
+        handle = store.thread(thread)
+        already = handle.paused
+        entry = handle.pause(reason)
     if as_json:
-        print_json({"thread": thread, "paused": True, "entry": entry, "anchor": where.anchor})
+        paused = {"thread": thread, "paused": True, "already": already, "entry": entry}
+        print_json({**paused, "anchor": where.anchor})
+        return
+    if already:
+        words = f": thread '{visible(thread)}', since entry {entry}; nothing more was written."
+        print_line((Styled("Paused already", "warning"), words))
         return
     print_line((Styled("Paused", "good"), f": thread '{visible(thread)}', entry {entry}."))
     print_line("A worker that runs learns it at its next save.")

@@ -6,71 +6,18 @@ command does not know is named by its digest and where it lies, and never left o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from sealpoint.api import ShownRelease, ShownResult
 from sealpoint.cli._json import json_fault, json_lines
 from sealpoint.cli._references import when
 from sealpoint.cli._render import render
 from sealpoint.cli._terminal import Line, Styled
-from sealpoint.errors import DecodeError
-from sealpoint.gate import Thread
-from sealpoint.store import CheckpointRef, PendingResult, Release
 from sealpoint.world import visible
 
-__all__ = [
-    "ShownRelease",
-    "ShownResult",
-    "question_lines",
-    "read_release",
-    "release_document",
-    "release_lines",
-]
+__all__ = ["question_lines", "release_document", "release_lines"]
 
 _ID_DIGITS = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownResult:
-    """Results of a task, and what they say if that can be decoded here."""
-
-    lane: str
-    result: PendingResult
-    value: Any
-    fault: str | None
-    """Why the value is not known here."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRelease:
-    """A release with the values of what is pending."""
-
-    release: Release
-    ref: CheckpointRef
-    results: tuple[ShownResult, ...]
-
-
-def read_release(thread: Thread, release: Release) -> ShownRelease:
-    """Read what a release says, as far as the registry of the store knows its types.
-
-    Raises:
-        SealpointError: The thread is not what it was when the release was made.
-    """
-    pending = [(release.lane, result) for result in release.results]
-    pending += [(lane.lane, result) for lane in release.lanes for result in lane.results]
-    return ShownRelease(
-        release=release,
-        ref=thread.ref_of(release),
-        results=tuple(_read(thread, lane, result) for lane, result in pending),
-    )
-
-
-def _read(thread: Thread, lane: str, result: PendingResult) -> ShownResult:
-    try:
-        value = thread.read_result(result).value
-    except DecodeError as error:
-        return ShownResult(lane=lane, result=result, value=None, fault=error.message)
-    return ShownResult(lane=lane, result=result, value=value, fault=None)
 
 
 def release_document(shown: ShownRelease) -> dict[str, Any]:

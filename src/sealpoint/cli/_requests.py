@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint requests`, `approve`, `deny` and `break-glass`: what is asked, and answering it.
 
+With `--offline` a request is answered that was exported elsewhere: it is shown and agreed to in the
+same way, only what is read and where the answer goes differ.
+
 Whoever approves is shown the whole statement first, and types digits of its id, so that nobody
 approves one request while reading another. No option skips that without naming the request, by so
 many digits that nobody can make another request that has them too.
 """
 
 import dataclasses
+import shlex
 from typing import Any
 
 import click
 
-from sealpoint.api import Store
+from sealpoint.api import Examined, ExportedRequest, Store, examine
+from sealpoint.cli._json import write_document
 from sealpoint.cli._names import shown_name
+from sealpoint.cli._offline import offline_options, opened_request, print_origin
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._release import release_document
 from sealpoint.cli._statement import (
-    Examined,
-    examine,
     print_examined,
     request_document,
     standing,
@@ -36,6 +40,7 @@ from sealpoint.cli._terminal import (
     ask,
     can_ask,
     can_show,
+    print_code,
     print_json,
     print_line,
     print_note,
@@ -44,7 +49,7 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
-from sealpoint.signing import DIGITS_LEAST, Action
+from sealpoint.signing import DIGITS_LEAST, Action, Verdict
 from sealpoint.world import visible
 
 __all__ = ["approve", "break_glass", "deny", "requests"]
@@ -153,7 +158,8 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
 
 def _show(request_id: str, where: Where, registry: str | None, *, as_json: bool) -> None:
     with where.reading(chosen_registry(registry)) as store, working("reading the request"):
-        examined = examine(store, store.request(request_id))
+        request = store.request(request_id)
+        examined = examine(store, request)
     if as_json:
         print_json(_document(examined))
     else:
@@ -176,18 +182,21 @@ def _document(examined: Examined) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("request")
+@click.argument("request", required=False)
 @reason_option
 @_yes_option
+@offline_options
 @operator_option("The approver whose key signs.")
 @registry_option
 @store_options("namespace")
 @json_option
 def approve(
-    request: str,
+    request: str | None,
     *,
     reason: str,
     yes_to: str | None,
+    offline: str | None,
+    output: str | None,
     signer: str,
     registry_reference: str | None,
     where: Where,
@@ -197,31 +206,48 @@ def approve(
 
     REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
     statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
+    With --offline it is read from a file instead, and the answer is written to another.
     """
-    with where.writing(signer, chosen_registry(registry_reference)) as store:
-        found = _agreed(store, request, "approve", yes_to=yes_to, as_json=as_json)
+    registry = chosen_registry(registry_reference)
+    if offline is not None or output is not None or request is None:
+        with opened_request(
+            request, offline, output, where=where, identity=signer, registry=registry
+        ) as exported:
+            print_origin(exported, as_json=as_json)
+            examined = _shown(exported.examine(), as_json=as_json)
+            found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
+            _answer_offline(exported, found, Verdict.APPROVE, reason, output, as_json=as_json)
+        return
+    with where.writing(signer, registry) as store:
+        examined = _shown(_examined(store, request), as_json=as_json)
+        found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
         with working("approving"):
-            store.approve(found.request.id, reason=reason)
+            said = store.approve(found.request.id, reason=reason)
             after = _after(store, found.request)
+    already = said in found.request.attestations
     if as_json:
-        print_json(_answered(found, after, "approve", reason))
+        print_json({**_answered(found, after, "approve", said.reason), "already": already})
         return
     line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
     ready = "; it may go on." if after.status is Status.APPROVED else "."
-    print_line((Styled("Approved", "good"), line + ready))
+    word = "Approved already, and nothing more was written:" if already else "Approved"
+    print_line((Styled(word, "warning" if already else "good"), line + ready))
 
 
 @click.command()
-@click.argument("request")
+@click.argument("request", required=False)
 @reason_option
+@offline_options
 @operator_option("The approver, or the requester, whose key signs.")
 @registry_option
 @store_options("namespace")
 @json_option
 def deny(
-    request: str,
+    request: str | None,
     *,
     reason: str,
+    offline: str | None,
+    output: str | None,
     signer: str,
     registry_reference: str | None,
     where: Where,
@@ -230,10 +256,20 @@ def deny(
     """Deny REQUEST for good.
 
     REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
-    whoever has approved; the requester may deny it too, to withdraw it.
+    whoever has approved; the requester may deny it too, to withdraw it. With --offline it is read
+    from a file instead, and the answer is written to another.
     """
-    with where.writing(signer, chosen_registry(registry_reference)) as store:
-        found = _read(store, request, as_json=as_json)
+    registry = chosen_registry(registry_reference)
+    if offline is not None or output is not None or request is None:
+        with opened_request(
+            request, offline, output, where=where, identity=signer, registry=registry
+        ) as exported:
+            print_origin(exported, as_json=as_json)
+            found = _shown(exported.examine(), as_json=as_json)
+            _answer_offline(exported, found, Verdict.DENY, reason, output, as_json=as_json)
+        return
+    with where.writing(signer, registry) as store:
+        found = _shown(_examined(store, request), as_json=as_json)
         with working("denying"):
             store.deny(found.request.id, reason=reason)
             after = _after(store, found.request)
@@ -242,6 +278,27 @@ def deny(
         return
     print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
     print_seen_by(where)
+
+
+def _answer_offline(
+    exported: ExportedRequest,
+    found: Examined,
+    verdict: Verdict,
+    reason: str,
+    output: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Sign the answer to an exported request, and write it to a file."""
+    write_document(output or "", exported.answer(verdict, reason=reason), "--output")
+    if as_json:
+        answered = _answered(found, found.request, str(verdict), reason)
+        print_json({**answered, "output": output})
+        return
+    word = {Verdict.APPROVE: "Signed an approval", Verdict.DENY: "Signed a denial"}[verdict]
+    print_line((Styled(word, "good"), f" of request {found.request.short} into {output}."))
+    print_line("It counts when somebody of the namespace has recorded it, where the store is:")
+    print_code([f"  sealpoint relay {shlex.quote(output or '')}"])
 
 
 @click.command("break-glass")
@@ -268,7 +325,8 @@ def break_glass(
     is recorded for good who did it and why; neither a pause nor a denial is overridden.
     """
     with where.writing(signer, chosen_registry(registry_reference)) as store:
-        found = _agreed(store, request, "break-glass", yes_to=yes_to, as_json=as_json)
+        examined = _shown(_examined(store, request), as_json=as_json)
+        found = _agreed(examined, "break-glass", yes_to=yes_to, as_json=as_json)
         with working("breaking the glass"):
             entry = store.break_glass(found.request.id, reason=reason)
             after = _after(store, found.request)
@@ -281,27 +339,28 @@ def break_glass(
     print_line(f"Entry {entry} records it, with your name and the reason.")
 
 
-def _read(store: Store, request_id: str, *, as_json: bool) -> Examined:
-    """The request; people are shown all of it before anything is done."""
+def _examined(store: Store, request_id: str) -> Examined:
     with working("reading the request"):
-        examined = examine(store, store.request(request_id))
+        request = store.request(request_id)
+        return examine(store, request)
+
+
+def _shown(examined: Examined, *, as_json: bool) -> Examined:
+    """The request; people are shown all of it before anything is done."""
     if not as_json:
         print_examined(examined)
         print_line("")
     return examined
 
 
-def _agreed(
-    store: Store, request_id: str, verb: str, *, yes_to: str | None, as_json: bool
-) -> Examined:
-    """The request, shown in full and agreed to by digits of its own id.
+def _agreed(examined: Examined, verb: str, *, yes_to: str | None, as_json: bool) -> Examined:
+    """The request, which was shown in full, agreed to by digits of its own id.
 
     Raises:
         UsageError: Nobody has agreed to this one.
         RequestClosed: Nobody can any more.
         NotTrusted: It shows something else than what would be signed.
     """
-    examined = _read(store, request_id, as_json=as_json)
     request = examined.request
     if examined.fault is not None:
         raise examined.fault
@@ -330,7 +389,7 @@ def _typed(request: Request, verb: str, *, as_json: bool) -> str:
     if as_json or not (can_ask() and can_show()):
         raise UsageError(
             f"{verb}: expected --yes-to, or a terminal to show and ask on, found neither",
-            hint=f"Read it with sealpoint requests {request.id}, then give --yes-to with its id.",
+            hint=f"Read all of it, then give --yes-to {request.id}",
         )
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
     return ask(f"Type the first {DIGITS_LEAST} digits of the id to {act}")

@@ -15,7 +15,7 @@ import click
 from sealpoint.cli._amounts import number_text, size_text
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -151,20 +151,13 @@ def _print_plan(planned: Pruning) -> None:
 )
 @_dry_run_option
 @_yes_option
-@click.option(
-    "--identity",
-    "eraser",
-    default="operator",
-    show_default=True,
-    metavar="NAME",
-    help="The identity whose key signs; it needs the privacy role.",
-)
+@operator_option("The identity whose key signs; it needs the privacy role.")
 @store_options("namespace")
 @json_option
 def erase(
     thread: str,
     reason: str,
-    eraser: str,
+    signer: str,
     *,
     dry_run: bool,
     yes: bool,
@@ -176,7 +169,7 @@ def erase(
     States, metadata, ids and the name go; signed headers stay and prove that something was
     there, by whom and when. It cannot be undone. A later save begins a new generation.
     """
-    with where.reading() if dry_run else where.writing(eraser) as store:
+    with where.reading() if dry_run else where.writing(signer) as store:
         handle = store.thread(thread)
         with working("looking at the thread"):
             found = handle.erase(reason=reason, dry_run=True)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from sealpoint.api import Store
+from sealpoint.api import Store, examine
 from sealpoint.cli._amounts import number_text
 from sealpoint.cli._import import import_object
 from sealpoint.cli._json import parse_json, read_document, write_document
@@ -20,7 +20,6 @@ from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
-    examine,
     print_examined,
     request_document,
     rollout_standing,

@@ -10,32 +10,22 @@ so that no text can pass for another part.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
 import msgspec
 
-from sealpoint.api import Store
+from sealpoint.api import Examined
 from sealpoint.cli._json import json_lines, value_lines
 from sealpoint.cli._names import shown_name
 from sealpoint.cli._references import when
-from sealpoint.cli._release import ShownRelease, question_lines, read_release, release_lines
+from sealpoint.cli._release import question_lines, release_lines
 from sealpoint.cli._terminal import Line, Styled, print_line, print_lines
-from sealpoint.errors import SealpointError
 from sealpoint.gate import Request, Status
 from sealpoint.signing import Action
 from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 
-__all__ = [
-    "Examined",
-    "examine",
-    "print_examined",
-    "request_document",
-    "rollout_standing",
-    "shown",
-    "standing",
-]
+__all__ = ["print_examined", "request_document", "rollout_standing", "shown", "standing"]
 
 _LABEL_COLUMNS = 12
 # Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
@@ -51,31 +41,6 @@ _STATUS_STYLES = {
     Status.EXPIRED: "quiet",
     Status.VOID: "quiet",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """A request, and what was found out about it here."""
-
-    request: Request
-    shown: ShownRelease | None
-    """What it would release, made anew from the thread; None for a handoff, or if that failed."""
-    diff: WorldDiff | None
-    fault: SealpointError | None
-    """Why what it shows cannot be believed."""
-
-
-def examine(store: Store, request: Request) -> Examined:
-    """Make the release of a request anew, and compare what the request shows with it."""
-    shown, diff, fault = None, None, None
-    if request.statement.checkpoint is not None:
-        handle = store.thread(request.thread)
-        try:
-            shown = read_release(handle, handle.release_of(request))
-            diff = handle.compare(request)
-        except SealpointError as error:
-            fault = error
-    return Examined(request=request, shown=shown, diff=diff, fault=fault)
 
 
 # ---------------------------------------------------------------------- JSON

@@ -30,6 +30,7 @@ __all__ = [
     "store_options",
 ]
 
+_OPERATOR = "operator"
 _Function = Callable[..., Any]
 
 _OPTIONS: dict[str, Callable[[_Function], _Function]] = {
@@ -71,14 +72,15 @@ registry_option = click.option(
 
 
 def operator_option(text: str) -> Callable[[_Function], _Function]:
-    """`--identity` for verbs of people rather than workers: the operator unless it is given."""
+    """`--identity` for verbs of people: the operator unless something names another.
+
+    `store_options` looks up what the environment and the settings file say.
+    """
     return click.option(
         "--identity",
         "signer",
-        default="operator",
-        show_default=True,
         metavar="NAME",
-        help=text,
+        help=f"{text} Else SEALPOINT_IDENTITY, config.toml, 'operator'.",
     )
 
 
@@ -146,6 +148,9 @@ def store_options(
                 only_with is not None and options[only_with] is None
             )
             where = None if apart else _find(**chosen)
+            if where is not None and "signer" in options:
+                named = options["signer"] or where.settings.named_identity
+                options["signer"] = named or _OPERATOR
             return function(*args, where=where, **options)
 
         decorated: _Function = run

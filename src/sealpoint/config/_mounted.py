@@ -4,7 +4,7 @@
 A mounted secret is a directory that somebody declares to be one. What lies in it belongs to root or
 the user, others can neither read a key nor change anything, and a group may read, as the group of a
 pod does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
-`..data/worker.key`, `..data` to `..2026_01_31`), and one that leads out of the directory is refused.
+`..data/worker.key`, `..data` to `..2026_01_31`); one that leads out of the directory is refused.
 Nothing is written.
 
 A descriptor is one that the process was started with. It is not handed on to processes that this

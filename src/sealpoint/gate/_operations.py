@@ -5,11 +5,13 @@ Everything is an entry of the thread. An entry that lost its place to another is
 what is there then, so an approval never lands on a request that was denied or voided meanwhile.
 """
 
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
 
 from sealpoint.errors import (
+    Forged,
     NeedsApproval,
     NotOwner,
     NotTrusted,
@@ -74,6 +76,7 @@ class Operations:
         with self._state.reporting():
             while True:
                 self._context.require_living()
+                check_rights(self._chain, self._core.trust(), Kind.PAUSE, None)
                 paused = self._chain.tip().paused
                 if paused is not None:
                     return paused
@@ -274,26 +277,63 @@ class Operations:
 
     def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         """Approve or deny a request with this store's own key; see `Thread.answer`."""
-        check_reason(reason, "verdict")
-        attestation = attest(self._core.signer(), request_id, verdict, reason)
-        self.relay(attestation)
-        return attestation
+        return self._record(self._attested(request_id, verdict, reason))[1]
+
+    def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """Say something to a request without recording it; see `Thread.attest`."""
+        attestation = self._attested(request_id, verdict, reason)
+        with self._state.reporting():
+            self._state.refresh()
+            asked = self._require_open(attestation.statement)
+            said = self._said(asked, self._fitting(attestation, asked), attestation.verdict)
+            return attestation if said is None else asked.attestations[said]
 
     def relay(self, attestation: Attestation) -> int:
         """Record somebody's attestation; see `Thread.relay`."""
+        return self._record(attestation)[0]
+
+    def _attested(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        check_reason(reason, "verdict")
+        return attest(self._core.signer(), request_id, verdict, reason)
+
+    def _record(self, attestation: Attestation) -> tuple[int, Attestation]:
+        """Record an attestation, unless the person has said that; what stands, and where."""
         kind = Kind.APPROVAL if attestation.verdict is Verdict.APPROVE else Kind.DENIAL
         with self._state.reporting():
             while True:
                 self._state.refresh()
                 asked = self._require_open(attestation.statement)
-                identity = verify_attestation(attestation, self._core.trust().roster)
-                self._require_say(identity, asked, attestation.verdict)
+                said = self._said(asked, self._fitting(attestation, asked), attestation.verdict)
+                if said is not None:
+                    return asked.relayed[said], asked.attestations[said]
                 if attestation in asked.attestations:
-                    return asked.relayed[asked.attestations.index(attestation)]
+                    return asked.relayed[asked.attestations.index(attestation)], attestation
                 body = VerdictBody(salt=self._core.salt(), attestation=attestation)
                 seq = self._context.write(kind, body)
                 if seq is not None:
-                    return seq
+                    return seq, attestation
+
+    def _fitting(self, attestation: Attestation, asked: Asked) -> Identity:
+        """Who says it, if it is genuine and they have a say in this."""
+        identity = verify_attestation(attestation, self._core.trust().roster)
+        self._require_say(identity, asked, attestation.verdict)
+        return identity
+
+    def _said(self, asked: Asked, identity: Identity, verdict: Verdict) -> int | None:
+        """Which attestation it is by which a person has said the same, and counts; None if none."""
+        roster, request = self._core.trust().roster, self._context.request(asked)
+        names = request.approved_by if verdict is Verdict.APPROVE else request.denied_by
+        counted = {found.person for name in names if (found := roster.identity(name)) is not None}
+        if identity.person not in counted:
+            return None
+        for place, word in enumerate(asked.attestations):
+            with suppress(Forged, NotTrusted):
+                if (word.verdict, verify_attestation(word, roster).person) == (
+                    verdict,
+                    identity.person,
+                ):
+                    return place
+        return None
 
     def break_glass(self, request_id: str, reason: str) -> int:
         """Let a request pass at once; see `Thread.break_glass`."""
@@ -344,9 +384,11 @@ class Operations:
                 "approver",
             )
         if not identity.may(Role.APPROVER, namespace):
+            found, hint = identity.lacking((Role.APPROVER,), namespace)
             raise NotTrusted(
                 f"{verdict} by {identity.name!r}: expected an approver of namespace "
-                f"{namespace!r}, found other rights"
+                f"{namespace!r}, found {found}",
+                hint=hint,
             )
 
     def _expire(self, asked: Asked) -> int | None:

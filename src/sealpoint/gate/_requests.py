@@ -9,7 +9,7 @@ from typing import Any
 from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._rules import GrantFacts
-from sealpoint.signing import Action, Role, Roster, Statement, count
+from sealpoint.signing import Action, Attestation, Role, Roster, Statement, count
 
 __all__ = ["Request", "Status", "grant_of", "make_request"]
 
@@ -54,6 +54,8 @@ class Request:
     """Who let it pass without them, and why."""
     ignored: tuple[str, ...] = ()
     """Words on it that do not count, and why."""
+    attestations: tuple[Attestation, ...] = ()
+    """Every word on it that was recorded, whether it counts or not."""
 
     @property
     def short(self) -> str:
@@ -103,6 +105,7 @@ def make_request(
         needed=statement.needed,
         broken_glass=grant.broken_glass,
         ignored=tally.ignored,
+        attestations=asked.attestations,
     )
 
 

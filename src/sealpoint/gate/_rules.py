@@ -17,6 +17,7 @@ from sealpoint.store import Release
 from sealpoint.world import LeafClass, WorldDiff
 
 __all__ = [
+    "DENIED_HINT",
     "Decision",
     "Facts",
     "GrantFacts",
@@ -27,6 +28,11 @@ __all__ = [
     "decide",
     "refusal_hint",
 ]
+
+DENIED_HINT = (
+    "A denial is for good: sealpoint requests --all shows who said no, and why. Only something "
+    "else can be asked for: another answer, checkpoint or world."
+)
 
 _BUSY = "busy"
 _CLASS_WORDS = {
@@ -232,9 +238,7 @@ def refusal_hint(decision: Decision, thread: str) -> str | None:
     if "paused" in rules:
         return f"An operator ends it: sealpoint unpause {thread!r} --reason WHY"
     if "denied" in rules:
-        return (
-            "It stays denied. sealpoint requests --all shows who said so; ask for something else."
-        )
+        return DENIED_HINT
     asked = [each for each in decision.reasons if not each.measure.passes]
     if not asked or not COMPARED_RULES.issuperset(each.rule for each in asked):
         return None

@@ -395,6 +395,9 @@ class Thread:
     def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         """Approve or deny a request with this store's own key.
 
+        Returns:
+            What stands: the earlier one if this person has said the same, and nothing is written.
+
         Raises:
             UnknownRequest: There is no such request, or the thread has moved on.
             RequestClosed: It was denied, has expired, or the policy has changed.
@@ -403,11 +406,16 @@ class Thread:
         """
         return self._operations.answer(request_id, verdict, reason)
 
+    def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
+        """The same as `answer`, only signed: `relay` records it, here or elsewhere."""
+        return self._operations.attest(request_id, verdict, reason)
+
     def relay(self, attestation: Attestation) -> int:
         """Record somebody's attestation; it counts by its own proof, not by who relays it.
 
         Returns:
-            The position of the entry that records it; relaying it again records nothing more.
+            The position of the entry that records it; what the person has said already is
+            recorded once.
 
         Raises:
             UnknownRequest, RequestClosed: There is no such open request.

@@ -8,6 +8,7 @@ to its end: it is held by nobody, and the cut is never taken back.
 """
 
 import re
+import shlex
 from datetime import UTC, datetime
 from enum import StrEnum, unique
 
@@ -78,6 +79,20 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def covers(self, namespace: str) -> bool:
         """Whether this identity belongs to a namespace at all."""
         return namespace in self.namespaces or ANY_NAMESPACE in self.namespaces
+
+    def lacking(self, roles: tuple[Role, ...], namespace: str) -> tuple[str, str]:
+        """What it has instead of one of some roles in a namespace, in words, and how to give it.
+
+        The words go behind "found"; the other is a hint.
+        """
+        held = ", ".join(self.roles) or "no role"
+        found = f"{held} of namespace {', '.join(self.namespaces) or 'none'}"
+        role = next((role for role in roles if role in self.roles), roles[0])
+        return found, (
+            f"If it should have that right, run where the root key is: sealpoint keys add "
+            f"{self.name} --person {shlex.quote(self.person)} --role {role} --namespace "
+            f"{shlex.quote(namespace)}"
+        )
 
 
 class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,9 +2,14 @@
 """Save and load agent state: threads of checkpoints on a storage, an anchor and a roster."""
 
 from sealpoint.store._accept import AcceptedRestore, accept_restore
-from sealpoint.store._adopt import adopt_store_chain, adopt_thread, unanchored_threads
+from sealpoint.store._adopt import (
+    adopt_store_chain,
+    adopt_thread,
+    enter_copy,
+    unanchored_threads,
+)
 from sealpoint.store._append import Draft, check_rights
-from sealpoint.store._blobs import BlobReader, fresh_digests
+from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
 from sealpoint.store._core import Core, Parts
@@ -100,6 +105,7 @@ __all__ = [
     "adopt_thread",
     "append_root",
     "append_roster",
+    "blob_digest",
     "check_expiry",
     "check_name",
     "check_rights",
@@ -107,6 +113,7 @@ __all__ = [
     "copy_roster",
     "decode_world",
     "end_keys",
+    "enter_copy",
     "export_roster",
     "fresh_digests",
     "import_roster",

@@ -27,7 +27,7 @@ from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
 from sealpoint.store._whole import WholeChain
 
-__all__ = ["adopt_store_chain", "adopt_thread", "genuine_name", "unanchored_threads"]
+__all__ = ["adopt_store_chain", "adopt_thread", "enter_copy", "genuine_name", "unanchored_threads"]
 
 
 def _reason(reason: str) -> str:
@@ -89,6 +89,30 @@ def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     return body.name
 
 
+def _verify_whole(chain: WholeChain) -> None:
+    chain.verify_all()
+    genesis = chain.genesis()
+    if genesis is None or genesis.name != chain.name:
+        raise Misplaced(f"thread {chain.name!r}: expected that name in its genesis, found another")
+
+
+def enter_copy(core: Core, name: str, thread: bytes) -> None:
+    """Verify a thread from its genesis and enter it into the new anchor of a copy in memory.
+
+    Nothing is recorded: such an anchor protects the copy alone.
+
+    Raises:
+        Tampered, NotTrusted: The thread does not verify.
+    """
+    chain = WholeChain(core, name)
+    chain.bind(thread)
+    _verify_whole(chain)
+    head = chain.verified_head()
+    core.anchor.create(
+        chain.slot, Position(thread, core.trust().epoch, head.header.gen, head.seq, head.hash)
+    )
+
+
 def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     """Verify a thread from its genesis and take it in.
 
@@ -106,10 +130,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
         raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
     chain.bind(thread)
     check_rights(chain, trust, Kind.ADOPT, None)
-    chain.verify_all()
-    genesis = chain.genesis()
-    if genesis is None or genesis.name != name:
-        raise Misplaced(f"thread {name!r}: expected that name in its genesis, found another")
+    _verify_whole(chain)
     head = chain.verified_head()
     body = AdoptBody(salt=core.salt(), reason=text)
     entry = append_all(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]

@@ -9,6 +9,7 @@ for it.
 """
 
 import hashlib
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -105,17 +106,20 @@ def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> 
     if holder is None:
         raise NotTrusted(
             f"identity {signer.name!r}: expected its key in the roster, found it missing",
-            hint="Add it with: sealpoint keys add NAME --public KEY --role writer",
+            hint=f"Where the root key is: sealpoint keys add {signer.name} --public-key "
+            f"{signer.public} --person WHO --role writer --namespace "
+            f"{shlex.quote(chain.core.namespace)}",
         )
     rule = KINDS[kind]
     if not holder[0].may_any(rule.roles, chain.core.namespace) or (
         rule.break_glass and not holder[0].break_glass
     ):
         marked = " marked for break-glass" if rule.break_glass else ""
+        found, hint = holder[0].lacking(rule.roles, chain.core.namespace)
         raise NotTrusted(
             f"identity {holder[0].name!r}: expected {rule.said_roles} of namespace "
-            f"{chain.core.namespace!r}{marked}, found other rights",
-            hint="The roster decides: sealpoint keys list shows who may do what.",
+            f"{chain.core.namespace!r}{marked}, found {found}",
+            hint=f"{hint} --break-glass" if rule.break_glass else hint,
         )
     if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
         raise NotOwner(

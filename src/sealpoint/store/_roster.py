@@ -4,8 +4,9 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sealpoint.errors import KeyMissing, UsageError
+from sealpoint.errors import KeyMissing, NotTrusted, UsageError
 from sealpoint.ledger import (
+    KINDS,
     STORE_CHAIN,
     AdoptBody,
     Body,
@@ -22,6 +23,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.limits import SEALS_MAX
 from sealpoint.signing import (
+    ANY_NAMESPACE,
     ENTRY_TYPE,
     PrivateKey,
     Root,
@@ -144,6 +146,14 @@ def append_store_adoption(core: Core, chain: StoreChain, reason: str) -> StoreCh
     """Record that an operator takes the store chain into an anchor that does not know it."""
     signer = core.signer()
     require_unexpired(core, chain, signer.key, None, f"identity {signer.name!r}")
+    holder, roles = chain.roster.holder(signer.public.id), KINDS[Kind.ADOPT].roles
+    if holder is not None and not holder[0].may_any(roles, ANY_NAMESPACE):
+        found, hint = holder[0].lacking(roles, ANY_NAMESPACE)
+        raise NotTrusted(
+            f"anchor adopt by {signer.name!r}: expected an operator of all namespaces, found "
+            f"{found}",
+            hint=hint,
+        )
     body = AdoptBody(salt=core.salt(), reason=reason)
     return _append(core, chain, Kind.ADOPT, body, [signer])
 

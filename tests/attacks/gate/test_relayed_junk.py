@@ -18,10 +18,10 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from sealpoint.api import verify_bundle
+from sealpoint.api import examine, verify_bundle
 from sealpoint.audit import UNJUSTIFIED
 from sealpoint.cli._requests import _document
-from sealpoint.cli._statement import examine, print_examined
+from sealpoint.cli._statement import print_examined
 from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import (
@@ -207,7 +207,8 @@ def _read_everything(yard: Yard) -> None:
         assert thread.snapshot() is not None
         thread.judge(world=READ)
         for each in found.values():
-            shown = examine(store, store.request(each.id))
+            found = store.request(each.id)
+            shown = examine(store, found)
             print_examined(shown)
             json.dumps(_document(shown))
     for record in store.audit():

@@ -169,7 +169,7 @@ def _opened(place: Place, secrets: Path) -> None:
 
 def _secret_of(place: Place, **changed: bytes) -> Path:
     files = place.files.directory
-    held = {"worker_key": (files / "keys" / "worker.key").read_bytes()}
+    held: dict[str, Any] = {"worker_key": (files / "keys" / "worker.key").read_bytes()}
     return mounted(place.folder / "secrets", **(held | changed))
 
 

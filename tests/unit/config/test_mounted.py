@@ -3,6 +3,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_the_files_of_a_store_are_looked_for_in_the_mounted_secret_first(tmp_path: Path) -> None:
     """And what is not there, in the configuration directory."""
     url = StoreUrl.parse(f"sqlite:///{tmp_path}/a.db")
-    places = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+    places: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
     plain = StoreFiles(load_settings(**places, environ={}), url)
     secret = plain.ensure_secret(os.urandom)
     directory = mounted(tmp_path / "secret", slots_key=b"ab" * 32 + b"\n")

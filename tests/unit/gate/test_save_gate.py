@@ -15,8 +15,8 @@ from sealpoint.errors import (
     Superseded,
 )
 from sealpoint.gate import Request, shipped_policy
-from sealpoint.ledger import Kind
-from sealpoint.signing import Verdict, attest
+from sealpoint.ledger import Kind, VerdictBody
+from sealpoint.signing import Attestation, Verdict, attest
 from tests.ledgers import key
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
@@ -165,6 +165,15 @@ def test_a_handle_that_was_overtaken_is_not_asked_about_its_world(team: Team) ->
         reader.save("stale", world=READ)
 
 
+def _record(team: Team, word: Attestation) -> int:
+    """Record a word as other code than ours may: although the person has said the same."""
+    operations = team.store("officer").thread("t")._operations
+    operations.requests()
+    seq = operations._context.write(Kind.APPROVAL, VerdictBody(salt="0" * 64, attestation=word))
+    assert seq is not None
+    return seq
+
+
 def _chatter(team: Team, store: Opened, times: int) -> list[int]:
     """Let somebody relay a word before each of the next appends of a process."""
     request = team.ask()
@@ -172,7 +181,7 @@ def _chatter(team: Team, store: Opened, times: int) -> list[int]:
 
     def relay() -> None:
         word = attest(key("ann"), request.id, Verdict.APPROVE, f"looked {len(said)} times")
-        said.append(team.store("officer").relay(word))
+        said.append(_record(team, word))
         if len(said) < times:
             store.storage.appending.before = relay
 

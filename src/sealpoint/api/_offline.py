@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answering a request where the store is not: an export that carries all that has to be shown.
+
+An export is a copy of the request's thread and of the store chain, with the blobs that showing the
+request needs and no state. Nothing in it is believed: it is put into a store in memory, verified
+from the first entry on against the reader's own pin, and read the way that any store is read. So
+what an approver is shown there is what they would be shown here, whatever the request asks for.
+What happened after the export nobody can know from it: whether the request is still open is decided
+when the answer is relayed, and again when it is spent. The format is docs/formats/request.md.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+
+from sealpoint.anchor.memory import MemoryAnchor
+from sealpoint.api._examine import Examined, examine
+from sealpoint.api._init import WORKER
+from sealpoint.api._open import remote_key
+from sealpoint.api._place import StorePlace, Trust, now
+from sealpoint.api._store import Store
+from sealpoint.codec import Registry, tree_blobs
+from sealpoint.config import PassphraseSource
+from sealpoint.errors import BundleInvalid, NotTrusted, SealpointError, UsageError
+from sealpoint.gate import Request
+from sealpoint.ledger import STORE_CHAIN, Kind, WritesBody, parse_body, parse_header
+from sealpoint.limits import CUT_BYTES_MAX, REQUEST_BYTES_MAX
+from sealpoint.signing import Attestation, Signer, SigningKey, TrustPin, Verdict
+from sealpoint.storage import Record, Storage
+from sealpoint.storage.memory import MemoryStorage
+from sealpoint.store import BlobReader, Core, Parts, blob_digest, enter_copy
+
+__all__ = ["ExportedRequest", "export_request", "open_request", "relay_answer"]
+
+_ANSWER_BYTES_MAX = 64 * 1024
+_SECRET_BYTES = 32
+
+
+class _Row(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    header: bytes
+    seals: bytes
+    body: bytes | None
+    payload: bytes | None
+
+
+class _Export(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="sealpoint",
+    tag="request",
+):
+    v: Literal[1] = 1
+    store: str
+    ns: str
+    thread: str
+    name: str
+    request: str
+    chain: tuple[_Row, ...]
+    chain_blobs: tuple[bytes, ...]
+    entries: tuple[_Row, ...]
+    blobs: tuple[bytes, ...]
+
+
+class _Answer(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    kw_only=True,
+    tag_field="sealpoint",
+    tag="answer",
+):
+    v: Literal[1] = 1
+    store: str
+    ns: str
+    attestation: Attestation
+
+
+_read_export = msgspec.json.Decoder(_Export).decode
+_read_answer = msgspec.json.Decoder(_Answer).decode
+
+
+class _CopyingStorage(MemoryStorage):
+    """Holds a copy of entries, and fetches blobs from elsewhere when somebody first reads them."""
+
+    def __init__(self, source: Storage) -> None:
+        super().__init__()
+        self._source = source
+
+    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
+        """The bytes stored under a digest, or None; from here on they are a part of the copy."""
+        found = super().blob(thread, digest, size_bytes_max)
+        if found is None:
+            found = self._source.blob(thread, digest, size_bytes_max)
+            if found is not None:
+                self.put_blobs(thread, {digest: found})
+        return found
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Those of the blobs that are stored."""
+        found = {each: self.blob(thread, each, size_bytes_max) for each in digests}
+        return {digest: data for digest, data in found.items() if data is not None}
+
+
+# ---------------------------------------------------------------------- exporting
+
+
+def export_request(store: Store, request_id: str) -> bytes:
+    """Write all that has to be shown of a request, for somebody who answers it elsewhere.
+
+    It holds no key and no state. It holds what an approver is shown: whoever has the file can read
+    the question, the answer, pending results and what the run could do.
+
+    Args:
+        store: The open store; reading it is enough.
+        request_id: The id of the request, or the first digits of it.
+
+    Raises:
+        UnknownRequest: There is no such request, or the thread has moved on.
+        NotTrusted: The request shows something else than what lies on the thread.
+        UsageError: It is too large to be carried.
+    """
+    request = store.request(request_id)
+    core = store._core  # noqa: SLF001 (of the same package)
+    thread = bytes.fromhex(request.statement.thread)
+    trust = core.renewed_trust()
+    copy = _CopyingStorage(core.storage)
+    for chain, last in ((STORE_CHAIN, trust.seq), (thread, None)):
+        records = [record for _, record in core.storage.scan(chain, 0, last)]
+        copy.append(chain, 0, records, blobs={})
+    for digest in trust.blobs:
+        copy.blob(STORE_CHAIN, digest, CUT_BYTES_MAX)
+    # Examined in the very copy, as it will be elsewhere: what that reads is what is exported.
+    parts = _boxed(
+        copy,
+        core.parts.pin,
+        signer=None,
+        namespace=core.namespace,
+        name=request.thread,
+        thread=thread,
+        registry=core.registry,
+    )
+    with Store(parts) as box:
+        examined = examine(box, box.request(request.id))
+        if examined.fault is not None:
+            raise examined.fault
+        shown = _shown_positions(examined)
+        _take_values(copy, thread, shown, core.registry)
+        data = msgspec.json.encode(
+            _Export(
+                store=core.store_hex,
+                ns=core.namespace,
+                thread=thread.hex(),
+                name=request.thread,
+                request=request.id,
+                chain=_rows(copy, STORE_CHAIN, frozenset()),
+                chain_blobs=_blobs(copy, STORE_CHAIN),
+                entries=_rows(copy, thread, shown),
+                blobs=_blobs(copy, thread),
+            )
+        )
+    if len(data) > REQUEST_BYTES_MAX:
+        raise UsageError(
+            f"request {request.short}: expected an export of at most {REQUEST_BYTES_MAX} bytes, "
+            f"found {len(data)}",
+            hint="The thread is too long to be carried: answer the request where the store is.",
+        )
+    return data
+
+
+def _shown_positions(examined: Examined) -> frozenset[int]:
+    """Where the results lie whose values are shown."""
+    shown = examined.shown
+    return frozenset() if shown is None else frozenset(each.result.seq for each in shown.results)
+
+
+def _take_values(copy: Storage, thread: bytes, shown: frozenset[int], registry: Registry) -> None:
+    """Take all of each value that is shown in, whether its types are known here or not."""
+    limits = registry.limits
+    for seq in sorted(shown):
+        record = copy.read(thread, seq)
+        if record is None or record.body is None:
+            continue
+        body: WritesBody = parse_body(Kind.WRITES, parse_header(record.header).body, record.body)
+        root = bytes.fromhex(body.root)
+        reader = BlobReader(
+            copy, thread, limits.blob_bytes_max, f"entry {seq}", (root, record.payload)
+        )
+        for digest in tree_blobs(root, reader.get, limits=limits, fetch_all=True):
+            if digest != root or record.payload is None:
+                copy.blob(thread, digest, limits.blob_bytes_max)
+
+
+def _rows(copy: Storage, thread: bytes, with_payload: frozenset[int]) -> tuple[_Row, ...]:
+    return tuple(
+        _Row(each.header, each.seals, each.body, each.payload if seq in with_payload else None)
+        for seq, each in copy.scan(thread, 0)
+    )
+
+
+def _blobs(copy: Storage, thread: bytes) -> tuple[bytes, ...]:
+    found = (copy.blob(thread, digest, size) for digest, size in copy.stored_blobs(thread))
+    return tuple(data for data in found if data is not None)
+
+
+# ---------------------------------------------------------------------- opening
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedRequest:
+    """A request that was exported, verified; use it in a `with` block, or close it."""
+
+    store: Store
+    """The thread of the request as it was, in memory: what is written there is gone with it."""
+    request: Request
+    last: int
+    """The position of the newest entry in it; what was written since is not known here."""
+
+    def examine(self) -> Examined:
+        """All that people are shown of it, made anew from the verified copy."""
+        return examine(self.store, self.request)
+
+    def answer(self, verdict: Verdict, *, reason: str) -> bytes:
+        """Approve or deny it, as the identity that it was opened with.
+
+        Returns:
+            What `relay_answer` records where the store is: a signature, and no secret.
+
+        Raises:
+            RequestClosed: It was denied or had expired when it was exported, or has expired now.
+            NotTrusted: This identity may not, because of its role or because it asked itself.
+            UsageError: There is no reason.
+        """
+        statement = self.request.statement
+        attestation = self.store.attest(self.request.id, verdict, reason=reason)
+        return msgspec.json.encode(
+            _Answer(store=statement.store, ns=statement.ns, attestation=attestation)
+        )
+
+    def close(self) -> None:
+        """Forget it. Closing twice is allowed."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def open_request(
+    data: bytes,
+    url: str,
+    *,
+    identity: str | None = None,
+    registry: Registry | None = None,
+    trust: Trust | None = None,
+    config_dir: str | os.PathLike[str] | None = None,
+    state_dir: str | os.PathLike[str] | None = None,
+    read_only: bool = False,
+    passphrase: PassphraseSource | None = None,
+    signer: Signer | None = None,
+    secrets_dir: str | os.PathLike[str] | None = None,
+    key_fd: int | None = None,
+) -> ExportedRequest:
+    """Open a request that `export_request` wrote, where its store is not.
+
+    The pin and the key are those of this machine; the store itself is not looked for.
+
+    Args:
+        data: What was exported.
+        url: What the store is called here: its pin and keys are kept under it.
+        identity: Whose key signs an answer; `worker` if nobody says another.
+        registry: The types that may be loaded; without it, plain data and built-ins.
+        trust: A pin, instead of the one in the configuration directory, as for `open_store`.
+        config_dir: Where keys and pin lie, instead of the user's configuration directory.
+        state_dir: As for `open_store`; nothing is read or written there.
+        read_only: No key is needed, and nothing can be answered.
+        passphrase: What opens the identity's key, as for `open_store`.
+        signer: A key that lives elsewhere, as for `open_store`.
+        secrets_dir: The directory of a mounted secret, as for `open_store`.
+        key_fd: The descriptor of the key, as for `open_store`.
+
+    Raises:
+        BundleInvalid: It is no exported request.
+        NotTrusted: It is of another store than the pin, or somebody signed who may not.
+        Tampered, Forked, RolledBack: It is not what was written, or older than the pin says.
+        UnknownRequest: The thread in it does not ask for this.
+        KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
+    """
+    found = _parsed(data, REQUEST_BYTES_MAX, _read_export, "exported request")
+    place = StorePlace.find(
+        url,
+        config_dir=config_dir,
+        state_dir=state_dir,
+        passphrase=passphrase,
+        secrets_dir=secrets_dir,
+        key_fd=key_fd,
+    )
+    pin = place.pin(trust)
+    if pin.store.raw.hex() != found.store:
+        raise NotTrusted(
+            f"exported request: expected one of store {pin.store}, which the pin names, found one "
+            "of another store",
+            hint="Name the store that it is of with --store, or import its pin: sealpoint trust "
+            "import PIN.",
+        )
+    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
+    storage, thread = _filled(found)
+    parts = _boxed(
+        storage,
+        pin,
+        signer=own,
+        namespace=found.ns,
+        name=found.name,
+        thread=thread,
+        registry=Registry() if registry is None else registry,
+    )
+    if signer is not None:
+        parts = replace(parts, signer=remote_key(Core(parts).trust(), signer, identity))
+    store = Store(parts)
+    try:
+        return ExportedRequest(
+            store=store, request=store.request(found.request), last=len(found.entries) - 1
+        )
+    except BaseException:
+        store.close()
+        raise
+
+
+def _filled(found: _Export) -> tuple[MemoryStorage, bytes]:
+    """A store in memory with what an export holds; nothing of it is verified yet."""
+    storage = MemoryStorage()
+    try:
+        thread = bytes.fromhex(found.thread)
+        for name, rows, blobs in (
+            (STORE_CHAIN, found.chain, found.chain_blobs),
+            (thread, found.entries, found.blobs),
+        ):
+            records = [Record(row.header, row.seals, row.body, row.payload) for row in rows]
+            storage.append(
+                name, 0, records, blobs={blob_digest(data): bytes(data) for data in blobs}
+            )
+    except (SealpointError, ValueError) as exc:
+        raise BundleInvalid("exported request: expected a thread, found another thing") from exc
+    return storage, thread
+
+
+def _boxed(
+    storage: Storage,
+    pin: TrustPin,
+    *,
+    signer: SigningKey | None,
+    namespace: str,
+    name: str,
+    thread: bytes,
+    registry: Registry,
+) -> Parts:
+    """The parts of a store in memory, whose chain and thread are verified from the beginning."""
+    parts = Parts(
+        storage=storage,
+        anchor=MemoryAnchor(),
+        pin=pin,
+        secret=os.urandom(_SECRET_BYTES),
+        signer=signer,
+        registry=registry,
+        namespace=namespace,
+        read_only=False,
+        now=now,
+        random_bytes=os.urandom,
+        on_event=None,
+    )
+    core = Core(parts)
+    core.anchor_store_chain()
+    enter_copy(core, name, thread)
+    return parts
+
+
+# ---------------------------------------------------------------------- relaying
+
+
+def relay_answer(store: Store, data: bytes) -> tuple[Attestation, int]:
+    """Record an answer that somebody gave elsewhere; it counts by its own proof.
+
+    Args:
+        store: The open store; any identity of the namespace may relay.
+        data: What `ExportedRequest.answer` gave.
+
+    Returns:
+        The answer, and the position of the entry that records it.
+
+    Raises:
+        BundleInvalid: It is no answer.
+        NotTrusted: It is of another store or namespace, or whoever signed it has no say in this.
+        Forged: Its proof is none.
+        UnknownRequest, RequestClosed: There is no such open request.
+    """
+    found = _parsed(data, _ANSWER_BYTES_MAX, _read_answer, "answer")
+    named = (store.id.raw.hex(), store.namespace)
+    if (found.store, found.ns) != named:
+        other = "another store" if found.store != named[0] else f"namespace {found.ns!r}"
+        raise NotTrusted(
+            f"answer: expected one to a request of store {store.id}, namespace "
+            f"{store.namespace!r}, found one of {other}",
+            hint="Relay it where the request was exported: --store and --namespace say where.",
+        )
+    return found.attestation, store.relay(found.attestation)
+
+
+def _parsed(data: bytes, bytes_max: int, read: Any, what: str) -> Any:
+    try:
+        if len(data) <= bytes_max:
+            return read(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise BundleInvalid(f"{what}: expected a file as it was written, found another") from exc
+    raise BundleInvalid(f"{what}: expected at most {bytes_max} bytes, found {len(data)}")
