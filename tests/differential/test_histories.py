@@ -99,6 +99,13 @@ _KNOWN = {
         Step("put all back"),
         Step("approve", 2, 0, 237, 216),
     ],
+    "the body of a session that is gone while a worker goes on": [
+        Step("add", 2, 0, 13, 64),
+        Step("add", 1, 0, 245, 22),
+        Step("no bodies", 0, 0, 51, 98),
+        Step("add", 1, 0, 246, 186),
+        Step("swap bodies", 0, 0, 193, 0),
+    ],
     "a blob of an erased generation that is there again": [
         Step("save in a lane", 2, 0, 127, 21),
         Step("erase", 0, 0, 241, 159),

@@ -14,7 +14,17 @@ from typing import Any
 
 from sealpoint.ledger import Kind
 
-__all__ = ["STATES", "Line", "WouldRun", "given_up", "living", "newest_of", "read", "would_run"]
+__all__ = [
+    "STATES",
+    "Line",
+    "WouldRun",
+    "given_up",
+    "living",
+    "newest_of",
+    "read",
+    "read_entry",
+    "would_run",
+]
 
 STATES = (Kind.CHECKPOINT, Kind.HELD)
 """The kinds that hold a state."""
@@ -162,12 +172,17 @@ def read(
     lines: Sequence[Line], lane: str, name: str | None
 ) -> tuple[Line, tuple[Line, ...]] | None:
     """What a run reads of a lane: its newest checkpoint, or that of a name, with its results."""
-    gone = given_up(lines)
-    found = next(iter(living(lines, lane, gone)), None)
+    found = next(iter(living(lines, lane, given_up(lines))), None)
     if name is not None:
         named = [line for line in lines if line.kind in STATES and line.name == (lane, name)]
-        found = named[-1] if named and named[-1].seq not in gone else None
-    return None if found is None else (found, _added(lines, found, gone))
+        found = named[-1] if named else None
+    return None if found is None else read_entry(lines, found)
+
+
+def read_entry(lines: Sequence[Line], found: Line) -> tuple[Line, tuple[Line, ...]] | None:
+    """The same of a checkpoint that is known; None if it is gone."""
+    gone = given_up(lines)
+    return None if found.seq in gone else (found, _added(lines, found, gone))
 
 
 def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:

@@ -88,8 +88,6 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
-        self._ownerless = False
-        """Whether the body that names the owner was missing when somebody looked."""
         self._cuts = CutWatch()
         self._epoch: int | None = None
 
@@ -151,6 +149,8 @@ class Chain:
             # Its key may have come to its end since this handle verified it.
             trust.accepted_until(known.header, known.hash)
         first = expected = known.seq if known is not None else max(anchored.seq, 0)
+        tip: Tip | None = None
+        unsettled: list[tuple[Entry, Record]] = []
         for seq, record in self.core.storage.scan(self.thread, first):
             if seq != expected:
                 raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
@@ -162,28 +162,25 @@ class Chain:
                     self.verify(record, seq)
                 self.head_record = record
             else:
-                # The head moves last: what could not be observed is met again by the next call.
-                entry, tip = self._next(record, seq, anchored)
-                if self.observer is not None:
-                    self.observer.observe(entry, record)
-                self.head, self.head_record, self._tip = entry, record, tip
+                entry, tip = self._next(record, seq, anchored, tip)
+                unsettled.append((entry, record))
+                # Nobody knows whose the thread is where the body is missing that says so: what
+                # follows could be anybody's, and counts once an erasure tells why.
+                if tip is None or not tip.lacks_owner:
+                    self._settle(unsettled, tip)
+                    unsettled.clear()
         if expected == first:
             raise self._nothing_at(first, anchored)
-        self._require_owner()
+        if tip is not None:
+            tip.require_owner()
         self._compare(anchored, known)
 
-    def _require_owner(self) -> None:
-        """Refuse a body that is missing although nothing was erased, for as long as it is."""
-        if self._tip is None and not self._ownerless:
-            return
-        tip = self._known_tip()
-        if tip.lacks_owner and not self._ownerless:
-            self._tip = None  # it may have been put back since this handle met it
-            tip = self._known_tip()
-        self._ownerless = tip.lacks_owner
-        if self._ownerless:
-            self._tip = None  # it may be put back: then this handle goes on as a new one would
-            tip.require_owner()
+    def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
+        """Move to the last of some entries that were judged; a call that fails meets all again."""
+        for entry, record in entries:
+            if self.observer is not None:
+                self.observer.observe(entry, record)
+        self.head, self.head_record, self._tip = entry, record, tip
 
     def is_outdated(self) -> bool:
         """Whether a restore was accepted since this handle looked."""
@@ -268,18 +265,25 @@ class Chain:
             "to end before it"
         )
 
-    def _next(self, record: Record, seq: int, anchored: Position) -> tuple[Entry, Tip | None]:
-        """Verify the next entry: the head from here on, once the caller moves to it."""
+    def _next(
+        self, record: Record, seq: int, anchored: Position, after: Tip | None
+    ) -> tuple[Entry, Tip | None]:
+        """Verify the next entry: the head from here on, once the caller moves to it.
+
+        It follows `after`, or else the head.
+        """
         if seq == anchored.seq and link_hash(record.header) != anchored.entry:
             raise self._differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
         self._cuts.follow(entry, record.body, chain)
-        before = None if self.head is None else self.head.header
+        newest = self.head if after is None else after.entry
+        before = None if newest is None else newest.header
         if seq > anchored.seq:
             check_expiry(self.core, chain, entry, record.body, before)
         if before is not None:
-            tip: Tip | None = extend(self._known_tip(), entry, record.body, chain)
+            known = self._known_tip() if after is None else after
+            tip: Tip | None = extend(known, entry, record.body, chain)
         elif seq == 0:
             tip = begin(entry, record.body, chain)
         else:
@@ -316,7 +320,10 @@ class Chain:
         return tip
 
     def _known_tip(self) -> Tip:
-        """The same, where entries that follow may still explain why a body is missing."""
+        """The same, where entries that follow may still explain why a body is missing.
+
+        Then nothing is kept: it may be put back.
+        """
         if self._tip is None:
             head = self.verified_head()
             hashes, header = {head.seq: head.hash}, head.header
@@ -327,7 +334,10 @@ class Chain:
             record, header = self.descend(head.header.fence)
             fence = read_fence(self.verify(record, header.seq), record.body)
             standing = read_standing((found, record.header) for found, record in self.walk())
-            self._tip = Tip(head, Spine(hashes), fence, *standing)
+            tip = Tip(head, Spine(hashes), fence, *standing)
+            if tip.lacks_owner:
+                return tip
+            self._tip = tip
         return self._tip
 
     def move_to(self, tip: Tip, record: Record, written: Iterable[tuple[Entry, Body]]) -> None:

@@ -299,7 +299,8 @@ class ThreadReader:
             before = place is not None and place.seq < (self._state.session or 0)
             if place is not None and before and place.entry.hex() != released.entry:
                 # It was put once more before: what was decided about is the earlier one.
-                return self.read_snapshot(released)
+                gone = self._state.is_given_up(released.seq)
+                return None if gone else self._with_results(self._released(released), keep=False)
         return self.read_lane(lane, name) if self._is_released(lane, name) else None
 
     def _is_released(self, lane: str, name: str | None) -> bool:
@@ -363,12 +364,15 @@ class ThreadReader:
         # (6) deleted, given up or superseded
         if place is None or state.is_given_up(place.seq):
             return None
-        found = self._at(place)
-        # (7) and (8): the bodies and blobs against their digests, then the decoding
-        value = self._decode(found.header, found.record, found.body, keep=name is None)
+        return self._with_results(self._at(place), keep=name is None)
+
+    def _with_results(self, found: _Found, *, keep: bool) -> Snapshot:
+        """(7) and (8): the bodies and blobs against their digests, then the decoding."""
+        state, place = self._state, found.place
+        value = self._decode(found.header, found.record, found.body, keep=keep)
         results = (
             self.read_result(pending_result(each))
-            for each in index.results(place.key, place.since)
+            for each in state.index().results(place.key, place.since)
             if not state.is_given_up(each.seq)
         )
         return Snapshot(state=value, ref=self._ref(found), results=tuple(results))

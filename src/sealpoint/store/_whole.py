@@ -78,6 +78,6 @@ class WholeChain(Chain):
         if seq != expected:
             raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
         nowhere = Position(self.thread, 0, 0, RESERVED_SEQ, bytes(32))
-        self.head, self._tip = self._next(record, seq, nowhere)
+        self.head, self._tip = self._next(record, seq, nowhere, self._tip)
         self.head_record = record
         return self.head

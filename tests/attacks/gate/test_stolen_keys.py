@@ -5,11 +5,13 @@ Whoever holds a worker's key and the store writes in the worker's name until the
 that is no secret of ours. What was anchored stays, a pause holds, and nobody approves with it.
 """
 
+import msgspec
 import pytest
 
 from sealpoint.errors import (
     Edited,
     Forked,
+    Missing,
     NeedsApproval,
     NotTrusted,
     ResumeRefused,
@@ -158,3 +160,30 @@ def test_a_stolen_key_changes_no_bytes_of_others(raid: Raid) -> None:
 
     assert raid.resumed() is Edited
     assert issubclass(raid.ending(lambda: raid.fresh().resume(world=SHELL)), Tampered)
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_thread_whose_owner_s_name_is_gone_is_taken_by_nobody(raid: Raid, back: bool) -> None:  # noqa: FBT001
+    """Another writer goes on where the body of the session is gone: at no look is that read."""
+    raid.thread().save("the owner's", world=READ)
+    seq, basis = raid.find(Kind.RESUME), raid.find(Kind.CHECKPOINT)
+    told, warm = raid.rows()[seq], raid.fresh()
+    warm.load()
+    with raid.landing():
+        raid.put({seq: msgspec.structs.replace(told, body=None)})
+        raid.slip(Kind.RESUME, ResumeBody(salt=raid.salt, owner="spare", basis=basis), "spare")
+        taken = CheckpointBody(salt=raid.salt, id="mine", root=raid.body(basis).root)
+        record = raid.forged(Kind.CHECKPOINT, taken, "spare")
+        raid.append(msgspec.structs.replace(record, payload=raid.rows()[basis].payload))
+
+    for thread in (warm, raid.fresh(), warm, raid.fresh("spare")):
+        assert raid.ending(thread.load) is Missing
+    if back:
+        raid.put({seq: told})
+        for thread in (warm, raid.fresh(), warm, raid.fresh("spare")):
+            assert raid.ending(thread.load) is NotTrusted
+    raid.truncate(basis + 1)
+    raid.put({seq: told})
+    for thread in (warm, raid.fresh()):
+        assert thread.load().state == "the owner's"
+    assert warm.resume(world=READ).state == "the owner's"

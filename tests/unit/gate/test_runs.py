@@ -487,6 +487,29 @@ def test_a_run_reads_the_very_entry_that_was_released(solo: Team) -> None:
         found = other.snapshot(running=True, session=session)
         assert found is not None
         assert found.state == {"is": "before"}
+    saved(other, _add("done", "1", token="mine"))  # noqa: S106
+    for name in (None, "1"):
+        found = other.snapshot("", name, running=True, session=session)
+        assert found is not None
+        assert found.state == {"is": "before"}
+        assert [each.value for each in found.results] == ["done"]
+
+
+def test_a_run_reads_nothing_once_the_very_entry_was_given_up(solo: Team) -> None:
+    """A prune is no damage, also where a name was put once more; what was read first is given."""
+    thread = solo.thread()
+    earlier = thread.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
+    saved(thread, put(2, "2"), put({"is": "after"}, "1"), put(3, "3"))
+    assert isinstance(earlier, CheckpointRef)
+    other = solo.fresh()
+    session = other.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
+    other.prune(keep_last=2)
+    found = other.snapshot(running=True, session=session)
+    assert found is not None
+    assert found.state == {"is": "before"}
+
+    for name in (None, "1"):
+        assert other.snapshot("", name, running=True, session=session) is None
 
 
 def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
