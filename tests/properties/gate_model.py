@@ -34,7 +34,8 @@ from tests.properties.gate_model_scene import (
     worlds,
 )
 from tests.properties.gate_model_truth import ThreadFacts, Wish
-from tests.properties.gate_model_work import GateWork, work_kinds
+from tests.properties.gate_model_rollouts import GateRollouts
+from tests.properties.gate_model_work import work_kinds
 from tests.unit.gate.team import NARROW, READ, SHELL
 from tests.unit.store.backup import Backup, accepted
 
@@ -104,7 +105,7 @@ wishes = st.fixed_dictionaries(
 )
 
 
-class GateModel(GateWork):
+class GateModel(GateRollouts):
     """A team, its runs, and an attacker."""
 
     def __init__(self) -> None:
@@ -225,7 +226,8 @@ class GateModel(GateWork):
             self.runs.append(Run(process, name, below, asked, run))
         else:
             self.check_loaded(loaded, run)
-        self.count("released by a grant" if body.request else "released")
+        by = "a grant" if body.request else "a rollout" if body.rollout else ""
+        self.count(f"released by {by}" if by else "released")
         return "released"
 
     def check_loaded(self, loaded: Any, run: WouldRun) -> None:
@@ -243,6 +245,33 @@ class GateModel(GateWork):
             if (who, body.world, body.answer) == (meant.who, meant.world, meant.answer)
             and meant.checkpoint in (None, body.checkpoint)
         ]
+
+    @rule(
+        process=workers,
+        name=names,
+        wish=wishes,
+        people=st.sampled_from([["ann", "carl"], ["ann", "bob", "bobby"], ["ann"]]),
+        later=st.sampled_from(["nothing", "nothing", "revoked", "late", "answer", "policy"]),
+    )
+    def roll_out(
+        self, process: str, name: str, wish: dict[str, Any], people: list[str], later: str
+    ) -> None:
+        """A change of worlds is accepted for a thread that waits, and then it goes on, or not."""
+        newest = self.facts[name].newest()
+        before = None if newest is None else _WORLDS[newest.body.world]
+        if before is None or before == SHELL:
+            return
+        self.propose(before, SHELL, "operator", 1, people)
+        rollout = next(reversed(self.book.rollouts), None)
+        if later == "revoked" and rollout is not None:
+            self.word_on(rollout, "carl", approves=False)
+        elif later == "late":
+            self.turn_clock(90)
+        elif later == "policy":
+            self.apply(1)
+        answer = "yes" if later == "answer" else None
+        meant = {**self.newest_wish(name), "world": SHELL, "answer": answer, "deliberate": None}
+        self.asked(self.process(process, name), name, {**wish, **meant})
 
     @rule(process=workers, name=names, wish=wishes)
     def begin(self, process: str, name: str, wish: dict[str, Any]) -> None:

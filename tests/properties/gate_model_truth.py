@@ -27,7 +27,7 @@ from tests.properties.gate_model_release import (
 )
 from tests.unit.gate.team import NARROW, READ, SHELL
 
-__all__ = ["LEVELS", "PERSONS", "Ask", "Rulebook", "ThreadFacts", "Wish"]
+__all__ = ["LEVELS", "PERSONS", "Accepted", "Ask", "Rulebook", "ThreadFacts", "Wish"]
 
 LEVELS = {World.from_dict(world).digest: level for level, world in enumerate((NARROW, READ, SHELL))}
 """How much a world allows, by its digest."""
@@ -40,9 +40,10 @@ PERSONS = {
     "twin": "worker",
     "worker": "worker",
     "spare": "spare",
+    "operator": "operator",
 }
 _APPROVERS = {key(name).key: name for name in ("ann", "bob", "bobby", "carl", "twin")}
-_NAMES = {key(name).key: name for name in (*PERSONS, "operator", "chief", "officer")}
+_NAMES = {key(name).key: name for name in (*PERSONS, "chief", "officer")}
 _TIMELESS = (Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY)
 """Anybody may write these, so they do not move the time of a thread."""
 _AGE_MAX = timedelta(days=7)
@@ -80,6 +81,19 @@ class Ask:
 
 
 @dataclass(slots=True)
+class Accepted:
+    """A rollout, from the moment that it was proposed."""
+
+    who: str
+    pair: tuple[str, str]
+    policy: str
+    epoch: int
+    expires: datetime
+    yes: set[str] = field(default_factory=set)
+    no: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
 class Rulebook:
     """What holds in the whole store."""
 
@@ -95,10 +109,23 @@ class Rulebook:
     """Every word that somebody has really given."""
     spent: set[str] = field(default_factory=set)
     """Every request that was ever spent."""
+    rollouts: dict[str, Accepted] = field(default_factory=dict)
+    """Every rollout that was ever proposed, by its id."""
 
     def in_force(self, roster: int) -> str:
         """The policy that a roster names: what was decided under it was decided before the next."""
         return [digest for first, digest in self.rosters if first <= roster][-1]
+
+    def holds(self, rollout: Accepted, policy: str, now: datetime) -> bool:
+        """Whether a rollout lets its change of worlds pass."""
+        needed, measure = self.policies[policy]
+        yes = {PERSONS[name] for name in rollout.yes - self.ended} - {PERSONS[rollout.who]}
+        return (
+            not rollout.no - self.ended
+            and (rollout.policy, rollout.epoch) == (policy, self.epoch)
+            and now < rollout.expires
+            and (measure == "reason" or len(yes) >= needed)
+        )
 
 
 @dataclass(slots=True)
@@ -348,11 +375,12 @@ class ThreadFacts:
         """Whether a wish is allowed now; None within the last moments of a request."""
         times = [ask.expires for ask in self.asked.values()]
         rules = self.rules(wish, now)
+        times += [rollout.expires for rollout in self.book.rollouts.values()]
         if rules is None or any(abs(now - expires) < _SLACK for expires in times):
             return None
         if self.paused or wish.who != self.owner or self.would_run(wish.checkpoint) is None:
             return False
-        if not rules - {"narrower-world"}:
+        if not rules - {"narrower-world"} or self.is_rolled_out(wish, rules, now):
             return True
         found = self.ask_for(wish, now)
         if found is not None and self.counted(found[1].no):
@@ -360,6 +388,25 @@ class ThreadFacts:
         if self.book.policies[self.book.policy][1] == "reason" and wish.deliberate:
             return True
         return found is not None and self.is_granted(found[1], self.book.policy)
+
+    def is_rolled_out(self, wish: Wish, rules: set[str], now: datetime) -> bool:
+        """Whether a rollout lets all of a wish pass."""
+        run = self.would_run(wish.checkpoint)
+        pair = (None if run is None else run.checkpoint.body.world, wish.world)
+        return rules == {"tools"} and any(
+            rollout.pair == pair and self.book.holds(rollout, self.book.policy, now)
+            for rollout in self.book.rollouts.values()
+        )
+
+    def _judge_rollout(self, header: Header, body: Any, rules: set[str], policy: str) -> None:
+        found = self.book.rollouts.get(body.rollout.digest)
+        assert found is not None, "let pass by a rollout that nobody proposed"
+        run = self.would_run(body.checkpoint)
+        assert run is not None
+        assert found.pair == (run.checkpoint.body.world, body.world), "for other worlds"
+        assert rules == {"tools"}, "a rollout let something else pass"
+        assert self.book.holds(found, policy, header.at - _SLACK), "let pass by what does not hold"
+        assert body.request is None
 
     def _judge(self, header: Header, body: Any) -> None:
         """Hold an allowance that was recorded against everything that it must be bound to."""
@@ -386,6 +433,9 @@ class ThreadFacts:
         assert set(body.rules) == rules, f"recorded {body.rules}, expected {rules}"
         if not rules - {"narrower-world"}:
             assert body.request is None
+            return
+        if body.rollout is not None:
+            self._judge_rollout(header, body, rules, policy)
             return
         if body.request is None:
             assert self.book.policies[policy][1] == "reason", f"nobody was asked for {wish}"

@@ -69,7 +69,7 @@ class GateContext:
             return decision, None
         if world is None or release.world is None:
             return decision, None
-        rollout = self._book.find(release.world, world.digest)
+        rollout = self._book.find(release.world, world.digest, self.now())
         if rollout is None:
             return decision, None
         decision = decide(replace(facts, rollout=rollout.facts), policy)

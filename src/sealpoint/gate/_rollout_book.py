@@ -65,21 +65,25 @@ class RolloutBook:
 
     def _ended(self, asked: Asked, roster: Roster, now: datetime) -> datetime | None:
         statement = asked.body.statement
-        times = [
-            self._chain.descend(place)[1].at
-            for word, place in zip(asked.attestations, asked.relayed, strict=True)
-            if count([word], statement=statement, roster=roster, now=now).denied_by
-        ]
-        return min(times, default=None)
+        for word, place in zip(asked.attestations, asked.relayed, strict=True):
+            if count([word], statement=statement, roster=roster, now=now).denied_by:
+                return self._chain.descend(place)[1].at
+        return None
 
-    def find(self, before: str, after: str) -> Rollout | None:
+    def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
         """The rollout in force with the most approvals that names a change of worlds.
+
+        Args:
+            before: The world that a thread was saved in.
+            after: The one that it would go on in.
+            since: The time of that thread: a clock that was turned back revives nothing.
 
         Raises:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The book is not what it was.
         """
         with self._lock:
             asked, now = self._read()
+            now = now if since is None else max(now, since)
             roster = self._core.trust().roster
             policy = self._policies.in_force(roster)
             if policy is None:

@@ -192,6 +192,18 @@ def test_it_ends(memory: Team, end: str) -> None:
         memory.fresh().resume(world=SHELL)
 
 
+def test_a_clock_turned_back_revives_nothing(memory: Team) -> None:
+    """The time of a thread counts too: what had ended for it stays ended."""
+    _saved(memory, "t", "u")
+    _accepted(memory, until=timedelta(hours=2))
+    memory.later(hours=3)
+    memory.thread().save({"n": 2}, id="c2", world=READ)
+    memory.later(hours=-3)
+    with pytest.raises(NeedsApproval):
+        memory.fresh().resume(world=SHELL)
+    memory.fresh(name="u").resume(world=SHELL)
+
+
 def test_a_revoked_approver_counts_no_more(memory: Team) -> None:
     """Who approved is asked of the newest roster each time."""
     _saved(memory, "t")
