@@ -23,8 +23,9 @@ class Code:
     """The identity of the code of a run.
 
     Args:
-        version: The version of its package, or of several in one text.
-        modules: Names of modules, each with the SHA-256 of its source in hexadecimal.
+        version: The version of its package.
+        modules: Names of modules, or of functions and where they are used, each with a SHA-256 in
+            hexadecimal of what its source says.
         revision: The revision of its repository.
 
     Raises:

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -262,6 +263,71 @@ def test_digests_are_frozen() -> None:
 
     assert _digest("") == "f92104cbc94cfe06152381edfc3c217f2344d1314551c6a6eba92595332709a4"
     assert found == "a77dc8f85732bf8d1e888c513ac6bf7ea3a56edf9666e85af2c5268404514c16"
+
+
+def _framed(data: bytes | str) -> bytes:
+    raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    return len(raw).to_bytes(8, "big") + raw
+
+
+def _second(value: Any) -> bytes:
+    """The encoding of the format page, written a second time and as plainly as can be."""
+    match value:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+            return b"d" + hashlib.sha256(b"\0sealpoint syntax 1\0" + _second_node(value)).digest()
+        case ast.AST():
+            return _second_node(value)
+        case list():
+            return b"[" + b"".join(map(_second, value)) + b"]"
+        case str():
+            return b"s" + _framed(value)
+        case bytes():
+            return b"b" + _framed(value)
+        case None | bool():
+            return b"v" + _framed(str(value))
+        case int():
+            return b"i" + _framed(f"{value:x}")
+        case float():
+            return b"f" + _framed(value.hex())
+        case complex():
+            return b"c" + _framed(value.real.hex()) + _framed(value.imag.hex())
+        case _:
+            return b"v" + _framed("Ellipsis")
+
+
+def _second_node(node: ast.AST) -> bytes:
+    made = b"(" + _framed(type(node).__name__)
+    if isinstance(node, ast.Constant | ast.MatchSingleton):
+        return made + _second(node.value) + b")"
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for name, value in sorted(ast.iter_fields(node)):
+        if name in ("ctx", "kind", "type_comment", "type_ignores") or value in (None, []):
+            continue
+        if name == "format_spec" and not any(getattr(v, "value", 1) for v in value.values):
+            continue
+        made += _framed(name)
+        if isinstance(node, ast.JoinedStr):
+            texts = itertools.groupby(value, lambda each: isinstance(each, ast.Constant))
+            parts = ["".join(e.value for e in each) if text else list(each) for text, each in texts]
+            flat = [e for each in parts for e in (each if isinstance(each, list) else [each])]
+            made += _second([each for each in flat if each != ""])
+        elif (
+            name == "body" and isinstance(node, documented) and ast.get_docstring(node) is not None
+        ):
+            first, rest = ast.get_docstring(node) or "", value[1:]
+            text = "\n".join(line.rstrip(" ") for line in first.split("\n")).strip("\n")
+            made += b"[D" + _framed(text) + _second(rest)[1:]
+        else:
+            made += _second(value)
+    return made + b")"
+
+
+def test_the_format_page_says_it_all() -> None:
+    """A second implementation, which reads nothing but the page, finds the same digests."""
+    for program in (*itertools.chain.from_iterable(_SAME.values()), *_OTHER, _NESTED):
+        encoded = b"\0sealpoint syntax 1\0" + _second(ast.parse(program))
+
+        assert hashlib.sha256(encoded).hexdigest() == _digest(program), program
 
 
 def test_another_process_finds_the_same() -> None:
