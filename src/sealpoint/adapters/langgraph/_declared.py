@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import typing_extensions
-from langgraph.channels import EphemeralValue, UntrackedValue
+from langgraph.channels import UntrackedValue
 
 from sealpoint.adapters.langgraph._schemas import (
     UNIONS,
@@ -91,7 +91,7 @@ def _declared(graph: Any) -> Iterator[tuple[str, Any]]:
     """What is stored of a graph, as far as it says so: channels, and artifacts of tools."""
     for each, parts in graphs_within(graph):
         for name, channel in each.channels.items():
-            if isinstance(channel, UntrackedValue | EphemeralValue) or name.startswith("__"):
+            if isinstance(channel, UntrackedValue) or name.startswith("__"):
                 continue  # never saved, or the framework's own
             annotation = getattr(channel, "ValueType", None)
             if annotation is not None:
@@ -101,15 +101,15 @@ def _declared(graph: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _refused(place: str, annotation: Any, rules: set[type]) -> Iterator[_Refused]:
-    whole = set(_alternatives(annotation))
-    for cls in types_in(annotation):
-        if not _says_something(cls) or _may_be_saved(cls, rules):
-            continue
-        only = whole == {cls} or all(
-            isinstance(each, type) and not _may_be_saved(each, rules) for each in whole
-        )
-        certain = only and cls in whole and not _could_be_saved(cls)
-        yield _Refused(place=place, cls=cls, certain=certain)
+    def is_refused(cls: type) -> bool:
+        return _says_something(cls) and not _may_be_saved(cls, rules)
+
+    whole = list(_alternatives(annotation))
+    certain = all(
+        isinstance(each, type) and is_refused(each) and not _could_be_saved(each) for each in whole
+    )
+    for cls in filter(is_refused, types_in(annotation)):
+        yield _Refused(place=place, cls=cls, certain=certain and cls in whole)
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:

@@ -96,7 +96,9 @@ def test_a_channel_that_can_hold_nothing_that_is_saved_is_an_error(
 
 
 @_both
-@pytest.mark.parametrize("annotation", [Money | None, list[Money], dict[str, Money]], ids=str)
+@pytest.mark.parametrize(
+    "annotation", [Money | None, list[Money], dict[str, Money], Money | Named, Money | Any], ids=str
+)
 def test_what_may_never_be_there_is_a_warning(annotation: Any, door: str) -> None:
     """An empty list and a None can be saved."""
     with pytest.warns(

@@ -349,6 +349,16 @@ def test_the_response_format_of_an_agent_is_found(given: Any) -> None:
     assert Answer in graph_types(agent)
 
 
+@pytest.mark.parametrize("strategy", ["", "AutoStrategy", "ProviderStrategy", "ToolStrategy"])
+def test_the_response_format_of_create_agent_is_found(strategy: str) -> None:
+    """As a type, and in each of the strategies that langchain has for it."""
+    agents = pytest.importorskip("langchain.agents", reason="langchain is not installed")
+    given = getattr(agents.structured_output, strategy)(Answer) if strategy else Answer
+    agent = agents.create_agent(Scripted(messages=iter([])), [pay], response_format=given)
+
+    assert {Answer, Receipt, Line} <= set(graph_types(agent))
+
+
 def test_named_types_are_allowed_with_the_types_of_their_fields() -> None:
     """`types=` is for what a graph cannot name; what is no type is an error."""
     assert {Receipt, Line} <= set(graph_types(_builder(), [Receipt]))
