@@ -2,14 +2,24 @@
 """Approvals on the approver's own machine: export, answer, relay."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sealpoint import api
+from sealpoint import Registry, World, api
 from sealpoint.signing import Verdict
+from sealpoint.store import ResultsDraft, SaveDraft
 from tests.cli.machine import Machine
 from tests.cli.team import READ, ask, make_team
+
+
+@dataclass
+class Receipt:
+    """A type of the application's own."""
+
+    lines: list[str]
 
 
 @pytest.fixture
@@ -124,7 +134,7 @@ def test_what_an_approver_is_shown_offline_as_json_is_what_is_shown_here(
 def test_the_python_api_does_the_same(team: Machine, desk: Machine) -> None:
     """Open the export, examine it, answer it, relay the answer."""
     request = ask(team)
-    places = {"config_dir": desk.home / "config", "state_dir": desk.home / "state"}
+    places: dict[str, Any] = {"config_dir": desk.home / "config", "state_dir": desk.home / "state"}
     with team.open() as store:
         data = api.export_request(store, request)
     with api.open_request(data, desk.url, identity="carol", **places) as exported:
@@ -168,6 +178,42 @@ def test_an_export_holds_no_state(team: Machine) -> None:
 
     assert "hunter2" not in json.dumps(document)
     assert all(row[3] is None for row in document["entries"])
+
+
+def test_pending_results_are_carried_and_shown_whether_their_types_are_known_or_not(
+    team: Machine, desk: Machine
+) -> None:
+    """Large values lie in blobs of their own; those that are shown are all in the export."""
+    registry = Registry()
+    registry.allow(Receipt, name="shop.receipt")
+    large = [f"line {number} of many" for number in range(20_000)]
+    world = World.of(READ)
+    with team.open(registry) as store:
+        store.thread("r").commit(
+            [
+                SaveDraft({"n": 1}, "a", None, None, world),
+                ResultsDraft(large, checkpoint="a", task="read", world=world),
+                ResultsDraft(Receipt(large), checkpoint="a", task="pay", world=world),
+            ]
+        )
+    request = ask(team, "r")
+    here = team.json("requests", request)["release"]["pending"]
+    file = _exported(team, request)
+    there = desk.json(
+        *("approve", "--offline", file, "--output", str(desk.home / "a.json")),
+        *("--identity", "carol", "--reason", "fine", "--yes-to", request),
+    )["release"]["pending"]
+    places: dict[str, Any] = {"config_dir": desk.home / "config", "state_dir": desk.home / "state"}
+    with api.open_request(
+        Path(file).read_bytes(), desk.url, identity="carol", registry=registry, **places
+    ) as exported:
+        shown = exported.examine().shown
+
+    assert there == here
+    assert here[0]["value"] == large
+    assert "shop.receipt" in here[1]["fault"]
+    assert shown is not None
+    assert [each.value for each in shown.results] == [large, Receipt(large)]
 
 
 # ---------------------------------------------------------------------- who signs, and twice

@@ -60,6 +60,7 @@ _PAGES = (
     "docs/guides/backup-and-restore.md",
     "docs/guides/from-sqlitesaver.md",
     "docs/guides/keys-and-trust.md",
+    "docs/guides/keys-elsewhere.md",
     "docs/guides/langgraph.md",
     "docs/guides/langgraph-types.md",
     "docs/guides/resume-safely.md",

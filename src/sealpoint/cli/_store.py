@@ -122,7 +122,7 @@ class Where:
         """The store, open for writing as the chosen identity, or as another."""
         return open_store(
             self.url,
-            identity=self.settings.identity if identity is None else identity,
+            identity=identity or self.settings.identity,
             namespace=self.settings.namespace,
             passphrase=asked_passphrase,
             registry=registry,
@@ -149,7 +149,7 @@ def store_options(
             )
             where = None if apart else _find(**chosen)
             if where is not None and "signer" in options:
-                named = options["signer"] or where.settings.named_identity
+                named = options["signer"] or where.settings.identity
                 options["signer"] = named or _OPERATOR
             return function(*args, where=where, **options)
 

@@ -24,7 +24,6 @@ _APPLICATION = "sealpoint"
 _FILE_NAME = "config.toml"
 _FILE_BYTES_MAX = 64 * 1024
 _FILE_KEYS = ("identity", "namespace", "store")
-_IDENTITY = "worker"
 _NAMESPACE = "default"
 
 
@@ -34,10 +33,8 @@ class Settings:
 
     store: str | None
     """The URL of the store; None when nothing names one."""
-    identity: str
-    """The name of the identity that signs."""
-    named_identity: str | None = None
-    """The same if something names it; None if it is the default."""
+    identity: str | None
+    """The name of the identity that signs; None when nothing names one."""
     namespace: str
     """The namespace of threads that are named without one."""
     config_dir: Path
@@ -101,8 +98,7 @@ def load_settings(
     space = chosen(namespace, "SEALPOINT_NAMESPACE", "namespace")
     return Settings(
         store=chosen(store, "SEALPOINT_STORE", "store"),
-        identity=check_identity_name(_IDENTITY if name is None else name),
-        named_identity=name,
+        identity=None if name is None else check_identity_name(name),
         namespace=_NAMESPACE if space is None else space,
         config_dir=config_path,
         state_dir=state_path,

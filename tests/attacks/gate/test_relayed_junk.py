@@ -207,8 +207,8 @@ def _read_everything(yard: Yard) -> None:
         assert thread.snapshot() is not None
         thread.judge(world=READ)
         for each in found.values():
-            found = store.request(each.id)
-            shown = examine(store, found)
+            asked = store.request(each.id)
+            shown = examine(store, asked)
             print_examined(shown)
             json.dumps(_document(shown))
     for record in store.audit():

@@ -35,7 +35,7 @@ def test_everything_has_a_default_but_the_store() -> None:
     """Without any setting there is no store, and directories are the platform's."""
     assert load_settings() == Settings(
         store=None,
-        identity="worker",
+        identity=None,
         namespace="default",
         config_dir=platformdirs.user_config_path("sealpoint"),
         state_dir=platformdirs.user_state_path("sealpoint"),
@@ -78,7 +78,6 @@ def test_the_environment_comes_before_the_file(tmp_path: Path) -> None:
     assert found == Settings(
         store="variable-store",
         identity="variable-identity",
-        named_identity="variable-identity",
         namespace="variable-namespace",
         config_dir=tmp_path,
         state_dir=tmp_path / "state",
@@ -100,7 +99,6 @@ def test_an_argument_comes_before_the_environment(tmp_path: Path) -> None:
     assert found == Settings(
         store="s",
         identity="i",
-        named_identity="i",
         namespace="n",
         config_dir=tmp_path / "c",
         state_dir=tmp_path / "t",
@@ -203,7 +201,7 @@ def test_an_empty_file_or_none_says_nothing(tmp_path: Path) -> None:
     _config(tmp_path, "")
 
     assert load_settings(config_dir=tmp_path, environ={}) == absent
-    assert absent.identity == "worker"
+    assert absent.identity is None
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o664, 0o666])
