@@ -22,6 +22,7 @@ from sealpoint.api._review import verify_bundle
 from sealpoint.api._revoke import Revocation, revoke_key
 from sealpoint.api._roots import RootRotation, rotate_root
 from sealpoint.api._rotate import Rotation, next_key, rotate_key, take_next_key
+from sealpoint.api._status import StatusFault, StoreStatus, store_status
 from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
 from sealpoint.api._why_report import Why, WhyApproval
@@ -45,7 +46,9 @@ __all__ = [
     "RootRotation",
     "Rotation",
     "Standing",
+    "StatusFault",
     "Store",
+    "StoreStatus",
     "ThreadOutcome",
     "ThreadRestore",
     "Why",
@@ -73,6 +76,7 @@ __all__ = [
     "rotate_root",
     "set_pool",
     "set_restore_quorum",
+    "store_status",
     "take_next_key",
     "verify_bundle",
 ]

@@ -8,6 +8,7 @@ written. What lies in them is the business of `sealpoint.signing`.
 from sealpoint.config._code import code_of
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_file
+from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.config._names import check_identity_name
 from sealpoint.config._passphrase import (
     PassphraseSource,
@@ -20,6 +21,7 @@ from sealpoint.config._settings import Settings, load_settings
 from sealpoint.config._url import StoreUrl
 
 __all__ = [
+    "Group",
     "PassphraseSource",
     "Settings",
     "StoreFiles",
@@ -28,7 +30,9 @@ __all__ = [
     "choosing",
     "code_of",
     "environment_passphrase",
+    "group_faults",
     "load_settings",
+    "make_shared_directory",
     "read_passphrase_file",
     "read_pin_file",
     "replace_file",
