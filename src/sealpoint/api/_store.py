@@ -19,7 +19,16 @@ from sealpoint.audit import (
 )
 from sealpoint.codec import Registry
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Desk, Policies, Policy, Request, Requests, Thread
+from sealpoint.gate import (
+    Desk,
+    Policies,
+    Policy,
+    Request,
+    Requests,
+    Thread,
+    ThreadSummary,
+    summarise,
+)
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames
@@ -68,6 +77,23 @@ class Store:
                 goes through such a list gets `ListIncomplete`.
         """
         return self._checkpoints.threads(partial=partial)
+
+    def overview(self, *, partial: bool = False) -> Iterator[ThreadSummary]:
+        """What every thread of the namespace is at, by name, one after the other.
+
+        Each is read and verified when it is asked for; one that does not verify says so. Nothing
+        is kept of those before it.
+
+        Args:
+            partial: As for `threads`.
+
+        Raises:
+            ListIncomplete: Some would be left out, and `partial` is not given.
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+        """
+        core = self._checkpoints.core
+        for name in self.threads(partial=partial).names:
+            yield summarise(core, name, self._policies)
 
     # ------------------------------------------------------------------ the gate
 

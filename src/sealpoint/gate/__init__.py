@@ -18,6 +18,7 @@ from sealpoint.gate._policy import (
 from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rules import Decision, Facts, GrantFacts, Outcome, Reason, decide
+from sealpoint.gate._summary import ThreadPhase, ThreadSummary, summarise
 from sealpoint.gate._thread import Thread
 
 __all__ = [
@@ -39,7 +40,10 @@ __all__ = [
     "Rule",
     "Status",
     "Thread",
+    "ThreadPhase",
+    "ThreadSummary",
     "decide",
     "policy_digest",
     "shipped_policy",
+    "summarise",
 ]
