@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint threads`: the names, and whether they are all."""
 
+from pathlib import Path
+
+import pytest
+
+from sealpoint.errors import NeedsApproval
 from sealpoint.ledger import STORE_CHAIN
 from tests.cli.machine import Machine
+from tests.cli.team import READ, SHELL, make_team
 
 
 def test_an_empty_store_has_a_complete_list(machine: Machine) -> None:
@@ -17,7 +23,7 @@ def test_names_are_listed_in_order(machine: Machine) -> None:
     for name in ("b", "a", "ü-7"):
         machine.done("save", name, stdin="1")
 
-    assert machine.done("threads").splitlines() == [
+    assert machine.done("threads", "--names").splitlines() == [
         "thread",
         "a",
         "b",
@@ -25,12 +31,54 @@ def test_names_are_listed_in_order(machine: Machine) -> None:
         "",
         "3 threads in namespace 'default'; complete: the anchor knows no others.",
     ]
-    assert machine.json("threads") == {
+    assert machine.json("threads", "--names") == {
         "namespace": "default",
         "threads": ["a", "b", "ü-7"],
+        "details": [],
         "complete": True,
         "left_out": [],
     }
+
+
+def test_what_each_thread_is_at_is_listed(tmp_path: Path) -> None:
+    """Who waits for what, since when, whose it is and how long: an operator's first look."""
+    team = make_team(tmp_path)
+    with team.open() as store:
+        for name in ("asked", "paused", "plain", "question"):
+            question = "pay?" if name == "question" else None
+            store.thread(name).save(1, world=READ, question=question)
+        with pytest.raises(NeedsApproval):
+            store.thread("asked").resume(world=SHELL)
+    team.done("pause", "paused", "--reason", "look first")
+    lines = team.done("threads").splitlines()
+    details = {each["thread"]: each for each in team.json("threads")["details"]}
+
+    assert lines[0].split() == ["thread", "state", "last", "change", "owner", "entries"]
+    assert {name: each["state"] for name, each in details.items()} == {
+        "asked": "waits for approval",
+        "paused": "paused",
+        "plain": "saved",
+        "question": "waits for an answer",
+    }
+    assert details["paused"]["reason"] == "look first"
+    assert details["plain"]["entries"] == 3
+    assert "paused: paused: look first" in lines
+    request = team.json("requests")["requests"][0]["id"]
+    team.done("deny", request, "--reason", "no", "--identity", "ann")
+    assert {e["thread"]: e["state"] for e in team.json("threads")["details"]}["asked"] == "saved"
+
+
+def test_a_thread_that_does_not_verify_is_listed_as_such(machine: Machine) -> None:
+    """Its name is known, and the status says that something is wrong."""
+    machine.done("save", "a", stdin="1")
+    machine.done("save", "b", stdin="1")
+    thread = machine.sql("SELECT max(thread) FROM entries")[0][0]
+    machine.sql("UPDATE entries SET body = x'7b7d' WHERE seq = 2 AND thread = ?", [thread])
+    result = machine.run("threads")
+
+    assert result.exit_code == 30
+    assert result.stdout.count("not readable") == 2
+    assert machine.done("threads", "--names").count("\n") == 5
 
 
 def test_a_namespace_has_its_own_threads(machine: Machine) -> None:

@@ -18,7 +18,7 @@ from sealpoint.aio._thread import AsyncThread
 from sealpoint.audit import AuditRecord, Progress, Report
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource
-from sealpoint.gate import Policy, Request, Requests
+from sealpoint.gate import Policy, Request, Requests, ThreadSummary
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Signer, TrustPin, Verdict
 from sealpoint.store import Collected, Event, ThreadNames
@@ -67,6 +67,10 @@ class AsyncStore:
     async def threads(self, *, partial: bool = False) -> ThreadNames:
         """As `Store.threads`."""
         return await call(self._pool, self._store.threads, partial=partial)
+
+    async def overview(self, *, partial: bool = False) -> list[ThreadSummary]:
+        """As `Store.overview`, all of it at once."""
+        return await call(self._pool, lambda: list(self._store.overview(partial=partial)))
 
     async def policy(self) -> Policy | None:
         """As `Store.policy`; here it is a method, because it may have to read the store."""

@@ -4,6 +4,10 @@
 A directory or file that somebody else owns or may write, or that is a link, is refused with
 `DirectoryUnusable`: what others can replace remembers nothing. A file appears under its name only
 when all of it is on the disk. Every other failure is left to the caller as `OSError`.
+
+An anchor that a group of users shares on purpose is opened with the number of that group: then
+directory and files are of that group, whoever of it owns them, and its members may write them.
+They are trusted not to turn it back; nobody else may write it. ADR 0020 says more.
 """
 
 import os
@@ -17,12 +21,13 @@ from sealpoint.errors import DirectoryUnusable
 __all__ = ["make_directory", "open_file", "opened_directory", "publish", "sync_data"]
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_GROUP_DIRECTORY_MODE = 0o2770
 # Linux spares the journal when nothing but data changed; not every system has the call.
 sync_data = getattr(os, "fdatasync", os.fsync)
 
 
-def make_directory(directory: Path) -> None:
-    """Make a directory and its parents, open to this user alone, and let them reach the disk."""
+def make_directory(directory: Path, group: int | None = None) -> None:
+    """Make a directory and its parents, open to this user or to a group alone, and durably."""
     try:
         missing = [part for part in (directory, *directory.parents) if not os.path.lexists(part)]
         lowest = next(part for part in (directory, *directory.parents) if part not in missing)
@@ -32,6 +37,9 @@ def make_directory(directory: Path) -> None:
         for part in reversed(missing):
             with suppress(FileExistsError):
                 part.mkdir(mode=0o700)
+                if group is not None:
+                    os.chown(part, -1, group)
+                    part.chmod(_GROUP_DIRECTORY_MODE)
             _sync_directory(part.parent)
     except OSError as exc:
         message = f"anchor directory {directory}: expected to make it, found {_reason(exc)}"
@@ -39,7 +47,7 @@ def make_directory(directory: Path) -> None:
 
 
 @contextmanager
-def opened_directory(directory: Path) -> Iterator[int]:
+def opened_directory(directory: Path, group: int | None = None) -> Iterator[int]:
     """Open a directory after checking it; what is done through the descriptor stays in it.
 
     Raises:
@@ -56,13 +64,15 @@ def opened_directory(directory: Path) -> Iterator[int]:
         message = f"anchor directory {directory}: expected a directory, found {found}"
         raise DirectoryUnusable(message) from exc
     try:
-        _require_own(os.fstat(descriptor), f"anchor directory {directory}")
+        _require_own(os.fstat(descriptor), f"anchor directory {directory}", group)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def open_file(directory: Path, within: int, name: str, *, read_only: bool) -> int:
+def open_file(
+    directory: Path, within: int, name: str, *, read_only: bool, group: int | None = None
+) -> int:
     """Open a file of a directory after checking it.
 
     Raises:
@@ -85,7 +95,7 @@ def open_file(directory: Path, within: int, name: str, *, read_only: bool) -> in
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise DirectoryUnusable(f"{place}: expected a plain file, found something else")
-        _require_own(status, place)
+        _require_own(status, place, group)
     except BaseException:
         os.close(descriptor)
         raise
@@ -109,7 +119,10 @@ def publish(within: int, temporary: str, name: str, *, replace: bool) -> None:
     os.fsync(within)
 
 
-def _require_own(status: os.stat_result, place: str) -> None:
+def _require_own(status: os.stat_result, place: str, group: int | None) -> None:
+    if group is not None:
+        _require_shared(status, place, group)
+        return
     user = os.geteuid()
     if status.st_uid != user:
         message = f"{place}: expected user {user} to own it, found user {status.st_uid}"
@@ -118,6 +131,20 @@ def _require_own(status: os.stat_result, place: str) -> None:
         mode = stat.S_IMODE(status.st_mode)
         message = f"{place}: expected no write permission for others, found mode {mode:04o}"
         raise DirectoryUnusable(message)
+
+
+def _require_shared(status: os.stat_result, place: str, group: int) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_gid != group:
+        raise DirectoryUnusable(
+            f"{place}: expected group {group}, which shares it, found group {status.st_gid}",
+            hint="sealpoint status says how to repair it.",
+        )
+    if mode & stat.S_IWOTH:
+        raise DirectoryUnusable(
+            f"{place}: expected no write permission outside the group, found mode {mode:04o}",
+            hint="sealpoint status says how to repair it.",
+        )
 
 
 def _sync_directory(directory: Path) -> None:

@@ -43,12 +43,15 @@ class SharedFile:
         directory: Where the file is or will be.
         seal: Makes and checks its codes.
         read_only: Open for reading only; locks then keep writers away and nothing else.
+        group: The group whose members share the file; None: it is this user's own.
 
     Raises:
         AnchorUnavailable: This system has no POSIX file locks.
     """
 
-    def __init__(self, directory: Path, seal: Seal, *, read_only: bool) -> None:
+    def __init__(
+        self, directory: Path, seal: Seal, *, read_only: bool, group: int | None = None
+    ) -> None:
         if fcntl is None:
             raise AnchorUnavailable(
                 "local anchor: expected POSIX file locks, found a system without the fcntl module"
@@ -59,6 +62,7 @@ class SharedFile:
         self._directory = directory
         self._seal = seal
         self._read_only = read_only
+        self._group = group
         self._lock_kind = (fcntl.LOCK_SH if read_only else fcntl.LOCK_EX) | fcntl.LOCK_NB
         self._seen = False
         self._closed = False
@@ -104,11 +108,11 @@ class SharedFile:
 
     def make(self) -> None:
         """Make an empty file unless there is one, and open it."""
-        make_directory(self._directory)
+        make_directory(self._directory, self._group)
         temporary = f"anchor.{os.urandom(8).hex()}.new"
         try:
-            with opened_directory(self._directory) as within:
-                write_table(within, temporary, self._seal)
+            with opened_directory(self._directory, self._group) as within:
+                write_table(within, temporary, self._seal, group=self._group)
                 publish(within, temporary, _NAME, replace=False)
         except FileExistsError:
             pass  # Another process was faster; its file is as good.
@@ -135,10 +139,12 @@ class SharedFile:
         old.count(used)
         if not old.crowded:
             return old
-        with opened_directory(self._directory) as within:
+        with opened_directory(self._directory, self._group) as within:
             # (2) The larger file, complete and locked before anybody can see it.
-            write_table(within, _GROWN, self._seal, grown_from=old)
-            new = open_table(self._directory, within, _GROWN, self._seal, read_only=False)
+            write_table(within, _GROWN, self._seal, grown_from=old, group=self._group)
+            new = open_table(
+                self._directory, within, _GROWN, self._seal, read_only=False, group=self._group
+            )
             try:
                 self._wait_for_lock(new.descriptor)
                 # (3) From here on every reader asks which file has the name.
@@ -175,9 +181,14 @@ class SharedFile:
     def _opened(self) -> Table | None:
         if self.table is None:
             try:
-                with opened_directory(self._directory) as within:
+                with opened_directory(self._directory, self._group) as within:
                     self.table = open_table(
-                        self._directory, within, _NAME, self._seal, read_only=self._read_only
+                        self._directory,
+                        within,
+                        _NAME,
+                        self._seal,
+                        read_only=self._read_only,
+                        group=self._group,
                     )
                     if not self._read_only:
                         # Whoever gave the file its name may have died before that was on the disk.

@@ -198,7 +198,15 @@ class Table:
             done += written
 
 
-def open_table(directory: Path, within: int, name: str, seal: Seal, *, read_only: bool) -> Table:
+def open_table(
+    directory: Path,
+    within: int,
+    name: str,
+    seal: Seal,
+    *,
+    read_only: bool,
+    group: int | None = None,
+) -> Table:
     """Open the file of an anchor, at a cost that does not depend on how much is in it.
 
     Raises:
@@ -206,7 +214,7 @@ def open_table(directory: Path, within: int, name: str, seal: Seal, *, read_only
         DirectoryUnusable: It is not safely this user's own.
         OSError: It cannot be opened or read.
     """
-    descriptor = open_file(directory, within, name, read_only=read_only)
+    descriptor = open_file(directory, within, name, read_only=read_only, group=group)
     try:
         return Table(descriptor, seal, directory / name)
     except BaseException:
@@ -214,7 +222,14 @@ def open_table(directory: Path, within: int, name: str, seal: Seal, *, read_only
         raise
 
 
-def write_table(within: int, name: str, seal: Seal, grown_from: Table | None = None) -> None:
+def write_table(
+    within: int,
+    name: str,
+    seal: Seal,
+    grown_from: Table | None = None,
+    *,
+    group: int | None = None,
+) -> None:
     """Write a whole file that nobody has open yet, and let it reach the disk.
 
     Args:
@@ -223,6 +238,7 @@ def write_table(within: int, name: str, seal: Seal, grown_from: Table | None = N
         seal: Makes the codes.
         grown_from: Every slot of it is kept, in a file twice as large; None for an empty file.
             Its slots have been verified.
+        group: The group whose members share the file, if they do.
     """
     capacity = CAPACITY_MIN if grown_from is None else grown_from.capacity * 2
     with suppress(FileNotFoundError):
@@ -232,6 +248,9 @@ def write_table(within: int, name: str, seal: Seal, grown_from: Table | None = N
     try:
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             left = HEADER_BYTES + capacity * SLOT_BYTES
+            if group is not None:
+                os.fchown(descriptor, -1, group)
+                os.fchmod(descriptor, 0o660)
             # Every block is written, not left as a hole, so that the disk cannot be full later.
             while left:
                 left -= file.write(_ZEROS[:left])

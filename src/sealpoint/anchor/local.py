@@ -59,7 +59,7 @@ class _Verified(msgspec.Struct, frozen=True):
 
 
 class LocalAnchor:
-    """Positions in a file that the processes of one user share.
+    """Positions in a file that the processes of one user, or of a group of users, share.
 
     Args:
         directory: The directory of this store's anchor alone.
@@ -67,6 +67,7 @@ class LocalAnchor:
         key: The secret under which every copy is authenticated, 32 bytes.
         create: Make directory and file now if they are absent; else `create` makes them.
         read_only: Write nothing and need no permission to; `create` and `advance` are refused.
+        group: The number of the group whose members share it; without it, it is this user's own.
 
     Raises:
         AnchorUnavailable: The file is not a whole anchor of this store under this secret, or
@@ -83,6 +84,7 @@ class LocalAnchor:
         key: bytes,
         create: bool = False,
         read_only: bool = False,
+        group: int | None = None,
     ) -> None:
         for name, found, expected in (("store", store, _STORE_BYTES), ("key", key, _KEY_BYTES)):
             if len(found) != expected:
@@ -94,7 +96,7 @@ class LocalAnchor:
         self._directory = directory
         self._read_only = read_only
         self._known: dict[bytes, _Verified] = {}
-        self._file = SharedFile(directory, Seal(key, store), read_only=read_only)
+        self._file = SharedFile(directory, Seal(key, store), read_only=read_only, group=group)
         try:
             if self._file.current() is None and create:
                 self._file.make()

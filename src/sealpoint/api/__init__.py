@@ -24,6 +24,7 @@ from sealpoint.api._review import verify_bundle
 from sealpoint.api._revoke import Revocation, revoke_key
 from sealpoint.api._roots import RootRotation, rotate_root
 from sealpoint.api._rotate import Rotation, next_key, rotate_key, take_next_key
+from sealpoint.api._status import StatusFault, StoreStatus, store_status
 from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
 from sealpoint.api._why_report import Why, WhyApproval
@@ -51,7 +52,9 @@ __all__ = [
     "ShownRelease",
     "ShownResult",
     "Standing",
+    "StatusFault",
     "Store",
+    "StoreStatus",
     "ThreadOutcome",
     "ThreadRestore",
     "Why",
@@ -84,6 +87,7 @@ __all__ = [
     "rotate_root",
     "set_pool",
     "set_restore_quorum",
+    "store_status",
     "take_next_key",
     "verify_bundle",
 ]

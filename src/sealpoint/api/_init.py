@@ -8,7 +8,7 @@ roster in the store, then the anchor. What is there already is used, never repla
 import os
 
 from sealpoint.api._place import StorePlace, identity_of
-from sealpoint.config import PassphraseSource, choosing
+from sealpoint.config import Group, PassphraseSource, choosing, make_shared_directory
 from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
@@ -41,6 +41,7 @@ def init(
     state_dir: str | os.PathLike[str] | None = None,
     passphrase: PassphraseSource | None = None,
     policy: str | bytes = "solo",
+    group: str | None = None,
 ) -> TrustPin:
     """Make a new store, its keys and its anchor.
 
@@ -55,6 +56,9 @@ def init(
             the name of each; without it they are not.
         policy: What the gate asks for in every namespace: `solo`, `team`, or the bytes of a
             policy file.
+        group: The name of a group of this machine whose members share store and anchor; then
+            `state_dir` is a directory of theirs. They trust each other not to turn the anchor
+            back.
 
     Returns:
         The pin, which holds no secret.
@@ -69,7 +73,12 @@ def init(
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
+    shared = None if group is None else Group.find(group, place.settings.state_dir)
+    if shared is not None:
+        _share_directories(place, shared)
     _require_new(place)
+    if shared is not None:
+        place.files.declare_group(shared)
     choose = None if passphrase is None else choosing(passphrase)
     root, worker, operator = (_key(place, name, choose) for name in (ROOT, WORKER, OPERATOR))
     if not place.files.has_pin():
@@ -97,10 +106,21 @@ def init(
             raise StoreExists(f"store {place.url}: expected none, found it initialised already")
         else:
             core.anchor_store_chain()
+        if shared is not None:
+            place.files.share_secret(pin.store, shared)
         place.files.mark_initialised()
     finally:
         parts.close()
     return pin
+
+
+def _share_directories(place: StorePlace, group: Group) -> None:
+    """Make the directories that a group shares, or refuse those that keep its members out."""
+    group.require_member()
+    make_shared_directory(place.settings.state_dir, group)
+    path = place.path()
+    # SQLite makes files beside its own; a store of files is a directory itself.
+    make_shared_directory(path.parent if place.url.kind == "sqlite" else path, group)
 
 
 def _require_new(place: StorePlace) -> None:

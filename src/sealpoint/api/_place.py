@@ -87,7 +87,7 @@ class StorePlace:
                 f"store {url!r}: expected a store on disk, found one in memory",
                 hint="memory: needs no set-up and keeps nothing; open it with open_store.",
             )
-        files = StoreFiles(settings, parsed)
+        files = StoreFiles.find(settings, parsed)
         files.check_placement()
         return cls(parsed, files, settings, unlocking(passphrase))
 
@@ -110,6 +110,12 @@ class StorePlace:
                     return next(entries, None) is None
         except (FileNotFoundError, NotADirectoryError):
             return True
+        except PermissionError as exc:
+            raise StorageUnavailable(
+                f"store {self.url}: permission denied{_whose(path)}",
+                hint="Run this as that user. To share a store among users, make it for a group: "
+                "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
+            ) from exc
         except OSError as exc:
             raise StorageUnavailable(
                 f"store {self.url}: expected to look for it, found {exc.strerror}"
@@ -139,12 +145,15 @@ class StorePlace:
             RolledBack: There is no file to open where the anchor has seen a store.
         """
         path = self.path()
+        shared = self.files.group()
+        group = None if shared is None else shared.gid
         secret = self.files.secret()
         anchor = LocalAnchor(
             self.files.anchor_directory(pin.store),
             store=pin.store.raw,
             key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
             read_only=read_only,
+            group=group,
         )
         try:
             if self.is_vacant(path) and (
@@ -156,7 +165,7 @@ class StorePlace:
                     f"move. To give the store up for good, move {self.files.directory} away.",
                 )
             backend = FileStorage if self.url.kind == "file" else SqliteStorage
-            storage = backend(path, create=create, read_only=read_only)
+            storage = backend(path, create=create, read_only=read_only, group=group)
         except BaseException:
             anchor.close()
             raise
@@ -224,6 +233,18 @@ class StorePlace:
         if self.settings.trust_fd is not None:
             return read_pin_descriptor(self.settings.trust_fd)
         return self.files.pin()
+
+
+def _whose(path: Path) -> str:
+    """Of which user the lowest part of a path is that can be looked at."""
+    for part in (path, *path.parents):
+        try:
+            found = part.lstat()
+        except OSError:
+            continue
+        mode = stat.S_IMODE(found.st_mode)
+        return f": {part} is of user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
+    return ""
 
 
 def identity_of(

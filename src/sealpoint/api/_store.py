@@ -28,6 +28,8 @@ from sealpoint.gate import (
     RolloutBook,
     Rollouts,
     Thread,
+    ThreadSummary,
+    summarise,
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
@@ -94,6 +96,23 @@ class Store:
                 goes through such a list gets `ListIncomplete`.
         """
         return self._checkpoints.threads(partial=partial)
+
+    def overview(self, *, partial: bool = False) -> Iterator[ThreadSummary]:
+        """What every thread of the namespace is at, by name, one after the other.
+
+        Each is read and verified when it is asked for; one that does not verify says so. Nothing
+        is kept of those before it.
+
+        Args:
+            partial: As for `threads`.
+
+        Raises:
+            ListIncomplete: Some would be left out, and `partial` is not given.
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+        """
+        core = self._checkpoints.core
+        for name in self.threads(partial=partial).names:
+            yield summarise(core, name, self._policies)
 
     # ------------------------------------------------------------------ the gate
 

@@ -4,7 +4,7 @@
 import os
 
 from sealpoint.api._place import StorePlace
-from sealpoint.config import StoreFiles, StoreUrl
+from sealpoint.config import Group, StoreFiles, StoreUrl
 from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
@@ -39,6 +39,7 @@ def import_pin(
     url: str,
     *,
     replace: bool = False,
+    group: str | None = None,
     config_dir: str | os.PathLike[str] | None = None,
     state_dir: str | os.PathLike[str] | None = None,
 ) -> TrustPin:
@@ -48,6 +49,8 @@ def import_pin(
         data: What `TrustPin.encode` gave, carried over a channel that you trust.
         url: Where the store lies.
         replace: Take the place of another pin.
+        group: The name of the group that shares the store and its anchor, as it was made with;
+            `state_dir` is then the directory of that anchor.
         config_dir: Where the pin is kept, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
 
@@ -57,6 +60,13 @@ def import_pin(
     """
     pin = TrustPin.parse(data)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    if group is not None:
+        shared = Group.find(group, place.settings.state_dir)
+        shared.require_member()
+        place.files.take_shared_secret(pin.store, shared)
+        place.files.declare_group(shared)
+        place.files.write_pin(pin, replace=replace)
+        return pin
     anchor = place.files.anchor_directory(pin.store)
     if not place.files.has_pin() and anchor.exists():
         known = ", ".join(place.files.known_urls())

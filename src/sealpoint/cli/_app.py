@@ -22,6 +22,7 @@ from sealpoint.cli._restore import accept_restore_, roster
 from sealpoint.cli._retention import erase, gc, prune
 from sealpoint.cli._rollout import rollout
 from sealpoint.cli._state import load_state, save
+from sealpoint.cli._status import status
 from sealpoint.cli._terminal import print_error
 from sealpoint.cli._threads import threads
 from sealpoint.cli._trust import trust
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 for _verb in (
-    *(init, threads, log, show, diff, save, load_state, verify),
+    *(init, status, threads, log, show, diff, save, load_state, verify),
     *(pause, unpause, resume, requests, approve, deny, break_glass, handoff, policy, rollout),
     *(request_, relay),
     *(audit, why, export, verify_bundle_, model),

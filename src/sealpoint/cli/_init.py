@@ -41,10 +41,17 @@ _LOCKED = (
     metavar="solo|team|FILE",
     help="What the gate asks for, in every namespace.",
 )
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="Share store and anchor with the users of this group; needs a --state-dir of theirs.",
+)
 @passphrase_option
 @store_options()
 @json_option
-def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> None:
+def init(
+    *, policy_name: str, group: str | None, encrypt: bool, where: Where, as_json: bool
+) -> None:
     """Make a store, its keys and its anchor.
 
     Says what was made and where, what to back up, and the first lines of Python to write. An
@@ -53,7 +60,9 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
     policy = Policy.parse(policy_bytes(policy_name))
     with working("making keys and store"):
         choose = first_passphrase("the keys") if encrypt else None
-        pin = make_store(where.url, passphrase=choose, policy=policy.source, **where.directories)
+        pin = make_store(
+            where.url, passphrase=choose, policy=policy.source, group=group, **where.directories
+        )
     files = where.files
     people = approvers(where.url, policy, **where.directories)
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
@@ -69,6 +78,7 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
                 "encrypted": encrypt,
                 "policy": {"name": policy.name, "digest": policy.digest},
                 "approvers": approvers_document(people),
+                "group": group,
             }
         )
         return
@@ -82,6 +92,7 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
             ("keys", str(keys)),
             ("anchor", str(anchor)),
             ("policy", f"{visible(policy.name)} (sealpoint policy show)"),
+            *([("group", group)] if group is not None else []),
         ]
     )
     print_line("")
@@ -94,12 +105,23 @@ def init(*, policy_name: str, encrypt: bool, where: Where, as_json: bool) -> Non
             "The root key says who may do what: keep keys/root.key offline until you need it.",
             "Never bring the anchor back from a backup: it has to remember the newest entry.",
             *(_LOCKED if encrypt else ()),
+            *(_shared(group, str(where.settings.state_dir)) if group is not None else ()),
             *(["", *lines] if (lines := approver_lines(people)) else ()),
             "",
             "Next, in Python:",
         ]
     )
     print_code(f"  {line}".rstrip() for line in _first_program(where))
+
+
+def _shared(group: str, state_dir: str) -> list[str]:
+    """What the other members have to do."""
+    return [
+        "",
+        f"Every member of {group} can write the store and its anchor: they trust each other not",
+        "to turn them back. The others, each once, with the pin from sealpoint trust export:",
+        f"  sealpoint trust import PIN --group {group} --state-dir {state_dir}",
+    ]
 
 
 def _first_program(where: Where) -> list[str]:

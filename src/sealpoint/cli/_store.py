@@ -101,12 +101,12 @@ class Where:
     @property
     def files(self) -> StoreFiles:
         """The files of the store on this machine."""
-        return StoreFiles(self.settings, StoreUrl.parse(self.url))
+        return StoreFiles.find(self.settings, StoreUrl.parse(self.url))
 
     @property
     def anchor(self) -> str:
-        """What kind of anchor has seen what is written: `local`, as there is no other kind yet."""
-        return "local"
+        """What kind of anchor has seen what is written: `local`, or that of a `group` of users."""
+        return "local" if self.files.group() is None else "group"
 
     def reading(self, registry: Registry | None = None) -> Store:
         """The store, open for reading alone."""

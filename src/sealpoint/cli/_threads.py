@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint threads`: the names of all threads, or what such a list would leave out."""
+"""`sealpoint threads`: all threads and what they are at, or what such a list would leave out."""
 
 import dataclasses
+from typing import Any
 
 import click
 
 from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
+from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -16,7 +18,10 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
+from sealpoint.errors import Tampered
+from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
+from sealpoint.world import visible
 
 __all__ = ["threads"]
 
@@ -25,29 +30,49 @@ _ID_DIGITS = 12
 
 @click.command()
 @click.option("--partial", is_flag=True, help="List what is there even if something is left out.")
+@click.option("--names", "only_names", is_flag=True, help="Only the names, without a look at each.")
 @store_options("namespace")
 @json_option
-def threads(*, partial: bool, where: Where, as_json: bool) -> None:
-    """List the threads of a namespace: all of them, or none.
+def threads(*, partial: bool, only_names: bool, where: Where, as_json: bool) -> None:
+    """List the threads of a namespace, and what each is at: all of them, or none.
 
     Complete means that every thread the anchor knows was found in the store, and that the store
     has no others. If something would be left out, nothing is listed and the exit status is 49;
-    --partial lists the rest and says what is left out.
+    --partial lists the rest and says what is left out. It is 30 if a thread does not verify.
     """
     with where.reading() as store, working("listing threads"):
         found = store.threads(partial=partial)
         names = found.names
+        summaries = [] if only_names else list(store.overview(partial=partial))
+    unreadable = [each for each in summaries if each.phase is ThreadPhase.UNREADABLE]
     if as_json:
         print_json(
             {
                 "namespace": found.namespace,
                 "threads": list(names),
+                "details": [_document(each) for each in summaries],
                 "complete": found.complete,
                 "left_out": [dataclasses.asdict(each) for each in found.left_out],
             }
         )
-        return
-    if names:
+    else:
+        _print(found, names, summaries)
+    if unreadable:
+        click.get_current_context().exit(Tampered.exit_status)
+
+
+def _print(found: ThreadNames, names: tuple[str, ...], summaries: list[ThreadSummary]) -> None:
+    if summaries:
+        print_table(
+            ("thread", "state", "last change", "owner", "entries"), [_cells(e) for e in summaries]
+        )
+        print_line("")
+        for each in summaries:
+            if each.reason:
+                style = "bad" if each.phase is ThreadPhase.UNREADABLE else "quiet"
+                words = f"{shown_name(each.name)}: {each.phase}: {visible(each.reason)}"
+                print_line(Styled(words, style))
+    elif names:
         print_line(Styled("thread", "heading"))
         print_lines([shown_name(name) for name in names])
         print_line("")
@@ -57,6 +82,37 @@ def threads(*, partial: bool, where: Where, as_json: bool) -> None:
         print_line((count, Styled("complete", "good"), ": the anchor knows no others."))
     else:
         _print_left_out(count, found)
+
+
+_STYLES = {
+    ThreadPhase.PAUSED: "warning",
+    ThreadPhase.NEEDS_APPROVAL: "warning",
+    ThreadPhase.NEEDS_ANSWER: "warning",
+    ThreadPhase.UNREADABLE: "bad",
+}
+
+
+def _cells(each: ThreadSummary) -> tuple[str | Styled, ...]:
+    style = _STYLES.get(each.phase)
+    return (
+        shown_name(each.name),
+        str(each.phase) if style is None else Styled(str(each.phase), style),
+        "-" if each.changed is None else when(each.changed),
+        visible(each.owner or "-"),
+        "-" if each.entries is None else f"{each.entries:,}",
+    )
+
+
+def _document(each: ThreadSummary) -> dict[str, Any]:
+    changed = None if each.changed is None else each.changed.isoformat()
+    return {
+        "thread": each.name,
+        "state": str(each.phase),
+        "changed": changed,
+        "owner": each.owner,
+        "entries": each.entries,
+        "reason": each.reason or None,
+    }
 
 
 def _print_left_out(count: str, found: ThreadNames) -> None:

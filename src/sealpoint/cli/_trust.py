@@ -61,15 +61,20 @@ def export(output: str | None, *, where: Where, as_json: bool) -> None:
 @trust.command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--replace", is_flag=True, help="Take the place of another pin for this store.")
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="The group that shares the store and, in --state-dir, its anchor.",
+)
 @store_options()
 @json_option
-def import_(file: str, *, replace: bool, where: Where, as_json: bool) -> None:
+def import_(file: str, *, replace: bool, group: str | None, where: Where, as_json: bool) -> None:
     """Trust a store from now on, as the pin in FILE says; - reads standard input.
 
     Compare the fingerprint with the one that was shown where the pin was exported.
     """
     data = read_document(file, "pin", bytes_max=_PIN_BYTES_MAX)
-    pin = import_pin(data, where.url, replace=replace, **where.directories)
+    pin = import_pin(data, where.url, replace=replace, group=group, **where.directories)
     fingerprint = str(pin.fingerprint())
     url = str(where.files.url)
     if as_json:
@@ -77,6 +82,14 @@ def import_(file: str, *, replace: bool, where: Where, as_json: bool) -> None:
         return
     print_fields([("trusted", url), ("store", str(pin.store)), ("fingerprint", fingerprint)])
     print_line("")
+    if group is not None:
+        print_lines(
+            [
+                "Compare the fingerprint with the one shown where the pin was exported.",
+                f"The anchor is the one that the group {group} shares.",
+            ]
+        )
+        return
     print_lines(
         [
             "Compare the fingerprint with the one shown where the pin was exported.",

@@ -8,6 +8,7 @@ written. What lies in them is the business of `sealpoint.signing`.
 from sealpoint.config._code import code_of
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
+from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.config._main_module import imported_name
 from sealpoint.config._names import check_identity_name
 from sealpoint.config._passphrase import (
@@ -21,6 +22,7 @@ from sealpoint.config._settings import Settings, load_settings
 from sealpoint.config._url import StoreUrl
 
 __all__ = [
+    "Group",
     "PassphraseSource",
     "Settings",
     "StoreFiles",
@@ -29,8 +31,10 @@ __all__ = [
     "choosing",
     "code_of",
     "environment_passphrase",
+    "group_faults",
     "imported_name",
     "load_settings",
+    "make_shared_directory",
     "read_passphrase_file",
     "read_pin_descriptor",
     "read_pin_file",

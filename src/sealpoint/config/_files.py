@@ -7,6 +7,7 @@ CONFIG_DIR/stores/<32 hexadecimal digits of the URL's SHA-256>/
     pin.json            which root and roster to believe
     slots.key           the secret under which anchor slots are keyed
     initialised         `init` came to its end here
+    group.json          the group that shares the store, if this user declared one
     roster-<n>-<hash>.json  the newest roster that was verified here, for restores
     keys/<identity>.key
     keys/<identity>.next    the key that is to take its place, while it is being rotated
@@ -23,17 +24,23 @@ store was moved.
 """
 
 import contextlib
+import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
 from sealpoint.config._directory import Note, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
+from sealpoint.config._group import Group, read_shared_secret, share_secret
 from sealpoint.config._kept_roster import keep_roster, kept_roster
 from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._next_keys import NextKeyFiles
 from sealpoint.config._placement import check_placement
+from sealpoint.config._settings import Settings
+from sealpoint.config._url import StoreUrl
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
@@ -62,6 +69,15 @@ class StoreFiles(NextKeyFiles):
     """
 
     __slots__ = ()
+
+    @classmethod
+    def find(cls, settings: Settings, url: StoreUrl) -> "StoreFiles":
+        """The files of a store; a group that shares it says where its anchor lies."""
+        files = cls(settings, url)
+        group = files.group()
+        if group is None:
+            return files
+        return cls(dataclasses.replace(settings, state_dir=Path(group.state_dir)), url)
 
     def pin(self) -> TrustPin:
         """The pin of the store.
@@ -249,6 +265,54 @@ class StoreFiles(NextKeyFiles):
         except SealpointError:
             return "its anchor"
 
+    def group(self) -> Group | None:
+        """The group that this user has declared to share the store with, or None.
+
+        Raises:
+            ConfigError: The file that says so is malformed.
+            KeyFileUnsafe: Others can change it.
+        """
+        data = self._read(self._group_path, bytes_max=_PIN_BYTES_MAX, secret=False)
+        try:
+            return None if data is None else msgspec.json.decode(data, type=Group)
+        except msgspec.MsgspecError as exc:
+            raise ConfigError(f"{self._group_path}: expected a group, found other bytes") from exc
+
+    def declare_group(self, group: Group) -> None:
+        """Share the store with a group from now on.
+
+        Raises:
+            StoreExists: Another group is declared.
+        """
+        self._prepare(self.directory)
+        data = msgspec.json.format(msgspec.json.encode(group), indent=2) + b"\n"
+        if not write_new_file(self._group_path, data) and self.group() != group:
+            raise StoreExists(
+                f"store {self.url}: expected no group yet, found another in {self._group_path}"
+            )
+
+    def share_secret(self, store: StoreId, group: Group) -> None:
+        """Put the secret of the anchor's slots beside the shared anchor."""
+        share_secret(self.anchor_directory(store), self.secret(), group)
+
+    def take_shared_secret(self, store: StoreId, group: Group) -> None:
+        """Take over the secret that another member put beside the shared anchor.
+
+        Raises:
+            KeyMissing, KeyFileUnsafe: It is not there, or not safe.
+            StoreExists: There is another secret here.
+        """
+        shared = read_shared_secret(self.anchor_directory(store), group)
+        self._prepare(self.directory)
+        if not write_new_file(self._secret_path, _format_secret(shared)) and (
+            self.secret() != shared
+        ):
+            raise StoreExists(
+                f"store {self.url}: expected no secret of its own, found {self._secret_path}",
+                hint="An anchor of this user alone knows the store; move that file away to use "
+                "the group's.",
+            )
+
     def keep_roster(self, seq: int, newest: bytes, make: Callable[[], bytes]) -> None:
         """Keep the newest roster beside the keys, if that can be done; see `_kept_roster.py`."""
         with contextlib.suppress(ConfigError):
@@ -263,6 +327,11 @@ class StoreFiles(NextKeyFiles):
         """
         return kept_roster(self.directory) if self._is_safe(self.directory) else None
 
+    @property
+    def state_dir(self) -> Path:
+        """Where anchors lie: this user's, or that of the group that shares the store."""
+        return self._settings.state_dir
+
     def anchor_directory(self, store: StoreId) -> Path:
         """Where the local anchor of a store lies; the anchor makes it."""
         return self._settings.state_dir / "anchors" / store.raw.hex()
@@ -275,6 +344,10 @@ class StoreFiles(NextKeyFiles):
                 in it or beside it.
         """
         check_placement(self.url, self._settings)
+
+    @property
+    def _group_path(self) -> Path:
+        return self.directory / "group.json"
 
     @property
     def _pin_path(self) -> Path:

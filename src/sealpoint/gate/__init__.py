@@ -30,6 +30,7 @@ from sealpoint.gate._rules import (
     RolloutFacts,
     decide,
 )
+from sealpoint.gate._summary import ThreadPhase, ThreadSummary, summarise
 from sealpoint.gate._thread import Thread
 
 __all__ = [
@@ -58,7 +59,10 @@ __all__ = [
     "Rule",
     "Status",
     "Thread",
+    "ThreadPhase",
+    "ThreadSummary",
     "decide",
     "policy_digest",
     "shipped_policy",
+    "summarise",
 ]

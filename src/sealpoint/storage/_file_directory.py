@@ -14,12 +14,17 @@ meanwhile. So it is made with the sticky bit (mode 1700), which goes (0700) when
 disk. Whoever finds it in between, perhaps because its maker crashed, does the rest before writing
 into it; whoever finds it without may rely on it. (Where making a directory does not set that bit,
 as on macOS, this holds for its maker alone.)
+
+A store that a group of users shares on purpose is opened with the number of that group. Then files
+and directories are of that group, whoever of it owns them, and its members may write them (0660,
+2770); nobody else may. ADR 0020 says what that means.
 """
 
 import contextlib
 import errno
 import os
 import stat
+import time
 from collections.abc import Container, Iterator
 from types import TracebackType
 from typing import Self
@@ -36,8 +41,13 @@ __all__ = ["Directory", "File", "sync"]
 _FILE_MODE = 0o600
 _MADE_MODE = 0o1700
 _DIRECTORY_MODE = 0o700
+_GROUP_FILE_MODE = 0o660
+_GROUP_DIRECTORY_MODE = 0o2770
 _OTHERS_WRITE = 0o022
+_STRANGERS_WRITE = 0o002
 _KIND_AND_OTHERS = 0o170000 | _OTHERS_WRITE
+_SETTLE_TRIES = 100
+_SETTLE_PAUSE_S = 0.01
 # Not on every system: this module can be imported where a store cannot be opened.
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
@@ -131,12 +141,16 @@ class Directory(_Open):
         descriptor: The open directory, which this object closes.
         path: How it is called in messages.
         found: What it is.
+        group: The group whose members share the store; None: it is this user's own.
     """
 
-    __slots__ = ("identity", "settled")
+    __slots__ = ("group", "identity", "settled")
 
-    def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
+    def __init__(
+        self, descriptor: int, path: str, found: os.stat_result, group: int | None = None
+    ) -> None:
         super().__init__(descriptor, path)
+        self.group = group
         self.identity = (found.st_dev, found.st_ino)
         self.settled = not found.st_mode & stat.S_ISVTX
         """Whether its own name is known to be on the disk."""
@@ -147,8 +161,8 @@ class Directory(_Open):
         return self.path.rpartition("/")[2]
 
     @classmethod
-    def root(cls, path: str) -> Self:
-        """Open the root of a store.
+    def root(cls, path: str, group: int | None = None) -> Self:
+        """Open the root of a store, which may be shared by a group.
 
         Raises:
             StorageUnavailable: There is none.
@@ -166,12 +180,13 @@ class Directory(_Open):
                 hint="Name the directory itself in the URL.",
             ) from exc
         try:
-            return cls(descriptor, path, _checked(descriptor, f"store {path}", stat.S_IFDIR))
+            found = _checked(descriptor, f"store {path}", stat.S_IFDIR, group)
+            return cls(descriptor, path, found, group)
         except Edited as exc:
-            raise DirectoryUnusable(
-                exc.message,
-                hint="chmod 700 the directory if it is yours and nobody else has written to it.",
-            ) from exc
+            hint = "chmod 700 the directory if it is yours and nobody else has written to it."
+            if group is not None:
+                hint = f"chgrp -R {group} {path}; chmod -R g+rwX,o-w {path}"
+            raise DirectoryUnusable(exc.message, hint=hint) from exc
 
     def child(self, name: str, *, writing: bool = False) -> "Directory | None":
         """Open a directory in this one, or None where there is none.
@@ -188,7 +203,8 @@ class Directory(_Open):
                 raise
             raise self._other_kind(name) from exc
         path = f"{self.path}/{name}"
-        child = Directory(descriptor, path, _checked(descriptor, path, stat.S_IFDIR))
+        found = _checked(descriptor, path, stat.S_IFDIR, self.group)
+        child = Directory(descriptor, path, found, self.group)
         if writing and not child.settled:
             self._settle(child)
         return child
@@ -211,7 +227,10 @@ class Directory(_Open):
         """Wait until the name of a directory in this one is on the disk, and say so in its mode."""
         try:
             sync(self.descriptor)
-            os.fchmod(child.descriptor, _DIRECTORY_MODE)
+            if self.group is None:
+                os.fchmod(child.descriptor, _DIRECTORY_MODE)
+            else:
+                _share(child.descriptor)
         except BaseException:
             child.close()
             raise
@@ -231,7 +250,7 @@ class Directory(_Open):
                 raise
             raise self._other_kind(name) from exc
         path = f"{self.path}/{name}"
-        return File(descriptor, path, _checked(descriptor, path, stat.S_IFREG))
+        return File(descriptor, path, _checked(descriptor, path, stat.S_IFREG, self.group))
 
     def size_bytes(self, name: str) -> int | None:
         """How large a file is, or None where there is none.
@@ -252,7 +271,7 @@ class Directory(_Open):
             found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        fault = _fault(found, stat.S_IFREG)
+        fault = _fault(found, stat.S_IFREG, self.group)
         if fault is not None:
             raise Edited(f"{self.path}/{name}: {fault}")
         return found
@@ -265,8 +284,8 @@ class Directory(_Open):
         """
         descriptor = os.open(name, _NEW_FILE, _FILE_MODE, dir_fd=self.descriptor)
         try:
-            # Whatever mask the process has, the user can read it again.
-            os.fchmod(descriptor, _FILE_MODE)
+            # Whatever mask the process has, the user, or the group, can read it again.
+            os.fchmod(descriptor, _FILE_MODE if self.group is None else _GROUP_FILE_MODE)
         except BaseException:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -311,24 +330,46 @@ class Directory(_Open):
         return Edited(f"{self.path}/{name}: expected what a store has there, found another kind")
 
 
-def _checked(descriptor: int, path: str, kind: int) -> os.stat_result:
+def _share(descriptor: int) -> None:
+    """Open a directory to the group; if another member made it, wait a moment for them to."""
+    for _ in range(_SETTLE_TRIES):
+        try:
+            os.fchmod(descriptor, _GROUP_DIRECTORY_MODE)
+            return
+        except PermissionError:
+            if not os.fstat(descriptor).st_mode & stat.S_ISVTX:
+                return
+            time.sleep(_SETTLE_PAUSE_S)
+    # Its maker died: its name is on the disk now, and whoever comes next syncs once more.
+
+
+def _checked(descriptor: int, path: str, kind: int, group: int | None) -> os.stat_result:
     """What was opened; it is closed again if it cannot be used."""
     try:
         found = os.fstat(descriptor)
-        if found.st_mode & _KIND_AND_OTHERS == kind and found.st_uid == os.geteuid():
+        if group is None:
+            if found.st_mode & _KIND_AND_OTHERS == kind and found.st_uid == os.geteuid():
+                return found
+        elif _fault(found, kind, group) is None:
             return found
-        raise Edited(f"{path}: {_fault(found, kind)}")
+        raise Edited(f"{path}: {_fault(found, kind, group)}")
     except BaseException:
         os.close(descriptor)
         raise
 
 
-def _fault(found: os.stat_result, kind: int) -> str | None:
+def _fault(found: os.stat_result, kind: int, group: int | None) -> str | None:
     """Why a file or directory is not to be used, or None."""
     mode = found.st_mode
     if stat.S_IFMT(mode) != kind:
         other = _KINDS.get(stat.S_IFMT(mode), "something else")
         return f"expected {_KINDS[kind]}, found {other}"
+    if group is not None:
+        if found.st_gid != group:
+            return f"expected group {group}, which shares the store, found group {found.st_gid}"
+        if mode & _STRANGERS_WRITE:
+            return f"expected a mode in which only the group writes, found {stat.S_IMODE(mode):04o}"
+        return None
     if found.st_uid != os.geteuid():
         return f"expected user {os.geteuid()} as its owner, found user {found.st_uid}"
     if mode & _OTHERS_WRITE:

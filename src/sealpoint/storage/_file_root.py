@@ -10,6 +10,7 @@ root by its path and compares it with the one that was opened first.
 
 import os
 import re
+import stat
 from pathlib import Path
 from types import TracebackType
 
@@ -28,6 +29,7 @@ _MARK_FORM = "sealpoint file store, version {}\n"
 _MARK_BYTES = re.compile(rb"sealpoint file store, version ([1-9][0-9]{0,8})\n")
 _MARK_BYTES_MAX = 64
 _ROOT_MODE = 0o700
+_GROUP_ROOT_MODE = 0o2770
 
 
 class Failures:
@@ -47,10 +49,25 @@ class Failures:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if isinstance(error, PermissionError):
+            raise self._denied() from error
         if isinstance(error, OSError):
             raise StorageUnavailable(
                 f"store {self._path}: expected the file system to succeed, found {error.strerror}"
             ) from error
+
+    def _denied(self) -> StorageUnavailable:
+        try:
+            found = self._path.stat()
+            mode = stat.S_IMODE(found.st_mode)
+            whose = f"of user {found.st_uid} and group {found.st_gid}, with mode {mode:04o}"
+        except OSError:
+            whose = "out of reach"
+        return StorageUnavailable(
+            f"store {self._path}: permission denied: it is {whose}",
+            hint="Run this as that user. To share a store among users, make it for a group: "
+            "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
+        )
 
 
 class Root:
@@ -59,6 +76,7 @@ class Root:
     Args:
         path: The directory.
         read_only: Leave everything as it is.
+        group: The group whose members share it, if they do.
 
     Raises:
         SchemaUnknown: It is no store, or one of a version that is not known.
@@ -66,11 +84,12 @@ class Root:
         StorageUnavailable: There is none.
     """
 
-    __slots__ = ("_identity", "_path")
+    __slots__ = ("_group", "_identity", "_path")
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path, *, read_only: bool, group: int | None = None) -> None:
         self._path = str(path)
-        with Directory.root(self._path) as root:
+        self._group = group
+        with Directory.root(self._path, group) as root:
             self._identity = root.identity
             _require_mark(root, read_only=read_only)
 
@@ -80,7 +99,7 @@ class Root:
         Raises:
             Edited: Another directory has its name now.
         """
-        root = Directory.root(self._path)
+        root = Directory.root(self._path, self._group)
         if root.identity != self._identity:
             root.close()
             raise Edited(
@@ -90,7 +109,7 @@ class Root:
         return root
 
 
-def create_root(path: Path, wait_seconds_max: float) -> None:
+def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -> None:
     """Make a store in a new or an empty directory, unless there is one already.
 
     Raises:
@@ -100,13 +119,16 @@ def create_root(path: Path, wait_seconds_max: float) -> None:
     """
     try:
         path.mkdir(_ROOT_MODE)
+        if group is not None:
+            os.chown(path, -1, group)
+            path.chmod(_GROUP_ROOT_MODE)
     except FileExistsError:
         pass
     except FileNotFoundError as exc:
         raise StorageUnavailable(
             f"store {path}: expected a directory {path.parent}, found none"
         ) from exc
-    with locked(lambda: Directory.root(str(path)), wait_seconds_max) as root:
+    with locked(lambda: Directory.root(str(path), group), wait_seconds_max) as root:
         if root is None or root.look(_MARK) is not None:
             return
         # A creator that crashed leaves these, and nothing in them.

@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 _SCHEMA_BYTES_MAX = 64 * 1024
+_GROUP_MODE = 0o660
+_DENIED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 _VALUE_BYTES_MAX = 1_000_000_000
 _OPENING_LOOK_STEPS = 100
 
@@ -107,7 +109,27 @@ def failure(
         return Edited(f"store {path}: expected tables that end, found pages that lead in circles")
     if code in _EDITED_CODES:
         return Edited(f"store {path}: expected the tables as written, found {name}")
-    return StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
+    denied = _denied(path) if code in _DENIED_CODES else None
+    return denied or StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
+
+
+def _denied(path: Path) -> StorageUnavailable | None:
+    """Permission denied, if that is why SQLite could not open a file."""
+    for place in (path.parent, path, path.with_name(f"{path.name}-wal")):
+        try:
+            found = place.stat()
+        except OSError:
+            continue
+        wanted = os.R_OK | os.W_OK | (os.X_OK if place == path.parent else 0)
+        effective = os.access in os.supports_effective_ids
+        if not os.access(place, wanted, effective_ids=effective):
+            return StorageUnavailable(
+                f"store {path}: permission denied: {place} is of user {found.st_uid} and group "
+                f"{found.st_gid}, with mode {stat.S_IMODE(found.st_mode):04o}",
+                hint="Run this as that user. To share a store among users, make it for a group: "
+                "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
+            )
+    return None
 
 
 def recover(connection: BoundedConnection) -> None:
@@ -286,11 +308,12 @@ def _require_schema(path: Path, connection: sqlite3.Connection) -> None:
     )
 
 
-def create_file(path: Path) -> None:
+def create_file(path: Path, group: int | None = None) -> None:
     """Make the file of a store unless there is a file already.
 
     It is made complete under another name, then given its own, which fails if that is taken: of
-    two processes that create at once one makes the store, and the other uses it.
+    two processes that create at once one makes the store, and the other uses it. If a group shares
+    it, its members may write it: SQLite gives the files beside it the same mode.
 
     Raises:
         StorageUnavailable: The directory does not exist or cannot be written.
@@ -309,6 +332,9 @@ def create_file(path: Path) -> None:
     try:
         os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         _write_schema(str(name))
+        if group is not None:
+            os.chown(name, -1, group)
+            name.chmod(_GROUP_MODE)
         os.link(name, path)
         _sync_directory(path.parent)
     except FileExistsError:

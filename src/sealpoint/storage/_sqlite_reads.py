@@ -56,6 +56,7 @@ class SqliteReads:
         create: bool = False,
         read_only: bool = False,
         wait_seconds_max: float = 30.0,
+        group: int | None = None,
     ) -> None:
         if create and read_only:
             raise UsageError(f"store {path}: expected create or read_only, found both")
@@ -64,7 +65,7 @@ class SqliteReads:
         self._wait_seconds_max = wait_seconds_max
         self._closed = False
         if create:
-            create_file(self._path)
+            create_file(self._path, group)
         self._handles = self._opened()
 
     def read(self, thread: bytes, seq: int) -> Record | None:

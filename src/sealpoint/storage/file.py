@@ -78,6 +78,8 @@ class FileStorage:
         create: Make it, for its owner alone, if there is none, and a store in it if it is empty.
         read_only: Never write; another process may.
         wait_seconds_max: How long a call waits for another writer of the same thread.
+        group: The number of the group whose members share the directory; without it, it is
+            this user's own.
 
     Raises:
         SchemaUnknown: The directory is no store, or one of a version that is not known.
@@ -93,6 +95,7 @@ class FileStorage:
         create: bool = False,
         read_only: bool = False,
         wait_seconds_max: float = 30.0,
+        group: int | None = None,
     ) -> None:
         if create and read_only:
             raise UsageError(f"store {path}: expected create or read_only, found both")
@@ -107,8 +110,8 @@ class FileStorage:
         self._failures = Failures(self._path)
         with self._failures:
             if create:
-                create_root(self._path, wait_seconds_max)
-            self._root = Root(self._path, read_only=read_only)
+                create_root(self._path, wait_seconds_max, group)
+            self._root = Root(self._path, read_only=read_only, group=group)
 
     def append(
         self,

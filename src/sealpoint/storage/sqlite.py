@@ -52,6 +52,8 @@ class SqliteStorage(SqliteReads):
         create: Make the file, readable for its owner alone, if there is none.
         read_only: Never write; another process may.
         wait_seconds_max: How long a call waits for another process to finish writing.
+        group: The number of the group whose members share a file that is made; without it, it is
+            its owner's alone.
 
     Raises:
         SchemaUnknown: The file is no store, or one of a schema version that is not known.

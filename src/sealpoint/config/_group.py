@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A store that a group of users of one machine shares, on purpose.
+
+Each of them has said so in a file of their own, `group.json` beside their keys: which group, by
+name and number, and in which directory the shared anchor lies. It is never learned from the store,
+from the shared directory or from a mode: a directory that others may write is refused unless its
+user declared the group. What the members share is the store, the anchor and the secret that keys
+the anchor's slots; private keys and pins stay with each of them. ADR 0020 says what that means.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing, UsageError
+
+try:
+    import grp
+except ImportError:  # pragma: no cover - only where there is no POSIX
+    grp = None  # type: ignore[assignment]
+
+__all__ = ["Group", "group_faults", "make_shared_directory", "read_shared_secret", "share_secret"]
+
+_DIRECTORY_MODE = 0o2770
+_SECRET_MODE = 0o640
+_SECRET_NAME = "slots.key"  # noqa: S105 # the name of a file
+_SECRET_BYTES_MAX = 128
+_GROUP_ALL = 0o2070
+_GROUP_FILE = 0o060
+_STRANGERS_ANY = 0o007
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A group of users who share a store, as one of them has declared it."""
+
+    name: str
+    gid: int
+    state_dir: str
+    """Where the shared anchor lies."""
+
+    @classmethod
+    def find(cls, name: str, state_dir: Path) -> "Group":
+        """The group of a name on this machine.
+
+        Raises:
+            UsageError: There is none.
+        """
+        try:
+            gid = grp.getgrnam(name).gr_gid
+        except (KeyError, AttributeError) as exc:  # the latter where there are no groups at all
+            raise UsageError(
+                f"group {name!r}: expected a group of this machine, found none",
+                hint=f"An administrator makes it: groupadd {name}; usermod -aG {name} USER",
+            ) from exc
+        return cls(name=name, gid=gid, state_dir=str(state_dir))
+
+    def require_member(self) -> None:
+        """Refuse to share with a group that this user is no member of.
+
+        Raises:
+            UsageError: The user is none.
+        """
+        if os.geteuid() != 0 and self.gid not in (os.getegid(), *os.getgroups()):
+            raise UsageError(
+                f"group {self.name!r}: expected this user to be a member, found that it is none",
+                hint=f"An administrator runs: usermod -aG {self.name} USER; then log in again.",
+            )
+
+
+def make_shared_directory(path: Path, group: Group) -> None:
+    """Make a directory that the members of a group share, or check that it is one.
+
+    Raises:
+        DirectoryUnusable: It cannot be made, or is another's.
+    """
+    try:
+        missing = [part for part in (path, *path.parents) if not os.path.lexists(part)]
+        for part in reversed(missing):
+            part.mkdir(mode=0o700)
+            os.chown(part, -1, group.gid)
+            part.chmod(_DIRECTORY_MODE)
+    except OSError as exc:
+        raise DirectoryUnusable(
+            f"{path}: expected a directory to share, found {exc.strerror}"
+        ) from exc
+    fault = _directory_fault(path, group)
+    if fault is not None:
+        raise DirectoryUnusable(f"{path}: {fault[0]}", hint=f"Run: {fault[1]}")
+    _require_reachable(path, group)
+
+
+def _require_reachable(path: Path, group: Group) -> None:
+    """Refuse a directory below one that keeps the other members out, such as a home."""
+    for parent in path.parents:
+        found = parent.stat()
+        inner = found.st_mode & stat.S_IXGRP and found.st_gid == group.gid
+        if not inner and not found.st_mode & stat.S_IXOTH:
+            raise DirectoryUnusable(
+                f"{path}: expected every member of {group.name!r} to reach it, found that "
+                f"{parent} keeps them out",
+                hint="Name a directory that the group shares, such as --state-dir "
+                f"/srv/{group.name}/state and --store sqlite:////srv/{group.name}/store/agents.db",
+            )
+
+
+def share_secret(directory: Path, secret: bytes, group: Group) -> None:
+    """Put the secret that keys the anchor's slots where the members can read it.
+
+    Raises:
+        DirectoryUnusable: The directory cannot be written.
+    """
+    path, temporary = directory / _SECRET_NAME, directory / f".new-{os.urandom(8).hex()}"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(descriptor, f"{secret.hex()}\n".encode())
+            os.fchown(descriptor, -1, group.gid)
+            os.fchmod(descriptor, _SECRET_MODE)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        temporary.replace(path)
+    except OSError as exc:
+        raise DirectoryUnusable(
+            f"{directory}: expected to write {_SECRET_NAME} there, found {exc.strerror}"
+        ) from exc
+
+
+def read_shared_secret(directory: Path, group: Group) -> bytes:
+    """The secret that a member put there.
+
+    Raises:
+        KeyMissing: There is none, or this user may not read it.
+        KeyFileUnsafe: It is of another group, or others can read or change it.
+    """
+    path = directory / _SECRET_NAME
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as exc:
+        raise KeyMissing(
+            f"group {group.name!r}: expected the anchor's secret at {path}, found {exc.strerror}",
+            hint="Name the --state-dir that sealpoint init --group was given, and be a member of "
+            "the group.",
+        ) from exc
+    try:
+        found = os.fstat(descriptor)
+        mode = stat.S_IMODE(found.st_mode)
+        if not stat.S_ISREG(found.st_mode) or found.st_gid != group.gid or mode & _STRANGERS_ANY:
+            raise KeyFileUnsafe(
+                f"{path}: expected a file of group {group.name!r} that others cannot read, found "
+                f"group {found.st_gid} and mode {mode:04o}",
+                hint=f"Run: chgrp {group.name} {path}; chmod 640 {path}",
+            )
+        data = os.read(descriptor, _SECRET_BYTES_MAX)
+    finally:
+        os.close(descriptor)
+    try:
+        secret = bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        secret = b""
+    if len(secret) != 32 or f"{secret.hex()}\n".encode() != data:  # noqa: PLR2004 # a SHA-256
+        raise KeyFileUnsafe(f"{path}: expected 64 hexadecimal digits, found other bytes")
+    return secret
+
+
+def group_faults(group: Group, directories: list[Path], files: list[Path]) -> list[tuple[str, str]]:
+    """What about the modes of shared files keeps members out, or lets others in.
+
+    Returns:
+        For each, what is wrong and the command that repairs it.
+    """
+    found = []
+    for path in directories:
+        fault = _directory_fault(path, group)
+        if fault is not None:
+            found.append((f"{path}: {fault[0]}", fault[1]))
+    for path in files:
+        fault = _file_fault(path, group)
+        if fault is not None:
+            found.append((f"{path}: {fault[0]}", fault[1]))
+    return found
+
+
+def _directory_fault(path: Path, group: Group) -> tuple[str, str] | None:
+    try:
+        found = path.stat()
+    except OSError as exc:
+        return f"expected a directory, found {exc.strerror}", f"ls -ld {path}"
+    mode = stat.S_IMODE(found.st_mode)
+    repair = f"chgrp {group.name} {path}; chmod 2770 {path}"
+    if found.st_gid != group.gid:
+        return f"expected group {group.name!r}, found group {found.st_gid}", repair
+    if mode & _GROUP_ALL != _GROUP_ALL or mode & stat.S_IWOTH:
+        return f"expected mode {_DIRECTORY_MODE:04o}, found {mode:04o}", repair
+    return None
+
+
+def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        return f"expected a file, found {exc.strerror}", f"ls -l {path}"
+    mode = stat.S_IMODE(found.st_mode)
+    repair = f"chgrp {group.name} {path}; chmod 660 {path}"
+    if found.st_gid != group.gid:
+        return f"expected group {group.name!r}, found group {found.st_gid}", repair
+    if mode & _GROUP_FILE != _GROUP_FILE or mode & stat.S_IWOTH:
+        return f"expected mode 0660, found {mode:04o}", repair
+    return None
