@@ -43,7 +43,7 @@ class Examined:
 
     request: Request
     shown: ShownRelease | None
-    """What it would release, made anew from the thread; None if it would release nothing, or that failed."""
+    """What it would release, made anew from the thread; None if nothing, or if that failed."""
     diff: WorldDiff | None
     fault: SealpointError | None
     """Why what it shows cannot be believed."""

@@ -178,6 +178,18 @@ class Gate:
                     return ready.snapshot
         return self._reader.snapshot(lane, name, running=running, session=session)
 
+    def may_go_on(self, token: str) -> bool:
+        """Whether a run may take its next step; see `Thread.may_go_on`."""
+        with self._state.reporting():
+            if not self._state.find():
+                return True
+            run = self._run
+            if run is None or run.position.token != token:
+                raise self._overtaken(None)
+            if run.session is not None:
+                self._state.require_session(run.session)
+            return self._chain.tip().paused is None
+
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
         return self._state.retry_if_pruned(lambda: self._look_up_once(call, read))
 

@@ -512,6 +512,21 @@ class Thread:
         """
         return self._gate.snapshot(lane, id, running=running, session=session)
 
+    def may_go_on(self, token: str) -> bool:
+        """Whether a run that `begin` let in may take its next step; looked up anew each time.
+
+        Args:
+            token: What the run shows with each write.
+
+        Returns:
+            False while an operator pauses the thread.
+
+        Raises:
+            Superseded: Another run goes on with the thread by now.
+            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
+        """
+        return self._gate.may_go_on(token)
+
     def snapshots(self, lane: str | None = None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
         """The checkpoints of a lane, or of all, that still have their state, newest first.
 

@@ -234,7 +234,7 @@ class _Race(Race):
     "a second worker goes on with the same thread",
     "both go on",
     "one goes on; the other is `superseded` or refused at its next save",
-    "the same, and it reads nothing any more",
+    "the same, before its next node or task; it reads nothing any more",
 )
 def _second_worker(column: Column) -> None:
     for face in column.faces:
@@ -256,7 +256,7 @@ def _second_worker(column: Column) -> None:
         assert f"next {3 - kept}" not in log
         if column.kind == "guard":
             assert isinstance(ended[0], Superseded)
-            assert race.ran == [0, 2], "it does not come to read the state of its subgraph"
+            assert race.ran == [0, 2], "it does not come to its next node"
 
 
 # ---------------------------------------------------------------------- who decides, and when

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
-from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph._aim import Aim, is_nested
 from sealpoint.adapters.langgraph._control import (
     PAUSED,
-    PauseControl,
+    RunWatch,
     TaskStop,
     paused_error,
     tasks_are_told,
@@ -131,8 +130,17 @@ class CallGate:
         if not found.is_guarded:
             graph.checkpointer = found.behind_guard()
 
+    def watch(self, config: RunnableConfig) -> RunWatch:
+        """What tells a run before its next step whether it may go on."""
+        return RunWatch(self.saver.store.thread(Address.of(config).thread))
+
     def run(
-        self, graph: Any, config: RunnableConfig, value: Any, named: Mapping[str, Any]
+        self,
+        graph: Any,
+        config: RunnableConfig,
+        value: Any,
+        named: Mapping[str, Any],
+        watch: RunWatch,
     ) -> AbstractContextManager[RunnableConfig]:
         """Let a run in, with what it is given."""
         entry = self.entry(graph, config)
@@ -150,10 +158,10 @@ class CallGate:
 
         operation = told(binds=False)
         offer = (lambda: told(binds=True)) if is_turn and operation is None else None
-        stop = TaskStop(entry.thread, every=not tasks_are_told())
+        stop = TaskStop(watch, every=not tasks_are_told())
         listeners = stop.among(config.get("callbacks"))
         stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
-        return self._entered(entry._replace(config=stopped), operation, offer)
+        return self._entered(entry._replace(config=stopped), operation, offer, watch)
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
@@ -185,6 +193,7 @@ class CallGate:
         entry: _Entry,
         operation: dict[str, Any] | None,
         offer: Callable[[], dict[str, Any] | None] | None = None,
+        watch: RunWatch | None = None,
     ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
         thread, passes, older = entry.thread, self.saver.passes, entry.older
@@ -208,6 +217,8 @@ class CallGate:
             except ResumeRefused as error:
                 raise in_words_of_graphs(error, _HINT) from error
             passes.grant(thread.name, Pass(token, entry.world, entry.aim.root, session))
+        if watch is not None:
+            watch.token = token
         try:
             yield with_pass(entry.config, token)
             if passes.was_held(token):
@@ -218,8 +229,3 @@ class CallGate:
             raise
         finally:
             passes.revoke(thread.name, token)
-
-    def control(self, config: RunnableConfig, named: Mapping[str, Any]) -> RunControl:
-        """What stops a run before its next step."""
-        thread = self.saver.store.thread(Address.of(config).thread)
-        return PauseControl(thread, named.get("control"), at_exit=named.get("durability") == "exit")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stops a guarded run when an operator pauses its thread.
+"""What stops a guarded run when an operator pauses its thread, or another run takes it over.
 
 A graph is stopped before its next step. Inside of a step, a node or an entrypoint may call tasks of
 the functional API one after the other: it is stopped before the next of these. What has been done
-is saved by then or on its way, and is not done again when the run goes on.
+before a pause is saved by then or on its way, and is not done again when the run goes on.
 
-Refusing to save would come too late for either: the framework saves in the background.
+Refusing to save would come too late for either: the framework saves in the background, and of the
+tasks that code calls it tells nobody what could not be saved.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from langgraph.runtime import RunControl
 from sealpoint.errors import Paused
 from sealpoint.gate import Thread
 
-__all__ = ["PAUSED", "PauseControl", "TaskStop", "paused_error", "tasks_are_told"]
+__all__ = ["PAUSED", "PauseControl", "RunWatch", "TaskStop", "paused_error", "tasks_are_told"]
 
 PAUSED = "paused by an operator"
 """Why a run was stopped, as the framework tells it on."""
@@ -32,7 +33,27 @@ class Pausable(Protocol):
 
     @property
     def paused(self) -> bool:
-        """Whether an operator has stopped it."""
+        """Whether an operator has stopped it; an error if a run has lost it."""
+
+
+class RunWatch:
+    """The thread of a guarded run, for as long as the run goes on with it."""
+
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self.token: str | None = None
+        """The pass of the run; None: it has not been let in yet."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped the thread.
+
+        Raises:
+            Superseded: Another run goes on with it by now.
+        """
+        if self.token is None:
+            return self.thread.paused
+        return not self.thread.may_go_on(self.token)
 
 
 class PauseControl(RunControl):
@@ -40,7 +61,7 @@ class PauseControl(RunControl):
 
     __slots__ = ("_also", "_at_exit", "_thread")
 
-    def __init__(self, thread: Thread, also: RunControl | None, *, at_exit: bool) -> None:
+    def __init__(self, thread: Pausable, also: RunControl | None, *, at_exit: bool) -> None:
         super().__init__()
         self._thread = thread
         self._also = also

@@ -28,6 +28,7 @@ from langgraph.pregel import Pregel
 
 from sealpoint.adapters.langgraph._aim import is_nested
 from sealpoint.adapters.langgraph._call_gate import CallGate
+from sealpoint.adapters.langgraph._control import PauseControl
 from sealpoint.adapters.langgraph._declared import check_declared
 from sealpoint.adapters.langgraph._off_loop import entered_off_loop
 from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
@@ -183,12 +184,14 @@ class _Guarded(Pregel[Any, Any, Any, Any]):
         self, value: Any, config: RunnableConfig | None, named: dict[str, Any]
     ) -> AbstractContextManager[RunnableConfig]:
         gate, merged = self._sealpoint_gate, self._merged(config)
-        named["control"] = gate.control(merged, named)
-        own = gate.pass_around(merged)
+        watch = gate.watch(merged)
+        at_exit = named.get("durability") == "exit"
+        named["control"] = PauseControl(watch, named.get("control"), at_exit=at_exit)
+        own = watch.token = gate.pass_around(merged)
         if own is not None:
             # Code of a node runs the graph on its own thread, as a part of its run.
             return nullcontext(with_pass(config or {}, own))
-        return gate.run(self, merged, value, named)
+        return gate.run(self, merged, value, named, watch)
 
     def bulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]

@@ -289,9 +289,13 @@ class _Search:
 
 
 def _task_place(task: Any) -> str:
+    """Which task it is: where its function is defined, and what the framework calls it."""
     function = task.func
-    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
-    return f"{TASK}{imported_name(module)}.{name or type(function).__qualname__}"
+    module, given = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    name = getattr(function, "__qualname__", "") or type(function).__qualname__
+    if given and name.rpartition(".")[2] != given:
+        name = f"{name}.{given}"
+    return f"{TASK}{imported_name(module)}.{name}"
 
 
 def _cells(function: types.FunctionType) -> dict[int, Any]:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that was decided about asks before its next step whether it may go on."""
+
+import pytest
+
+from sealpoint.errors import Superseded
+from tests.unit.gate.team import READ, Team
+from tests.unit.gate.test_runs import _save
+from tests.unit.store.laned import saved
+
+_MINE = "mine"
+
+
+def test_a_run_goes_on_until_it_is_paused(memory: Team) -> None:
+    """Requests and its own writes do not stop it, and after the pause it may go on."""
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.begin(world=READ, token=_MINE)
+    assert thread.may_go_on(_MINE)
+    saved(thread, _save("2", "1", token=_MINE))
+    assert thread.may_go_on(_MINE)
+    operator = memory.fresh("operator")
+    operator.pause("look at it")
+
+    assert not thread.may_go_on(_MINE)
+    operator.unpause("looked at it")
+    assert thread.may_go_on(_MINE)
+
+
+def test_a_run_that_begins_a_thread_goes_on(memory: Team) -> None:
+    """Before its first write, when there is nothing to look at, and after it."""
+    thread = memory.fresh()
+    thread.begin(world=READ, token=_MINE)
+    assert thread.may_go_on(_MINE)
+    saved(thread, _save("1", None, token=_MINE))
+
+    assert thread.may_go_on(_MINE)
+
+
+@pytest.mark.parametrize("how", ["begin", "resume", "another process"])
+def test_a_run_that_was_overtaken_does_not_go_on(memory: Team, how: str) -> None:
+    """Whoever took the thread over, and before it has written anything."""
+    memory.thread().save(1, id="1", world=READ)
+    thread = memory.fresh()
+    thread.begin(world=READ, token=_MINE)
+    before = thread.may_go_on(_MINE)
+    if how == "begin":
+        thread.begin(world=READ, token="other")  # noqa: S106
+    elif how == "resume":
+        thread.resume(world=READ)
+    else:
+        memory.fresh().resume(world=READ)
+    kept = memory.everything()
+
+    assert before
+    with pytest.raises(Superseded, match="another run"):
+        thread.may_go_on(_MINE)
+    assert memory.everything() == kept
