@@ -132,7 +132,7 @@ def test_asking_twice_makes_one_request(team: Team) -> None:
     assert isinstance(fresh.value.request, Request)
     assert first.id == again.id == fresh.value.request.id
     assert team.kinds().count("request") == 1
-    assert "wider" in fresh.value.reasons[0]
+    assert "+ tool shell" in fresh.value.reasons[0]
 
 
 # ---------------------------------------------------------------------- what is not
@@ -167,7 +167,13 @@ def test_every_rule_that_applies_is_told(team: Team) -> None:
         team.thread().resume(world={**SHELL, "code": {"version": "2"}}, ref="c1", answer="yes")
 
     told = " ".join(needs.value.reasons)
-    for words in ("not the newest", "code is not", "wider", "an answer is given", "more than"):
+    for words in (
+        "not the newest",
+        "code is not",
+        "+ tool shell",
+        "an answer is given",
+        "more than",
+    ):
         assert words in told
 
 

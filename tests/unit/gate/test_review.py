@@ -412,7 +412,7 @@ def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
     """What is shown has to be what the digest binds; what is no world shows nothing."""
     crew.thread().save(1, world=READ)
     _rogue(crew, world="22" * 32, leaves=SHELL, rules=("narrower-world",))
-    assert "tools" in _found(crew)
+    assert "missing-world" in _found(crew)
     _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
 
     assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both
