@@ -3,8 +3,8 @@
 
 One store chain of two rosters, the second with a policy. Six threads: one that was paused, one
 with a request that became a grant, one that was handed off twice, one that was erased while it was
-paused, a book of rollouts, and one that went on because of a rollout. A refused case is one entry in the place of the next one of a genuine thread, validly
-signed unless its name says otherwise.
+paused, a book of rollouts, and one that went on because of a rollout. A refused case is one entry
+in the place of the next one of a genuine thread, validly signed unless its name says otherwise.
 """
 
 import hashlib

@@ -6,6 +6,7 @@ Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpo
 
 import re
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
@@ -136,7 +137,7 @@ def _judge_pairs(pairs: list[list[str]]) -> None:
     for pair in pairs:
         require(type(pair) is list and len(set(pair)) == len(pair) == 2, "two worlds")
         require(all(type(each) is str and DIGEST.fullmatch(each) for each in pair), "digests")
-    require(all(one < other for one, other in zip(pairs, pairs[1:], strict=False)), "sorted")
+    require(all(one < other for one, other in pairwise(pairs)), "sorted")
 
 
 def _judge_attestation(fields: dict[str, Any]) -> None:
