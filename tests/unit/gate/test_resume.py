@@ -493,6 +493,24 @@ def test_the_policy_in_force_decides_how_many(team: Team) -> None:
     assert team.newest(Kind.RESUME).request == request.id
 
 
+def test_what_needs_more_people_by_now_is_asked_for_anew(team: Team) -> None:
+    """A rule that applies later asks for two: a request for one person is not enough for it."""
+    team.apply(policy("aging", needed=1, old_age="approve 2", expires="30d"))
+    team.thread().save({"n": 1}, world=READ)
+    first = team.ask()
+    team.approve(first, "ann")
+    team.later(days=8)
+    again = team.ask()
+    team.approve(again)
+
+    assert (first.needed, again.needed) == (1, 2)
+    assert first.id != again.id
+    assert team.thread().resume(world=SHELL).state == {"n": 1}
+    assert team.newest(Kind.RESUME).request == again.id
+    assert set(team.newest(Kind.RESUME).rules) == {"tools", "old-age"}
+    team.check_sound()
+
+
 def test_approvers_are_asked_after_again_when_a_grant_is_spent(team: Team) -> None:
     """One whose key has ended, or who has become the requester's person, counts no more."""
     request = team.granted()

@@ -22,6 +22,7 @@ from sealpoint.ledger import (
     HandoffBody,
     Kind,
     PauseBody,
+    RequestBody,
     ResumeBody,
     UnpauseBody,
     VerdictBody,
@@ -372,6 +373,33 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
         statement=asked.body.statement,
         attestations=asked.attestations,
     )
+    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
+
+    assert "needed 2 approvals and had 1" in _found(crew)
+
+
+def test_how_many_a_handoff_needs_is_for_the_policy_to_say(crew: Team) -> None:
+    """A request that claims fewer is neither used by the operation nor good for the audit."""
+    crew.thread().save(1, world=READ)
+    handle = crew.fresh("operator")
+    context = handle._operations._context
+    context.require_living()
+    statement = context.statement(
+        action=Action.HANDOFF,
+        to="spare",
+        policy=context.policies.get(crew.digest),
+        needed=1,
+        reason="mine",
+    )
+    assert context.ask(RequestBody(salt="ab" * 32, statement=statement)) is not None
+    crew.store("ann").approve(statement.digest, reason="fine")
+    with pytest.raises(NeedsApproval, match="0 of 2 approvals"):
+        crew.fresh("operator").handoff(to="spare", reason="mine")
+    word = attest(key("ann"), statement.digest, Verdict.APPROVE, "fine")
+    body = HandoffBody(
+        salt="ab" * 32, owner="spare", reason="mine", statement=statement, attestations=(word,)
+    )
+    handle._state.refresh()
     assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
 
     assert "needed 2 approvals and had 1" in _found(crew)
