@@ -40,10 +40,12 @@ TARGETS = (
     "gate/_rules.py",
     "gate/_resume_call.py",
     "gate/_review.py",
+    "gate/_rollout_book.py",
+    "gate/_rollouts.py",
     "store/_release.py",
 )
-"""The rules of the gate, what it releases and the second look at it, the verification of the
-ledger, and the counting of approvals."""
+"""The rules of the gate, its rollouts, what it releases and the second look at it, the verification
+of the ledger, and the counting of approvals."""
 
 TESTS = (
     "tests/unit/gate",

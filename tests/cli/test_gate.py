@@ -220,7 +220,7 @@ def test_a_handoff_needs_a_writer_and_a_right(team: Machine) -> None:
     assert team.run("handoff", "t", "--to", "second").exit_code == 2
     refusing = team.home / "refusing.toml"
     source = team.done("policy", "show").replace(
-        'handoff-by-operator = "approval"', 'handoff-by-operator = "refuse"'
+        'handoff-by-operator = "approve 2"', 'handoff-by-operator = "refuse"'
     )
     refusing.write_text(source)
     team.done("policy", "apply", str(refusing))

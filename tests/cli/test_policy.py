@@ -69,12 +69,11 @@ def test_a_policy_is_checked(tmp_path: Path) -> None:
     printed, document = _check(str(good)), json.loads(_check(str(good), "--json").stdout)
 
     assert printed.exit_code == 0
-    assert printed.stdout.startswith("A good policy.\nname       team\n")
-    assert "approvals  2 needed, within 1d\n" in printed.stdout
+    assert printed.stdout.startswith("A good policy.\nname      team\n")
+    assert "requests  open for 1d\n" in printed.stdout
     assert all(f"\n{rule} " in printed.stdout for rule in Rule)
-    assert list(document) == [
-        *("name", "digest", "rules", "needed", "expires", "age_max", "takeover_after")
-    ]
+    assert list(document) == [*("name", "digest", "rules", "expires", "age_max", "takeover_after")]
+    assert document["rules"]["tools"] == "approve 2"
     assert (document["expires"], document["age_max"]) == ("1d", "7d")
     assert document["takeover_after"] == "0s"
     assert _check("-", stdin=shipped_policy("solo")).exit_code == 0
@@ -134,13 +133,13 @@ def test_a_store_is_made_with_a_policy(tmp_path: Path) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_bytes(b"")
     names: dict[str, str] = {}
-    for choice in ("solo", "team", str(file)):
+    for choice in ("dev", "solo", "team", str(file)):
         machine = Machine(tmp_path / "disk" / f"{len(names)}.db", tmp_path / str(len(names)))
         names[choice] = machine.json("init", "--policy", choice)["policy"]["name"]
         assert machine.json("policy", "show")["name"] == names[choice]
     other = Machine(tmp_path / "disk" / "other.db", tmp_path / "other")
 
-    assert list(names.values()) == ["solo", "team", "own"]
+    assert list(names.values()) == ["dev", "solo", "team", "own"]
     assert other.refused("init", "--policy", str(bad)) == (76, "policy-invalid")
     assert not other.path.exists()
     assert "policy       solo" in other.done("init")

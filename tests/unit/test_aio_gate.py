@@ -155,7 +155,7 @@ def test_it_names_the_policy(tmp_path: Path) -> None:
             policy = await worker.policy()
 
             assert policy is not None
-            assert (policy.name, policy.needed) == ("team", 2)
+            assert (policy.name, str(policy.measure("tools"))) == ("team", "approve 2")
 
     asyncio.run(main())
 

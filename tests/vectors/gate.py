@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vectors of the gate: pauses, requests, verdicts, break-glass and handoffs, every byte fixed.
 
-One store chain of two rosters, the second with a policy. Four threads: one that was paused, one
-with a request that became a grant, one that was handed off twice, and one that was erased while it
-was paused. A refused case is one entry in the place of the next one of a genuine thread, validly
-signed unless its name says otherwise.
+One store chain of two rosters, the second with a policy. Six threads: one that was paused, one
+with a request that became a grant, one that was handed off twice, one that was erased while it was
+paused, a book of rollouts, and one that went on because of a rollout. A refused case is one entry
+in the place of the next one of a genuine thread, validly signed unless its name says otherwise.
 """
 
 import hashlib
@@ -43,13 +43,14 @@ from tests.vectors.releases import Said
 
 __all__ = ["gate_vectors"]
 
-_POLICY = hashlib.sha256(b'version = 1\nname = "vectors"\n').hexdigest()
+_POLICY = hashlib.sha256(b'version = 2\nname = "vectors"\n').hexdigest()
 _POOLS = (
     Pool("pods", ("worker", "second")),
     Pool("mixed", ("worker", "operator")),
     Pool("empty", ()),
 )
 _WORLD = {"tools": [{"name": "pay"}, {"name": "read_file"}]}
+_BEFORE = {"tools": [{"name": "read_file"}]}
 
 
 def _pin() -> TrustPin:
@@ -105,7 +106,7 @@ def _decided() -> ThreadLedger:
         requester="worker",
         policy=_POLICY,
     )
-    reasons = ("the world is wider than that of the checkpoint", "a question is pending")
+    reasons = ("the tools are not those of the checkpoint", "a question is pending")
     request = RequestBody(salt=SALT, statement=about, reasons=reasons, answer=answer, world=_WORLD)
     ledger.add(Kind.REQUEST, request)
     for name in ("ann", "bob"):
@@ -130,6 +131,68 @@ def _decided() -> ThreadLedger:
             request=about.digest,
             answer=about.answer,
             actor="Ann, by telephone",
+        ),
+    )
+    return add(ledger, Kind.CHECKPOINT)
+
+
+@cache
+def _rolled() -> ThreadLedger:
+    """A book that an operator begins: a rollout of two pairs, two approvals, a withdrawal."""
+    ledger = _thread(5)
+    ledger.writer = ledger.owner = "operator"
+    add(ledger, Kind.GENESIS)
+    worlds = {_digest(world): world for world in (_BEFORE, _WORLD, {})}
+    low, middle, high = sorted(worlds)
+    about = stated(
+        ledger,
+        action=Action.ROLLOUT,
+        to=None,
+        pairs=((low, high), (middle, high)),
+        policy=_POLICY,
+        needed=2,
+    )
+    shown = tuple(worlds[digest] for digest in (low, middle, high))
+    request = RequestBody(salt=SALT, statement=about, worlds=shown)
+    ledger.add(Kind.REQUEST, request, signer="operator")
+    for name in ("ann", "bob"):
+        verdict = VerdictBody(salt=SALT, attestation=approve(about, name)[0])
+        ledger.add(Kind.APPROVAL, verdict, signer=name)
+    verdict = VerdictBody(salt=SALT, attestation=deny(about, "operator")[0])
+    ledger.add(Kind.DENIAL, verdict, signer="operator")
+    return ledger
+
+
+@cache
+def _deployed() -> ThreadLedger:
+    """A thread that goes on in another world because a rollout lets it pass."""
+    ledger = add(_thread(6), Kind.GENESIS, Kind.RESUME)
+    before, after = _digest(_BEFORE), _digest(_WORLD)
+    ledger.add(Kind.CHECKPOINT, _checkpoint(ledger, world=before))
+    assert ledger.tip is not None
+    released = Said(3, 2, basis=2, world=before).document(ledger)
+    about = stated(
+        _rolled(),
+        action=Action.ROLLOUT,
+        to=None,
+        pairs=((before, after),),
+        policy=_POLICY,
+        needed=2,
+    )
+    ledger.add(
+        Kind.RESUME,
+        ResumeBody(
+            salt=SALT,
+            owner="worker",
+            basis=2,
+            checkpoint=ledger.tip.entry.hash.hex(),
+            release=hashlib.sha256(released).hexdigest(),
+            world=after,
+            leaves=_WORLD,
+            policy=_POLICY,
+            rules=("tools",),
+            rollout=about,
+            attestations=approve(about, "ann", "bob"),
         ),
     )
     return add(ledger, Kind.CHECKPOINT)
@@ -173,6 +236,8 @@ _THREADS = {
     "decided": _decided,
     "handed off": _handed_off,
     "erased": _erased,
+    "rolled out": _rolled,
+    "deployed": _deployed,
 }
 _ERASED_BELOW = {"erased": 7}
 
@@ -253,6 +318,11 @@ def _verdicts() -> Iterator[dict[str, Any]]:
     for field in ("checkpoint", "release", "world", "policy", "request", "answer"):
         made = replace(gated, **{field: "AB" * 32})
         yield case(f"a resume whose {field} is no digest", "edited", Kind.RESUME, made, "worker")
+    wrong = replace(_words(about)[0][0], credential="Ann")
+    made = replace(gated, rollout=about, attestations=(wrong,))
+    yield case("a resume with a word by no key", "edited", Kind.RESUME, made, "worker")
+    made = replace(gated, rollout=replace(about, pairs=(("33" * 32, "44" * 32),)))
+    yield case("a resume by a rollout that is none", "edited", Kind.RESUME, made, "worker")
     unruly = encode_body(gated)[:-1] + b',"rules":[]}'
     yield case("a resume with an empty list of rules", "edited", Kind.RESUME, unruly, "worker")
 
@@ -265,12 +335,29 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
     """Bodies that no writer writes, by the kind's first letter and a name."""
     request = encode_body(RequestBody(salt=SALT, statement=about))
     approval = encode_body(yes)
+    low, high = "33" * 32, "44" * 32
+    pair = b'["%b","%b"]' % (low.encode(), high.encode())
     return {
         "a an attestation with one more field": approval[:-2] + b',"x":1}}',
         "a an attestation without a proof": approval[: approval.index(b',"proof"')] + b"}}",
         "a a verdict in capitals": approval.replace(b'"approve"', b'"APPROVE"'),
-        "r a statement of version 1": request.replace(b'"v":2', b'"v":1'),
-        "r a statement of version 3": request.replace(b'"v":2', b'"v":3'),
+        "r a statement of version 2": request.replace(b'"v":3', b'"v":2'),
+        "r a statement of version 4": request.replace(b'"v":3', b'"v":4'),
+        "r a statement without pairs": request.replace(b'"pairs":[],', b""),
+        "r a statement without a number of approvals": request.replace(b'"needed":1,', b""),
+        "r a statement that needs 17 approvals": request.replace(b'"needed":1', b'"needed":17'),
+        "r a handoff with a pair of worlds": request.replace(b'"pairs":[]', b'"pairs":[%b]' % pair),
+        "r a request with an empty list of worlds": request[:-1] + b',"worlds":[]}',
+        "r a rollout without pairs": _rolled_out(about, ()),
+        "r a rollout with a pair twice": _rolled_out(about, ((low, high), (low, high))),
+        "r a rollout whose pairs are not sorted": _rolled_out(about, ((high, low), (low, high))),
+        "r a rollout from a world to itself": _rolled_out(about, ((low, low),)),
+        "r a rollout from no digest": _rolled_out(about, (("AB" * 32, low),)),
+        "r a rollout of 65 pairs": _rolled_out(
+            about, tuple((f"{number:064x}", high) for number in range(65))
+        ),
+        "r a rollout with a checkpoint": _rolled_out(about, ((low, high),), checkpoint="22" * 32),
+        "r a rollout with a new owner": _rolled_out(about, ((low, high),), to="second"),
         "r a statement without a release": request.replace(b'"release":null,', b""),
         "r a handoff with a release": request.replace(
             b'"release":null', b'"release":"%b"' % (b"77" * 32)
@@ -305,6 +392,12 @@ def _edited(about: Statement, yes: VerdictBody) -> dict[str, bytes]:
         )[:-1]
         + b',"question":%b}' % (b"[" * 33 + b"]" * 33),
     }
+
+
+def _rolled_out(about: Statement, pairs: tuple[tuple[str, str], ...], **changes: Any) -> bytes:
+    """A request for a rollout, whether or not it may be asked for."""
+    asked = replace(about, **({"action": Action.ROLLOUT, "to": None, "pairs": pairs} | changes))
+    return encode_body(RequestBody(salt=SALT, statement=asked))
 
 
 def _word(verdict: VerdictBody, **changes: str) -> bytes:

@@ -6,6 +6,7 @@ Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpo
 
 import re
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
@@ -30,25 +31,26 @@ MOVES = {"resume", "checkpoint", "held", "writes", "prune", "hide", "handoff", "
 """The kinds that move the basis."""
 _ANYBODY = {"approver", "auditor", "operator", "privacy", "writer"}
 ROLES: dict[str, set[str]] = {
-    **{key: {"writer", "operator"} for key in ("handoff", "request")},
+    **{key: {"writer", "operator"} for key in ("genesis", "handoff", "request")},
     **{key: {"operator"} for key in ("pause", "unpause", "break-glass")},
     **dict.fromkeys(("approval", "denial", "expiry"), _ANYBODY),
 }
 _RELEASED = ["checkpoint", "release", "world", "leaves"]
-RESUME_FIELDS = ["reason", *_RELEASED, "policy", "rules", "request", "answer", "actor"]
+_DECIDED = ["policy", "rules", "request", "rollout", "attestations", "answer", "actor"]
+RESUME_FIELDS = ["reason", *_RELEASED, *_DECIDED]
 BODIES: dict[str, tuple[list[str], list[str]]] = {
     "handoff": (["salt", "owner", "reason"], ["statement", "attestations"]),
     "pause": (["salt", "reason"], []),
     "unpause": (["salt", "reason"], []),
-    "request": (["salt", "statement"], ["reasons", "answer", "world"]),
+    "request": (["salt", "statement"], ["reasons", "answer", "world", "worlds"]),
     "approval": (["salt", "attestation"], []),
     "denial": (["salt", "attestation"], []),
     "expiry": (["salt", "request"], []),
     "break-glass": (["salt", "request", "reason"], []),
 }
 TYPES: dict[str, type] = {
-    **dict.fromkeys(("statement", "attestation", "leaves"), dict),
-    **dict.fromkeys(("attestations", "reasons", "rules"), list),
+    **dict.fromkeys(("statement", "attestation", "leaves", "rollout"), dict),
+    **dict.fromkeys(("attestations", "reasons", "rules", "worlds"), list),
 }
 FREE = {
     "request": {"answer", "world"},
@@ -58,8 +60,8 @@ FREE = {
 
 _STATEMENT = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "requester", "policy", "nonce"),
-    *("expires", "reason"),
+    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "policy"),
+    *("needed", "nonce", "expires", "reason"),
 ]
 _DIGITS = {
     **dict.fromkeys(("store", "thread", "nonce"), 32),
@@ -85,10 +87,13 @@ def judge(kind: str, body: dict[str, Any]) -> None:
     texts = [*body.get("rules", []), *body.get("reasons", [])]
     require(all(type(text) is str for text in texts), "texts")
     require(kind != "request" or type(body.get("world", {})) is dict, "world")
-    if "statement" in body:
-        _judge_statement(body["statement"])
+    require(all(type(each) is dict for each in body.get("worlds", [])), "worlds")
+    for name in {"statement", "rollout"} & body.keys():
+        _judge_statement(body[name])
     for each in body.get("attestations", []):
         _judge_attestation(each)
+        if kind == "resume":
+            _judge_form(each)
     if kind in {"approval", "denial"}:
         _judge_attestation(body["attestation"])
         says = {"approval": "approve", "denial": "deny"}[kind]
@@ -99,7 +104,7 @@ def judge(kind: str, body: dict[str, Any]) -> None:
 
 
 def _judge_statement(fields: dict[str, Any]) -> None:
-    require(list(fields) == _STATEMENT and fields["v"] == 2, "statement")
+    require(list(fields) == _STATEMENT and fields["v"] == 3, "statement")
     for name in ("epoch", "gen"):
         require(type(fields[name]) is int and 0 <= fields[name] < 2**53, name)
     for name in _DIGITS.keys() | _BYTES.keys():
@@ -110,14 +115,29 @@ def _judge_statement(fields: dict[str, Any]) -> None:
             require(re.fullmatch("[0-9a-f]*", text) and len(text) == _DIGITS[name], name)
         else:
             require(1 <= len(text.encode()) <= _BYTES[name], name)
+    require(type(fields["needed"]) is int and 0 <= fields["needed"] <= 16, "needed")
     as_time(fields["expires"])
-    if fields["action"] == "resume":
+    action, released = fields["action"], ("release", "world_from", "world_to", "answer")
+    if action == "resume":
         require(None not in (fields["checkpoint"], fields["release"]), "resume")
-        require(fields["to"] is None, "resume")
+        require(fields["to"] is None and fields["pairs"] == [], "resume")
         return
-    require(fields["action"] == "handoff" and fields["to"] is not None, "handoff")
-    empty = ("release", "world_from", "world_to", "answer")
-    require([fields[each] for each in empty] == [None] * 4, "a handoff releases nothing")
+    require([fields[each] for each in released] == [None] * 4, "only a resume releases")
+    if action == "rollout":
+        require(fields["to"] is None and fields["checkpoint"] is None, "rollout")
+        _judge_pairs(fields["pairs"])
+        return
+    require(action == "handoff" and fields["to"] is not None, "handoff")
+    require(fields["pairs"] == [], "handoff")
+
+
+def _judge_pairs(pairs: list[list[str]]) -> None:
+    """Changes of world, each once and in order."""
+    require(1 <= len(pairs) <= 64, "pairs")
+    for pair in pairs:
+        require(type(pair) is list and len(set(pair)) == len(pair) == 2, "two worlds")
+        require(all(type(each) is str and DIGEST.fullmatch(each) for each in pair), "digests")
+    require(all(one < other for one, other in pairwise(pairs)), "sorted")
 
 
 def _judge_attestation(fields: dict[str, Any]) -> None:

@@ -131,20 +131,22 @@ class Operations:
                 f"{self._context.owner()!r} or by an operator, and {me.name!r} is neither"
             )
         policy = self._context.policy()
-        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) == Measure.REFUSE:
+        measure = None if policy is None else policy.measure(Rule.HANDOFF_BY_OPERATOR)
+        if policy is None or measure is None or measure == Measure.REFUSE:
             words = "the policy does not let an operator hand a thread off"
             raise ResumeRefused(f"thread {self._state.name!r}: {words}", reasons=(words,))
-        wanted = (Action.HANDOFF, to, me.name, policy.digest)
+        wanted = (Action.HANDOFF, to, me.name, policy.digest, measure.people)
         for asked in reversed(self._context.pending().asked.values()):
             found = asked.body.statement
             expired = asked.expired or self._context.now() >= found.expires
-            if (found.action, found.to, found.requester, found.policy) == wanted and not expired:
+            named = (found.action, found.to, found.requester, found.policy, found.needed)
+            if named == wanted and not expired:
                 return self._approved_handoff(body, asked)
         statement = self._context.statement(
             action=Action.HANDOFF,
             to=to,
             policy=policy,
-            needed=policy.measure(Rule.HANDOFF_BY_OPERATOR).people,
+            needed=measure.people,
             reason=reason,
         )
         words = f"{me.name!r} is not the owner of thread {self._state.name!r}"

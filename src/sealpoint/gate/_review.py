@@ -349,6 +349,7 @@ class Reviewer:
         ):
             if found != expected:
                 yield f"{what}: it was for {name} {_short(found)}, not {_short(expected)}"
+        # How many people the policy asks for is judged with the rules that applied.
         yield from _grant_faults(asked, self._now(entry), resume.policy, resume.roster, what)
 
     # ------------------------------------------------------------------ rollouts
@@ -418,7 +419,8 @@ class Reviewer:
         except (PolicyInvalid, Tampered) as error:
             yield f"{what}: the policy to judge it by cannot be read: {error.message}"
             return
-        if policy is None or policy.measure(Rule.HANDOFF_BY_OPERATOR) == Measure.REFUSE:
+        measure = Measure.REFUSE if policy is None else policy.measure(Rule.HANDOFF_BY_OPERATOR)
+        if measure == Measure.REFUSE:
             yield f"{what}: the policy does not let operators hand threads off"
             return
         statement = body.statement
@@ -430,8 +432,8 @@ class Reviewer:
             yield f"{what}: there was no open request {statement.digest[:12]}"
             return
         words = (*asked.attestations, *believed_words(entry, body, chain))
-        now = self._now(entry)
-        yield from _grant_faults(replace(asked, attestations=words), now, policy, roster, what)
+        asked, now = replace(asked, attestations=words), self._now(entry)
+        yield from _grant_faults(asked, now, policy, roster, what, measure.people)
 
 
 def _forgiving(at: datetime) -> datetime:
@@ -445,16 +447,16 @@ def _told(body: ResumeBody) -> tuple[Rule, ...]:
 
 
 def _grant_faults(
-    asked: Asked, at: datetime, policy: Policy | None, roster: Roster, what: str
+    asked: Asked, at: datetime, policy: Policy | None, roster: Roster, what: str, least: int = 0
 ) -> Iterator[str]:
-    """Why a request is no grant at a time, by a roster and a policy."""
+    """Why a request is no grant at a time, by a roster and a policy that asks for so many."""
     grant = grant_of(asked, roster, at)
     # The requester chose the time: nothing can be added to the last one there is.
     if asked.expired or at - asked.body.statement.expires >= _SLACK:
         yield f"{what}: the request had expired"
     if grant.denied_by:
         yield f"{what}: the request was denied by {_listed(grant.denied_by)}"
-    needed = asked.body.statement.needed
+    needed = max(asked.body.statement.needed, least)
     if policy is None:
         yield f"{what}: no policy was in force that asks for approvals"
     elif len(grant.approved_by) < needed and grant.broken_glass is None:

@@ -41,7 +41,7 @@ from tests.repo._tree import PACKAGE, ROOT
 
 _YES: Any = Command(resume="yes")
 _SOLO = (PACKAGE / "gate" / "policies" / "solo.toml").read_bytes()
-_NO_ANSWERS: Any = _SOLO.replace(b'answer = "allow"', b'answer = "refuse"')
+_NO_ANSWERS: Any = _SOLO.replace(b'answer = "record"', b'answer = "refuse"')
 _OPERATIONS = ("edited", "inserted", "deleted", "moved")
 
 

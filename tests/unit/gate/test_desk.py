@@ -62,7 +62,7 @@ def test_every_request_is_listed_oldest_first(team: Team) -> None:
     assert found[0].statement.requester == "worker"
     assert found[0].statement.policy == team.digest
     assert found[0].needed == 2
-    assert "wider" in found[0].reasons[0]
+    assert "+ tool shell" in found[0].reasons[0]
 
 
 def test_a_request_is_shown_as_it_stands(team: Team) -> None:

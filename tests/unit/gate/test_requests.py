@@ -65,12 +65,12 @@ def _roster(*others: Identity) -> Roster:
     return Roster(roster(identity("worker"), *people, *others), seq=0)
 
 
-def _asked(*words: tuple[str, Verdict], **more: Any) -> Asked:
+def _asked(*words: tuple[str, Verdict], about: Statement = _STATEMENT, **more: Any) -> Asked:
     return Asked(
         entry=Entry(b"", _HEADER, "worker", bytes(32)),
-        body=RequestBody(salt=SALT, statement=_STATEMENT),
+        body=RequestBody(salt=SALT, statement=about),
         attestations=tuple(
-            attest(key(who), _STATEMENT.digest, verdict, "looked") for who, verdict in words
+            attest(key(who), about.digest, verdict, "looked") for who, verdict in words
         ),
         **more,
     )
@@ -112,6 +112,20 @@ def test_glass_that_nobody_broke_is_whole() -> None:
 def test_a_request_expires_at_its_moment(now: datetime, *, recorded: bool, expired: bool) -> None:
     """Or earlier by the clock, if its end was recorded."""
     assert grant_of(_asked(expired=recorded), _roster(), now).expired is expired
+
+
+def test_glass_is_broken_for_one_resume_alone() -> None:
+    """A handoff and a rollout always need their approvals."""
+    pairs = (("11" * 32, "22" * 32),)
+    handoff = replace(_STATEMENT, action=Action.HANDOFF, release=None, to="second")
+    rollout = replace(_STATEMENT, action=Action.ROLLOUT, checkpoint=None, release=None, pairs=pairs)
+    found = [
+        grant_of(_asked(broken_glass=("chief", "it burns"), about=about), _roster(_CHIEF), _START)
+        for about in (_STATEMENT, handoff, rollout)
+    ]
+
+    assert [each.broken_glass for each in found] == ["chief: it burns", None, None]
+    assert [each.needed for each in found] == [2, 2, 2]
 
 
 _YES = [(who, Verdict.APPROVE) for who in ("ann", "bob", "carl")]

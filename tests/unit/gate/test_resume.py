@@ -132,7 +132,7 @@ def test_asking_twice_makes_one_request(team: Team) -> None:
     assert isinstance(fresh.value.request, Request)
     assert first.id == again.id == fresh.value.request.id
     assert team.kinds().count("request") == 1
-    assert "wider" in fresh.value.reasons[0]
+    assert "+ tool shell" in fresh.value.reasons[0]
 
 
 # ---------------------------------------------------------------------- what is not
@@ -167,7 +167,13 @@ def test_every_rule_that_applies_is_told(team: Team) -> None:
         team.thread().resume(world={**SHELL, "code": {"version": "2"}}, ref="c1", answer="yes")
 
     told = " ".join(needs.value.reasons)
-    for words in ("not the newest", "code is not", "wider", "an answer is given", "more than"):
+    for words in (
+        "not the newest",
+        "code is not",
+        "+ tool shell",
+        "an answer is given",
+        "more than",
+    ):
         assert words in told
 
 
@@ -485,6 +491,24 @@ def test_the_policy_in_force_decides_how_many(team: Team) -> None:
 
     assert team.thread().resume(world=SHELL).state == {"n": 2}
     assert team.newest(Kind.RESUME).request == request.id
+
+
+def test_what_needs_more_people_by_now_is_asked_for_anew(team: Team) -> None:
+    """A rule that applies later asks for two: a request for one person is not enough for it."""
+    team.apply(policy("aging", needed=1, old_age="approve 2", expires="30d"))
+    team.thread().save({"n": 1}, world=READ)
+    first = team.ask()
+    team.approve(first, "ann")
+    team.later(days=8)
+    again = team.ask()
+    team.approve(again)
+
+    assert (first.needed, again.needed) == (1, 2)
+    assert first.id != again.id
+    assert team.thread().resume(world=SHELL).state == {"n": 1}
+    assert team.newest(Kind.RESUME).request == again.id
+    assert set(team.newest(Kind.RESUME).rules) == {"tools", "old-age"}
+    team.check_sound()
 
 
 def test_approvers_are_asked_after_again_when_a_grant_is_spent(team: Team) -> None:

@@ -22,6 +22,7 @@ from sealpoint.ledger import (
     HandoffBody,
     Kind,
     PauseBody,
+    RequestBody,
     ResumeBody,
     UnpauseBody,
     VerdictBody,
@@ -377,6 +378,33 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
     assert "needed 2 approvals and had 1" in _found(crew)
 
 
+def test_how_many_a_handoff_needs_is_for_the_policy_to_say(crew: Team) -> None:
+    """A request that claims fewer is neither used by the operation nor good for the audit."""
+    crew.thread().save(1, world=READ)
+    handle = crew.fresh("operator")
+    context = handle._operations._context
+    context.require_living()
+    statement = context.statement(
+        action=Action.HANDOFF,
+        to="spare",
+        policy=context.policies.get(crew.digest),
+        needed=1,
+        reason="mine",
+    )
+    assert context.ask(RequestBody(salt="ab" * 32, statement=statement)) is not None
+    crew.store("ann").approve(statement.digest, reason="fine")
+    with pytest.raises(NeedsApproval, match="0 of 2 approvals"):
+        crew.fresh("operator").handoff(to="spare", reason="mine")
+    word = attest(key("ann"), statement.digest, Verdict.APPROVE, "fine")
+    body = HandoffBody(
+        salt="ab" * 32, owner="spare", reason="mine", statement=statement, attestations=(word,)
+    )
+    handle._state.refresh()
+    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
+
+    assert "needed 2 approvals and had 1" in _found(crew)
+
+
 def test_erased_decisions_are_not_judged(crew: Team) -> None:
     """What an erasure has taken cannot be told any more, and is held against nobody."""
     crew.thread().save(1, world=READ)
@@ -412,7 +440,7 @@ def test_leaves_that_are_not_the_world_they_name_are_found(crew: Team) -> None:
     """What is shown has to be what the digest binds; what is no world shows nothing."""
     crew.thread().save(1, world=READ)
     _rogue(crew, world="22" * 32, leaves=SHELL, rules=("narrower-world",))
-    assert "tools" in _found(crew)
+    assert "missing-world" in _found(crew)
     _rogue(crew, world="22" * 32, leaves={"tools": 1}, rules=("narrower-world",))
 
     assert len(_found(crew).split("\n")) == 4  # the rule and its measure, of both

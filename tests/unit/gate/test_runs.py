@@ -9,7 +9,7 @@ from sealpoint.errors import HeadMoved, ResumeRefused, Superseded, UsageError
 from sealpoint.gate import Rule, Thread, shipped_policy
 from sealpoint.ledger import Kind
 from sealpoint.store import CheckpointRef, ResultsDraft, RunPosition, SaveDraft
-from sealpoint.world import World
+from sealpoint.world import LeafClass, World
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import put, refused, results, saved
 
@@ -62,9 +62,8 @@ _WHERE = ("run", "lanes", "checkpoint", "begins", "inside", "answered", "deliber
 
 _NOBODY: Any = dict.fromkeys(
     (
-        "code",
+        *LeafClass,
         "older_checkpoint",
-        "tools",
         "narrower_world",
         "missing_world",
         "answer",

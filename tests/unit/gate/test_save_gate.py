@@ -49,7 +49,7 @@ def test_an_ordinary_save_begins_a_session_by_itself(team: Team) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"world": SHELL}, "the tools are not those of the checkpoint: + tool shell"),
+        ({"world": SHELL}, r"the tools are not those of the checkpoint: \+ tool shell"),
         ({}, "no world is declared"),
         ({"world": {**READ, "code": {"version": "2"}}}, "code"),
     ],

@@ -268,9 +268,12 @@ def test_a_statement_inside_a_body_makes_sense(kind: Kind, changes: dict[str, An
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (b'"v":2', b'"v":1'),
-        (b'"v":2', b'"v":3'),
-        (b'"v":2,', b""),
+        (b'"v":3', b'"v":2'),
+        (b'"v":3', b'"v":4'),
+        (b'"v":3,', b""),
+        (b'"pairs":[],', b""),
+        (b'"needed":1,', b""),
+        (b'"needed":1', b'"needed":17'),
         (b'Z","reason"', b'+00:00","reason"'),
         (b'"gen":0', b'"gen":0.0'),
         (b'"epoch":0', b'"epoch":-1'),

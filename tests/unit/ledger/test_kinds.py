@@ -18,7 +18,7 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 # f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
 # holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts.
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
-    "genesis": (_WRITER, "tofhc"),
+    "genesis": (_EITHER, "tofhc"),
     "resume": (_WRITER, "tofbhc"),
     "checkpoint": (_WRITER, "toibhkpc"),
     "held": (_WRITER, "toibwkpc"),

@@ -53,6 +53,14 @@ _HANDOFF: dict[str, Any] = {
     "world_to": None,
     "to": "pods",
 }
+_ROLLOUT: dict[str, Any] = {
+    "action": Action.ROLLOUT,
+    "checkpoint": None,
+    "release": None,
+    "world_from": None,
+    "world_to": None,
+    "pairs": (("33" * 32, "44" * 32), ("33" * 32, "55" * 32)),
+}
 
 
 def statement(**changes: Any) -> Statement:
@@ -63,6 +71,11 @@ def statement(**changes: Any) -> Statement:
 def handoff(**changes: Any) -> Statement:
     """A request to hand off, with some fields changed."""
     return statement(**(_HANDOFF | changes))
+
+
+def rollout(**changes: Any) -> Statement:
+    """A request for a rollout, with some fields changed."""
+    return statement(**(_ROLLOUT | changes))
 
 
 def person(

@@ -15,13 +15,13 @@ from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import NAME_BYTES_MAX
 from sealpoint.signing import STATEMENT_TYPE, Action, Statement
 from tests.repo._tree import ROOT
-from tests.unit.signing.statements import handoff, statement
+from tests.unit.signing.statements import handoff, rollout, statement
 
 _REASON_BYTES_MAX = 4096
 _ORDER = [
     *("v", "store", "ns", "thread", "epoch", "gen", "basis", "action", "checkpoint"),
-    *("release", "world_from", "world_to", "answer", "to", "requester", "policy", "nonce"),
-    *("expires", "reason"),
+    *("release", "world_from", "world_to", "answer", "to", "pairs", "requester", "policy"),
+    *("needed", "nonce", "expires", "reason"),
 ]
 
 _CHANGES: dict[str, Any] = {
@@ -38,6 +38,7 @@ _CHANGES: dict[str, Any] = {
     "answer": "ab" * 32,
     "requester": "operator",
     "policy": None,
+    "needed": 2,
     "nonce": "ab" * 16,
     "expires": datetime(2026, 1, 2, 3, 4, 5, 1, tzinfo=UTC),
     "reason": "the new release can read invoices.",
@@ -55,22 +56,24 @@ def test_the_bytes_are_those_of_the_specification() -> None:
     data = statement().encode()
 
     assert data == (
-        b'{"v":2,"store":"000102030405060708090a0b0c0d0e0f","ns":"default",'
+        b'{"v":3,"store":"000102030405060708090a0b0c0d0e0f","ns":"default",'
         b'"thread":"101112131415161718191a1b1c1d1e1f","epoch":0,"gen":0,"basis":"' + b"11" * 32
         + b'","action":"resume","checkpoint":"' + b"22" * 32
         + b'","release":"' + b"77" * 32
         + b'","world_from":"' + b"33" * 32 + b'","world_to":"' + b"44" * 32
-        + b'","answer":null,"to":null,"requester":"worker","policy":"' + b"55" * 32
-        + b'","nonce":"' + b"66" * 16
+        + b'","answer":null,"to":null,"pairs":[],"requester":"worker","policy":"' + b"55" * 32
+        + b'","needed":1,"nonce":"' + b"66" * 16
         + b'","expires":"2026-01-02T03:04:05Z","reason":"the new release can read invoices"}'
     )  # fmt: skip
     assert statement().digest == hashlib.sha256(data).hexdigest()
-    assert statement().digest == "56adc8c79a991f83817bd3dc86f0c19b67cb3f38cd889d9ed88c6d8cb445f8ed"
+    assert statement().digest == "e29abd79b8e13d8cb33f44d4543a126d1fbe364a8674d849988b4cafdbbbfbc6"
     assert f"digest     {statement().digest}\n" in page
     assert f"statement  {len(data)} bytes\n" in page
 
 
-@pytest.mark.parametrize("made", [statement(), handoff(), handoff(checkpoint=None, policy=None)])
+@pytest.mark.parametrize(
+    "made", [statement(), handoff(), handoff(checkpoint=None, policy=None), rollout()]
+)
 def test_every_field_is_written_in_its_order(made: Statement) -> None:
     """Null is written too, so that nothing can be left out and mean the same."""
     assert list(json.loads(made.encode())) == _ORDER
@@ -81,11 +84,14 @@ def test_every_field_is_written_in_its_order(made: Statement) -> None:
 def test_every_changed_field_changes_the_digest() -> None:
     """What is approved is all of it: no two of these statements share a digest."""
     changed = [statement(**{name: value}) for name, value in _CHANGES.items()]
-    others = [handoff(), handoff(to="others"), handoff(checkpoint=None)]
+    others = [
+        *(handoff(), handoff(to="others"), handoff(checkpoint=None)),
+        *(rollout(), rollout(pairs=[("33" * 32, "44" * 32)])),
+    ]
     digests = {made.digest for made in (statement(), *changed, *others)}
 
     assert len(digests) == 1 + len(_CHANGES) + len(others)
-    assert _CHANGES.keys() | {"v", "action", "to"} == set(_ORDER)
+    assert _CHANGES.keys() | {"v", "action", "to", "pairs"} == set(_ORDER)
     for made in changed:
         made.check()
         assert Statement.parse(made.encode()) == made
@@ -140,7 +146,7 @@ def test_other_spellings_are_refused() -> None:
     spellings = [
         *(good + b" ", b"\n" + good, good.replace(b",", b", ", 1), backwards),
         good.replace(b'"worker"', b'"\\u0077orker"'),
-        good.replace(b'"v":2,', b'"v":2,"v":2,'),
+        good.replace(b'"v":3,', b'"v":3,"v":3,'),
         good.replace(b'"answer":null', b'"answer":"' + b"ab" * 32 + b'","answer":null'),
         good.replace(b'"epoch":0', b'"epoch":0.0'),
         good.replace(b'"epoch":0', b'"epoch":-0'),
@@ -154,7 +160,7 @@ def test_other_spellings_are_refused() -> None:
     assert Statement.parse(_spelt()) == statement()
     for spelling in spellings:
         assert spelling != good
-        with pytest.raises(Edited, match=r"one spelling of its fields|fields of version 2"):
+        with pytest.raises(Edited, match=r"one spelling of its fields|fields of version 3"):
             Statement.parse(spelling)
 
 
@@ -165,12 +171,24 @@ def test_other_spellings_are_refused() -> None:
         b"null",
         b"[]",
         b"{}",
-        b'{"v":2}',
+        b'{"v":3}',
         b"\xff",
         b"[" * 60_000,
         _spelt(v=1),
-        _spelt(v=3),
-        _spelt(v="2"),
+        _spelt(v=2),
+        _spelt(v=4),
+        _spelt(v="3"),
+        _spelt(pairs=None),
+        _spelt(pairs=["ab" * 32]),
+        _spelt(pairs=[["ab" * 32]]),
+        _spelt(pairs=[["ab" * 32] * 3]),
+        _spelt(pairs=[["ab" * 32, None]]),
+        _spelt(needed=-1),
+        _spelt(needed=17),
+        _spelt(needed=True),
+        _spelt(needed=1.5),
+        _spelt(needed="1"),
+        _spelt(needed=None),
         _spelt(more=1),
         _spelt(action="erase"),
         _spelt(action="Resume"),
@@ -199,7 +217,7 @@ def test_other_spellings_are_refused() -> None:
 )
 def test_other_fields_are_refused(data: bytes) -> None:
     """A field that is missing, unknown, or of another type or range is an edit."""
-    with pytest.raises(Edited, match="fields of version 2"):
+    with pytest.raises(Edited, match="fields of version 3"):
         Statement.parse(data)
 
 
@@ -216,7 +234,7 @@ def test_counts_have_53_bits(name: str) -> None:
 def test_a_missing_version_is_refused() -> None:
     """The one field with a default is written nevertheless."""
     with pytest.raises(Edited, match="one spelling"):
-        Statement.parse(statement().encode().replace(b'"v":2,', b""))
+        Statement.parse(statement().encode().replace(b'"v":3,', b""))
 
 
 _DIGITS = {
@@ -281,10 +299,15 @@ def test_texts_are_bounded_in_bytes(name: str, bytes_max: int) -> None:
 def test_the_largest_statement_fits_its_bound() -> None:
     """Every text at its bound and escaped at its longest is still fewer bytes than the whole."""
     name = "\x01" * NAME_BYTES_MAX
-    made = handoff(ns=name, requester=name, to=name, reason="\x01" * (_REASON_BYTES_MAX - 1) + "x")
+    reason = "\x01" * (_REASON_BYTES_MAX - 1) + "x"
+    pairs = tuple((f"{number:064x}", "ff" * 32) for number in range(64))
+    made = handoff(ns=name, requester=name, to=name, reason=reason)
+    many = rollout(ns=name, requester=name, pairs=pairs, reason=reason)
     made.check()
+    many.check()
 
     assert 32_000 < len(made.encode()) < 64 * 1024
+    assert 32_000 < len(many.encode()) < 64 * 1024
 
 
 def test_more_bytes_than_the_bound_are_refused_unread() -> None:
@@ -293,6 +316,9 @@ def test_more_bytes_than_the_bound_are_refused_unread() -> None:
         Statement.parse(b"x" * (64 * 1024 + 1))
     with pytest.raises(Edited, match="expected the fields"):
         Statement.parse(b"x" * (64 * 1024))
+
+
+_PAIRS = (("33" * 32, "44" * 32),)
 
 
 @pytest.mark.parametrize(
@@ -309,6 +335,8 @@ def test_more_bytes_than_the_bound_are_refused_unread() -> None:
         handoff(world_to="ab" * 32),
         handoff(answer="ab" * 32),
         handoff(action=Action.RESUME),
+        statement(pairs=_PAIRS),
+        handoff(pairs=_PAIRS),
     ],
 )
 def test_each_action_has_what_it_needs_and_no_more(made: Statement) -> None:
@@ -317,6 +345,44 @@ def test_each_action_has_what_it_needs_and_no_more(made: Statement) -> None:
         Statement.parse(made.encode())
     with pytest.raises(UsageError, match=f"statement: expected a {made.action} with a"):
         made.check()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"to": "pods"},
+        {"checkpoint": "22" * 32},
+        {"release": "77" * 32},
+        {"world_from": "33" * 32},
+        {"world_to": "44" * 32},
+        {"answer": "ab" * 32},
+        {"pairs": ()},
+        {"pairs": tuple((f"{number:064x}", "ff" * 32) for number in range(65))},
+        {"pairs": (*_PAIRS, *_PAIRS)},
+        {"pairs": (("33" * 32, "55" * 32), ("33" * 32, "44" * 32))},
+        {"pairs": (("33" * 32, "33" * 32),)},
+        {"pairs": (("AB" * 32, "44" * 32),)},
+        {"pairs": (("33" * 32, "4" * 63),)},
+        {"pairs": (("", "44" * 32),)},
+    ],
+    ids=range(14),
+)
+def test_a_rollout_is_of_pairs_of_worlds_alone(changes: dict[str, Any]) -> None:
+    """Each pair once, sorted, of two worlds, no more than 64, and nothing that is executed."""
+    made = rollout(**changes)
+
+    with pytest.raises(Edited, match=r"statement: (pairs: )?expected"):
+        Statement.parse(made.encode())
+    with pytest.raises(UsageError, match=r"statement: (pairs: )?expected"):
+        made.check()
+
+
+def test_a_rollout_may_be_of_64_pairs() -> None:
+    """The bound itself is inside."""
+    made = rollout(pairs=tuple((f"{number:064x}", "ff" * 32) for number in range(64)))
+    made.check()
+
+    assert Statement.parse(made.encode()) == made
 
 
 @pytest.mark.parametrize(
@@ -341,7 +407,7 @@ def test_a_writer_gives_a_reason_that_can_be_seen(reason: str) -> None:
         statement(epoch=2**70),
         statement(epoch=1.0),
         statement(gen=True),
-        statement(v=3),
+        statement(v=2),
         statement(action="erase"),
         statement(expires=datetime(2026, 1, 1)),  # noqa: DTZ001 # the fault to find
         statement(expires=datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=1)))),
