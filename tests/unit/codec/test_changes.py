@@ -277,13 +277,16 @@ def test_a_model_does_not_count_an_added_field_as_given() -> None:
     assert value.model_fields_set == {"b", "other"}
 
 
-def test_a_mutable_default_of_a_model_is_copied() -> None:
-    """As pydantic does it, two objects do not share a list."""
-    registry = _registry(_pydantic(*_OLD, ("tags", list, [])))
+@pytest.mark.parametrize("default", [[], [[1]], {"a": [1]}, {1: 2}, {3}, ([4],)], ids=str)
+def test_a_mutable_default_of_a_model_is_copied(default: Any) -> None:
+    """As pydantic does it, two objects do not share a list, a dict or a set, nor what is inside."""
+    registry = _registry(_pydantic(*_OLD, ("tags", Any, default)))
     (one,), (other,) = (registry.decode(_stored(_pydantic)) for _ in range(2))
 
-    assert one.tags == []
+    assert one.tags == default
     assert one.tags is not other.tags
+    if type(default) in (list, tuple) and default:
+        assert one.tags[0] is not other.tags[0]
 
 
 def test_a_changed_class_inside_another_is_named_with_its_place() -> None:
