@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from sealpoint.cli._amounts import size_text
-from sealpoint.cli._retention import _time
+from sealpoint.cli._times import ago
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
 from tests.cli.machine import Machine
@@ -165,7 +165,7 @@ def test_many_checkpoints_are_counted_and_not_all_shown(machine: Machine) -> Non
 )
 def test_a_time_is_a_day_or_a_moment_with_a_zone(text: str, expected: datetime) -> None:
     """A day begins at midnight in UTC."""
-    assert _time(text, _NOW) == expected
+    assert ago(text, _NOW, "--keep-since") == expected
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_time_is_a_day_or_a_moment_with_a_zone(text: str, expected: datetime) 
 )
 def test_a_time_is_also_an_age(text: str, seconds: int) -> None:
     """As a cron job writes it."""
-    assert _NOW - _time(text, _NOW) == timedelta(seconds=seconds)
+    assert _NOW - ago(text, _NOW, "--keep-since") == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_time_is_also_an_age(text: str, seconds: int) -> None:
 def test_other_times_are_refused(text: str) -> None:
     """A time that could mean two things means none."""
     with pytest.raises(UsageError, match="expected a day, a time with a zone or an age"):
-        _time(text, _NOW)
+        ago(text, _NOW, "--keep-since")
 
 
 def test_keep_since_keeps_what_is_younger(saved: Machine) -> None:

@@ -22,6 +22,7 @@ from sealpoint.storage import Record
 from sealpoint.world import World as Declared
 from tests.ledgers import key
 from tests.properties.gate_model_release import WouldRun, would_run
+from tests.properties.gate_model_rollouts import GateRollouts
 from tests.properties.gate_model_scene import (
     IDENTITY,
     NAMES,
@@ -34,7 +35,6 @@ from tests.properties.gate_model_scene import (
     worlds,
 )
 from tests.properties.gate_model_truth import ThreadFacts, Wish
-from tests.properties.gate_model_rollouts import GateRollouts
 from tests.properties.gate_model_work import work_kinds
 from tests.unit.gate.team import NARROW, READ, SHELL
 from tests.unit.store.backup import Backup, accepted

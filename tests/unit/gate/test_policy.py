@@ -63,7 +63,7 @@ def test_a_policy_says_what_its_file_says() -> None:
         Rule.AFTER_RESTORE: "record",
         Rule.HANDOFF_BY_OPERATOR: "approve 2",
     }
-    found = Policy.parse(text(said).encode())
+    found = Policy.parse(text({str(rule): measure for rule, measure in said.items()}).encode())
 
     assert found.name == "tested"
     assert found.expires == timedelta(hours=24)
