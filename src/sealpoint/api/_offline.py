@@ -140,11 +140,11 @@ def export_request(store: Store, request_id: str) -> bytes:
     # Examined in the very copy, as it will be elsewhere: what that reads is what is exported.
     parts = _boxed(
         copy,
+        thread,
         core.parts.pin,
         signer=None,
         namespace=core.namespace,
         name=request.thread,
-        thread=thread,
         registry=core.registry,
     )
     with Store(parts) as box:
@@ -300,7 +300,7 @@ def open_request(
         UnknownRequest: The thread in it does not ask for this.
         KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
     """
-    found = _parsed(data, REQUEST_BYTES_MAX, _read_export, "exported request")
+    found: _Export = _parsed(data, REQUEST_BYTES_MAX, _read_export, "exported request")
     place = StorePlace.find(
         url,
         config_dir=config_dir,
@@ -310,6 +310,28 @@ def open_request(
         key_fd=key_fd,
     )
     pin = place.pin(trust)
+    _require_store(found, pin)
+    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
+    parts = _boxed(
+        *_filled(found),
+        pin,
+        signer=own,
+        namespace=found.ns,
+        name=found.name,
+        registry=Registry() if registry is None else registry,
+    )
+    if signer is not None:
+        parts = replace(parts, signer=remote_key(Core(parts).trust(), signer, identity))
+    store = Store(parts)
+    try:
+        last = len(found.entries) - 1
+        return ExportedRequest(store=store, request=store.request(found.request), last=last)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _require_store(found: _Export, pin: TrustPin) -> None:
     if pin.store.raw.hex() != found.store:
         raise NotTrusted(
             f"exported request: expected one of store {pin.store}, which the pin names, found one "
@@ -317,27 +339,6 @@ def open_request(
             hint="Name the store that it is of with --store, or import its pin: sealpoint trust "
             "import PIN.",
         )
-    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
-    storage, thread = _filled(found)
-    parts = _boxed(
-        storage,
-        pin,
-        signer=own,
-        namespace=found.ns,
-        name=found.name,
-        thread=thread,
-        registry=Registry() if registry is None else registry,
-    )
-    if signer is not None:
-        parts = replace(parts, signer=remote_key(Core(parts).trust(), signer, identity))
-    store = Store(parts)
-    try:
-        return ExportedRequest(
-            store=store, request=store.request(found.request), last=len(found.entries) - 1
-        )
-    except BaseException:
-        store.close()
-        raise
 
 
 def _filled(found: _Export) -> tuple[MemoryStorage, bytes]:
@@ -360,12 +361,12 @@ def _filled(found: _Export) -> tuple[MemoryStorage, bytes]:
 
 def _boxed(
     storage: Storage,
+    thread: bytes,
     pin: TrustPin,
     *,
     signer: SigningKey | None,
     namespace: str,
     name: str,
-    thread: bytes,
     registry: Registry,
 ) -> Parts:
     """The parts of a store in memory, whose chain and thread are verified from the beginning."""

@@ -42,40 +42,33 @@ def open_store(
     Args:
         url: `memory:` (nothing is kept), `sqlite:///relative.db`, `sqlite:////absolute.db` or
             `file:///absolute/directory`.
-        identity: Whose key signs what is saved: `worker` if nobody says another. With `signer=`,
-            the roster says whose it is, and this has to be the same.
+        identity: Whose key signs: `worker` if nobody says another; with `signer=`, the roster does.
         namespace: Which threads: the roster gives rights by namespace.
         registry: The types that may be saved and loaded; without it, plain data and built-ins.
-        trust: A pin, the path of one, or the number of an open descriptor, instead of the one in
-            the configuration directory; else what SEALPOINT_TRUST_FD names.
+        trust: A pin, its path or an open descriptor; else SEALPOINT_TRUST_FD, else the one here.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
         read_only: No private key is needed and nothing at all is written.
         on_event: Called with an `Event` for what happens: codes and digests only.
         passphrase: What opens the identity's key if it is encrypted, or a function that is then
-            called with its name; without it, what SEALPOINT_PASSPHRASE or
-            SEALPOINT_PASSPHRASE_FILE names. The key is opened once, here.
-        signer: A key that lives elsewhere, such as in a key management service: no private key is
-            read, and the roster says whose it is.
-        secrets_dir: The directory of a mounted secret that holds the key, the pin or `slots.key`,
-            before the configuration directory; else SEALPOINT_SECRETS_DIR.
-        key_fd: The number of an open descriptor that the key is read from; else SEALPOINT_KEY_FD.
+            called with its name; else what SEALPOINT_PASSPHRASE or SEALPOINT_PASSPHRASE_FILE names.
+        signer: A key that lives elsewhere, such as in a KMS: no private key is read here.
+        secrets_dir: A mounted secret, looked into before config_dir; else SEALPOINT_SECRETS_DIR.
+        key_fd: An open descriptor that the key is read from; else SEALPOINT_KEY_FD.
 
     Raises:
         NotTrusted: No pin vouches for the store, or its roster is not signed by the root.
         Unanchored: The anchor of this machine does not know the store.
         RolledBack: The store's roster is older than the anchor or the pin says.
-        KeyMissing: The identity's private key is not on this machine.
-        KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
+        KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
         SignerFailed: The signer does not tell its public key.
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
-    if signer is not None and (read_only or key_fd is not None or passphrase is not None):
-        raise UsageError("signer: expected neither read_only=, key_fd= nor passphrase= with it")
-    if StoreUrl.parse(url).kind == "memory":
-        if trust is not None or read_only or signer is not None:
-            raise UsageError("memory: expected neither trust=, read_only= nor signer=")
+    in_memory = StoreUrl.parse(url).kind == "memory"
+    _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
+    if in_memory:
+        _require_plain(trust, read_only=read_only)
         return _memory(identity or WORKER, namespace, registry, on_event)
     place = StorePlace.find(
         url,
@@ -98,6 +91,17 @@ def open_store(
         on_event=on_event,
     )
     return _opened(parts, signer, identity)
+
+
+def _require_plain(trust: Trust | None, *, read_only: bool) -> None:
+    if trust is not None or read_only:
+        raise UsageError("memory: expected neither trust= nor read_only=, it keeps nothing")
+
+
+def _require_alone(signer: Signer | None, *, other_key: object, keyless: bool) -> None:
+    """Refuse a signer beside another key, or where nothing is signed with it."""
+    if signer is not None and (other_key != (None, None) or keyless):
+        raise UsageError("signer: expected no memory:, read_only=, key_fd= or passphrase= with it")
 
 
 def _opened(parts: Parts, signer: Signer | None = None, identity: str | None = None) -> Store:
