@@ -73,12 +73,7 @@ def init(
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
     place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    shared = None if group is None else Group.find(group, place.settings.state_dir)
-    if shared is not None:
-        _share_directories(place, shared)
-    _require_new(place)
-    if shared is not None:
-        place.files.declare_group(shared)
+    shared = _shared(place, group)
     choose = None if passphrase is None else choosing(passphrase)
     root, worker, operator = (_key(place, name, choose) for name in (ROOT, WORKER, OPERATOR))
     if not place.files.has_pin():
@@ -92,20 +87,7 @@ def init(
     pin = place.files.pin()
     parts = place.parts(pin=pin, signer=operator, namespace="default", create=True)
     try:
-        core = Core(parts)
-        if parts.storage.read(STORE_CHAIN, 0) is None:
-            if core.is_anchored():
-                raise RolledBack(f"store {place.url}: expected the store that was here, found none")
-            document = first_roster(worker, operator, chosen)
-            blobs = {bytes.fromhex(chosen.digest): chosen.source}
-            chain = append_roster(
-                core, StoreChain(pin), document, [root], reason="init", blobs=blobs
-            )
-            core.anchor_store_chain(chain)
-        elif core.is_anchored() or not _is_new(parts.storage):
-            raise StoreExists(f"store {place.url}: expected none, found it initialised already")
-        else:
-            core.anchor_store_chain()
+        _begin(Core(parts), place, root, first_roster(worker, operator, chosen), chosen)
         if shared is not None:
             place.files.share_secret(pin.store, shared)
         place.files.mark_initialised()
@@ -114,13 +96,38 @@ def init(
     return pin
 
 
-def _share_directories(place: StorePlace, group: Group) -> None:
-    """Make the directories that a group shares, or refuse those that keep its members out."""
+def _begin(
+    core: Core, place: StorePlace, root: Signer, document: RosterDocument, policy: Policy
+) -> None:
+    """Write the first roster and let the anchor know it, as far as that was not done before."""
+    storage = core.storage
+    if storage.read(STORE_CHAIN, 0) is None:
+        if core.is_anchored():
+            raise RolledBack(f"store {place.url}: expected the store that was here, found none")
+        blobs = {bytes.fromhex(policy.digest): policy.source}
+        begun = StoreChain(core.parts.pin)
+        chain = append_roster(core, begun, document, [root], reason="init", blobs=blobs)
+        core.anchor_store_chain(chain)
+    elif core.is_anchored() or not _is_new(storage):
+        raise StoreExists(f"store {place.url}: expected none, found it initialised already")
+    else:
+        core.anchor_store_chain()
+
+
+def _shared(place: StorePlace, name: str | None) -> Group | None:
+    """The group that is to share the store, once it can; nothing is made where one is already."""
+    if name is None:
+        _require_new(place)
+        return None
+    group = Group.find(name, place.settings.state_dir)
     group.require_member()
     make_shared_directory(place.settings.state_dir, group)
     path = place.path()
     # SQLite makes files beside its own; a store of files is a directory itself.
     make_shared_directory(path.parent if place.url.kind == "sqlite" else path, group)
+    _require_new(place)
+    place.files.declare_group(group)
+    return group
 
 
 def _require_new(place: StorePlace) -> None:

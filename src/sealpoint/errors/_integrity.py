@@ -59,8 +59,8 @@ class RolledBack(SealpointError):
     code = "rolled-back"
     exit_status = 35
     hint = (
-        "The store is older than it was: bring back the newest copy of it. If there is none, see "
-        "what is lost, and accept it: sealpoint accept-restore --dry-run --reason '...'"
+        "The store is older than it was: bring back the newest copy of it. If there is none, "
+        "sealpoint accept-restore --dry-run --reason TEXT says what is lost, and how to accept it."
     )
 
 
