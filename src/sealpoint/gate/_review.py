@@ -427,7 +427,7 @@ class Reviewer:
             return
         words = (*asked.attestations, *believed_words(entry, body, chain))
         asked, now = replace(asked, attestations=words), self._now(entry)
-        yield from _grant_faults(asked, now, policy, roster, what, measure.people)
+        yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
 
 
 def _forgiving(at: datetime) -> datetime:
@@ -441,7 +441,13 @@ def _told(body: ResumeBody) -> tuple[Rule, ...]:
 
 
 def _grant_faults(
-    asked: Asked, at: datetime, policy: Policy | None, roster: Roster, what: str, least: int = 0
+    asked: Asked,
+    at: datetime,
+    policy: Policy | None,
+    roster: Roster,
+    what: str,
+    *,
+    least: int = 0,
 ) -> Iterator[str]:
     """Why a request is no grant at a time, by a roster and a policy that asks for so many."""
     grant = grant_of(asked, roster, at)
