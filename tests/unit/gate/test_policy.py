@@ -45,7 +45,7 @@ def _with(old: str, new: str) -> str:
 
 def test_a_policy_says_what_its_file_says() -> None:
     """Every key has its place on the object."""
-    said = {
+    said: dict[str, str] = {
         Rule.OLDER_CHECKPOINT: "reason",
         Rule.TOOLS: "approve 16",
         Rule.PERMISSIONS: "approve 2",
