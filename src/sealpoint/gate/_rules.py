@@ -203,9 +203,7 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     strictest = max((each.measure for each in (*reasons, *found)), default=Measure.ALLOW)
     outcome, remedy = _outcome(strictest, facts, policy)
     reasons += [
-        replace(each, words=each.words + remedy)
-        if remedy and each.measure == strictest
-        else each
+        replace(each, words=each.words + remedy) if remedy and each.measure == strictest else each
         for each in found
     ]
     return Decision(
