@@ -26,13 +26,15 @@ help: ## Say what each target does.
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
-$(STAMP): pyproject.toml requirements/dev.txt requirements/torch.txt
+$(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirements/torch.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Sealpoint needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
 	@echo "setting up $(VENV) (a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
 	$(PIP_INSTALL) -r requirements/torch.txt
+	$(PIP_INSTALL) --require-hashes --no-deps --upgrade --target $(VENV)/older \
+		-r requirements/older.txt
 	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
 	$(BIN)/python -m pip --disable-pip-version-check check
 	@touch $@

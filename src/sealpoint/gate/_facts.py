@@ -7,6 +7,7 @@ verified chain of an open thread what it needs beside the release.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sealpoint.errors import WorldInvalid
@@ -17,6 +18,8 @@ from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
 
 __all__ = ["difference", "facts_of", "gather"]
+
+_COMPARED_MAX = 16
 
 
 def facts_of(
@@ -124,9 +127,31 @@ def difference(
         return WorldDiff()
     try:
         found = read_world()
-        return None if found is None else World.from_dict(found).diff(world)
+        return None if found is None else _compared(_Saved(before, found), world)
     except WorldInvalid:
         return None
+
+
+class _Saved:
+    """A world that was read and verified, known by its digest."""
+
+    __slots__ = ("digest", "found")
+
+    def __init__(self, digest: str, found: dict[str, Any]) -> None:
+        self.digest = digest
+        self.found = found
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Saved) and other.digest == self.digest
+
+
+@lru_cache(maxsize=_COMPARED_MAX)
+def _compared(before: _Saved, world: World) -> WorldDiff:
+    """What differs. After a deploy all threads ask the same, so it is found out once."""
+    return World.from_dict(before.found).diff(world)
 
 
 def _was_cut(state: ThreadState, trust: StoreChain) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum, unique
+from functools import lru_cache
 
 from sealpoint.gate._policy import COMPARED_RULES, RULE_WORDS, Measure, Policy, Rule
 from sealpoint.store import Release
@@ -35,6 +36,7 @@ DENIED_HINT = (
 )
 
 _BUSY = "busy"
+_COMPARED_MAX = 16
 _CLASS_WORDS = {
     LeafClass.TOOLS: "the tools are not those of the checkpoint",
     LeafClass.PERMISSIONS: "the permissions are not those of the checkpoint",
@@ -207,7 +209,7 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     strictest = max((each.measure for each in (*reasons, *found)), default=Measure.ALLOW)
     outcome, remedy = _outcome(strictest, facts, policy)
     reasons += [
-        replace(each, words=each.words + remedy) if each.measure == strictest else each
+        replace(each, words=each.words + remedy) if remedy and each.measure == strictest else each
         for each in found
     ]
     return Decision(
@@ -320,7 +322,7 @@ def _world(facts: Facts) -> Iterator[tuple[Rule, str]]:
     if not facts.worlds_readable:
         return
     if diff is not None:
-        yield from _compared(diff)
+        yield from _compared(_The(diff))
     elif facts.world_before and facts.world_now:
         yield Rule.MISSING_WORLD, "the world cannot be compared with that of the checkpoint"
     elif facts.world_now:
@@ -333,18 +335,40 @@ def compared_reasons(diff: WorldDiff, policy: Policy | None) -> tuple[Reason, ..
     """What a policy asks for because of a difference between worlds alone."""
     return tuple(
         Reason(rule=rule, measure=_measure(rule, policy), words=words)
-        for rule, words in _compared(diff)
+        for rule, words in _compared(_The(diff))
     )
 
 
-def _compared(diff: WorldDiff) -> Iterator[tuple[Rule, str]]:
-    differs, narrower = diff.differs, diff.narrower
-    for each in LeafClass:
-        if each in differs:
-            yield Rule(each), f"{_CLASS_WORDS[each]}: {_told(diff.lines(each))}"
+class _The:
+    """A difference between worlds, which nobody can change: the same is the very same object."""
+
+    __slots__ = ("diff",)
+
+    def __init__(self, diff: WorldDiff) -> None:
+        self.diff = diff
+
+    def __hash__(self) -> int:
+        return id(self.diff)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _The) and other.diff is self.diff
+
+
+@lru_cache(maxsize=_COMPARED_MAX)
+def _compared(the: _The) -> tuple[tuple[Rule, str], ...]:
+    """The rules that apply because of a difference, each with what is told of it."""
+    diff = the.diff
+    lines, narrower = diff.by_class(), diff.narrower
+    made = [
+        (Rule(each), f"{_CLASS_WORDS[each]}: {_told(lines[each])}")
+        for each in LeafClass
+        if each in diff.differs
+    ]
     if narrower:
-        gone = [line for each in LeafClass if each in narrower for line in diff.lines(each)]
-        yield Rule.NARROWER_WORLD, f"the run can do less than when it was saved: {_told(gone)}"
+        gone = [line for each in LeafClass if each in narrower for line in lines[each]]
+        words = f"the run can do less than when it was saved: {_told(gone)}"
+        made.append((Rule.NARROWER_WORLD, words))
+    return tuple(made)
 
 
 def _told(lines: Sequence[str]) -> str:

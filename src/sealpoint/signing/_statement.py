@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum, unique
+from functools import lru_cache
 from typing import Annotated, Literal
 
 import msgspec
@@ -46,6 +47,7 @@ DIGITS_MAX = 64
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _ID_DIGITS = 32
+_PARSED_MAX = 32
 _HEXADECIMAL = re.compile("[0-9a-f]*")
 
 
@@ -111,16 +113,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             raise Edited(
                 f"statement: expected at most {STATEMENT_BYTES_MAX} bytes, found {len(data)}"
             )
-        try:
-            statement = _decode(data)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-            raise Edited("statement: expected the fields of version 3, found others") from exc
-        # One instant has one spelling: an offset other than Z would be read back as it is.
-        if statement.expires.tzinfo is not UTC or statement.encode() != data:
-            raise Edited("statement: expected the one spelling of its fields, found another")
-        if (fault := _fault(statement)) is not None:
-            raise Edited(f"statement: {fault}")
-        return statement
+        return _parsed(data)
 
     def check(self) -> None:
         """For writers: refuse to ask for what no reader would accept, or without saying why.
@@ -139,6 +132,21 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Statement).decode
+
+
+@lru_cache(maxsize=_PARSED_MAX)
+def _parsed(data: bytes) -> Statement:
+    """Read a statement; that of a rollout lies in the entry of each resume under it."""
+    try:
+        statement = _decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise Edited("statement: expected the fields of version 3, found others") from exc
+    # One instant has one spelling: an offset other than Z would be read back as it is.
+    if statement.expires.tzinfo is not UTC or statement.encode() != data:
+        raise Edited("statement: expected the one spelling of its fields, found another")
+    if (fault := _fault(statement)) is not None:
+        raise Edited(f"statement: {fault}")
+    return statement
 
 
 def _fault(statement: Statement) -> str | None:
