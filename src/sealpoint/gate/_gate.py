@@ -119,9 +119,8 @@ class Gate:
         """Begin a session for a caller that reads by `snapshot`; see `Thread.begin`."""
         session = self._begin(call)
         position = RunPosition(token=token, deliberate=call.deliberate or None)
-        self._run = None if token is None else Run(position, actor=call.actor)
-        if self._run is not None:
-            self._run.session = session
+        run = Run(position, actor=call.actor)
+        run.session, self._run = session, None if token is None else run
         return session
 
     def _begin(self, call: ResumeCall) -> int | None:
@@ -183,11 +182,9 @@ class Gate:
         with self._state.reporting():
             if not self._state.find():
                 return True
-            run = self._run
-            if run is None or run.position.token != token:
+            if self._run is None or self._run.position.token != token:
                 raise self._overtaken(None)
-            if run.session is not None:
-                self._state.require_session(run.session)
+            self._state.require_session(self._run.session)
             return self._chain.tip().paused is None
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
