@@ -37,7 +37,7 @@ def _world(version: int, *more: str) -> sealpoint.World:
         {"name": name, "inputSchema": {"type": "object", "properties": {"path": {}}}}
         for name in (*(f"tool-{number}" for number in range(20)), *more)
     ]
-    return sealpoint.World.of({"tools": tools, "runtime": {"package": f"1.0.{version}"}})
+    return sealpoint.World.from_dict({"tools": tools, "runtime": {"package": f"1.0.{version}"}})
 
 
 class _Site:

@@ -58,7 +58,7 @@ graph = builder.compile()
 
 def _turn(guarded: Any, act: str, number: int) -> str:
     """Take one thread a question further; "ok", or the code that it was refused with."""
-    given = {} if act == "ask" else Command(resume="yes")
+    given: Any = {} if act == "ask" else Command(resume="yes")
     config = {"configurable": {"thread_id": f"invoice-{number}"}}
     try:
         found = guarded.invoke(given, config, durability="exit")

@@ -146,7 +146,7 @@ class Site:
         """What the record tells of the worlds of a thread's newest resume."""
         with self.open("operator") as store:
             *_, newest = store.audit(thread=thread, kind="resume")
-            return store.why(newest.entry).facts["what differs"]
+            return dict(store.why(newest.entry).facts)["what differs"]
 
 
 def _refused(found: dict[str, int], code: str, threads: int) -> str:
@@ -257,7 +257,7 @@ def _attack(site: Site, scheme: str) -> None:
         pairs = [
             (worlds[before], worlds[after])
             for each in store.rollouts.list()
-            for worlds in [{sealpoint.World.of(w).digest: w for w in each.worlds}]
+            for worlds in [{sealpoint.World.from_dict(w).digest: w for w in each.worlds}]
             for before, after in each.statement.pairs
         ]
     _accept(site, pairs, until=timedelta(seconds=5))

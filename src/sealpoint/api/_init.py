@@ -97,7 +97,7 @@ def init(
 
 
 def _begin(
-    core: Core, place: StorePlace, root: Signer, document: RosterDocument, policy: Policy
+    core: Core, place: StorePlace, root: PrivateKey, document: RosterDocument, policy: Policy
 ) -> None:
     """Write the first roster and let the anchor know it, as far as that was not done before."""
     storage = core.storage

@@ -10,7 +10,7 @@ the policy allows without a word. Inside a session the declared world becomes no
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -151,16 +151,6 @@ class Gate:
         with self._state.reporting():
             self._state.refresh()
             return self._state.retry_if_pruned(lambda: self._reader.release(ref))
-
-    def question(self) -> Any:
-        """What the thread waits for; None if for nothing, or it holds nothing."""
-        with self._state.reporting():
-            if not self._state.find():
-                return None
-            try:
-                return self._state.retry_if_pruned(self._reader.release).question
-            except UnknownCheckpoint:
-                return None
 
     def snapshot(
         self, lane: str, name: str | None, *, running: bool, session: int | None

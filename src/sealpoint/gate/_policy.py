@@ -16,7 +16,7 @@ from datetime import timedelta
 from enum import StrEnum, unique
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, cast
 
 import msgspec
 
@@ -250,7 +250,7 @@ class Policy:
         Raises:
             UsageError: There is no such rule.
         """
-        found = self.rules.get(rule)  # type: ignore[call-overload]  # a rule is its text
+        found: Measure | None = self.rules.get(cast("Rule", rule))  # a rule is its text
         if found is None:
             raise UsageError(f"rule: expected one of {_listed(Rule)}, found {rule!r}")
         return found

@@ -128,7 +128,7 @@ class Thread:
     @property
     def question(self) -> Any:
         """What the newest checkpoint, or a task that goes on from it, waits for; looked up anew."""
-        return self._gate.question()
+        return self._reader.question()
 
     # ------------------------------------------------------------------ resuming
 

@@ -229,6 +229,16 @@ class ThreadReader:
             results=tuple(self.read_result(each) for each in release.results),
         )
 
+    def question(self) -> Any:
+        """What the thread waits for; None if for nothing, or it holds nothing."""
+        with self._state.reporting():
+            if not self._state.find():
+                return None
+            try:
+                return self._state.retry_if_pruned(self.release).question
+            except UnknownCheckpoint:
+                return None
+
     def read_world(self, release: Release) -> dict[str, Any] | None:
         """What the run was able to do when the state of a release was saved."""
         if release.world is None:
