@@ -314,6 +314,7 @@ class Gate:
         """
         reasons = tuple(reason.words for reason in judged.decision.reasons)
         if judged.asked is None:
+            call.require_something_to_run(self._state.name)
             self._context.ask(
                 RequestBody(
                     salt=self._core.salt(),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from sealpoint.errors import UsageError
+from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint.gate._policy import Policy
 from sealpoint.limits import ANSWER_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.signing import Action, Statement, check_reason
@@ -36,6 +36,8 @@ class ResumeCall(NamedTuple):
     """Checkpoints of other lanes that it goes on from although they are not the newest there."""
     offer: Callable[[], Any] | None = None
     """What it brings along that is no answer, for where it has to be bound like one."""
+    would_run: Callable[[], bool] | None = None
+    """Whether anything would run at all, for where people would have to be asked."""
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class ResumeCall(NamedTuple):
         deliberate: str | None,
         lanes: Mapping[str, str] | None = None,
         offer: Callable[[], Any] | None = None,
+        would_run: Callable[[], bool] | None = None,
     ) -> Self:
         """Check what a caller gives.
 
@@ -60,7 +63,7 @@ class ResumeCall(NamedTuple):
         # An empty text is passed on: the rules say that it is no reason.
         if deliberate is not None and deliberate != "":
             check_reason(deliberate, "deliberate")
-        found = cls(World.of(world), ref, None, actor, deliberate, lanes or {}, offer)
+        found = cls(World.of(world), ref, None, actor, deliberate, lanes or {}, offer, would_run)
         return found.with_answer(answer)
 
     def with_answer(self, answer: Any) -> Self:
@@ -73,6 +76,20 @@ class ResumeCall(NamedTuple):
         plain = None if answer is None else plain_value(answer, "answer")
         _check_answer(plain)
         return self._replace(answer=plain)
+
+    def require_something_to_run(self, thread: str) -> None:
+        """Refuse to ask people about a thread that has finished: they have nothing to say to it.
+
+        Raises:
+            ResumeRefused: Nothing would run.
+        """
+        if self.would_run is not None and not self.would_run():
+            words = "nothing would run: it has finished, and waits for no answer"
+            raise ResumeRefused(
+                f"thread {thread!r}: {words}",
+                reasons=(words,),
+                hint="Nobody was asked. Give it an input to begin another turn.",
+            )
 
     @property
     def answer_digest(self) -> str | None:

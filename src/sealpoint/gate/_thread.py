@@ -449,6 +449,7 @@ class Thread:
         lanes: Mapping[str, str] | None = None,
         offer: Callable[[], Any] | None = None,
         token: str | None = None,
+        would_run: Callable[[], bool] | None = None,
     ) -> int | None:
         """Begin a session as `resume` does, for a caller that reads the state by `snapshot`.
 
@@ -467,6 +468,8 @@ class Thread:
                 is asked for, and bound like an answer, where a question is pending or people have
                 to approve.
             token: What the run shows with each write, in `RunPosition`; no other run has it.
+            would_run: Whether anything would run at all. It is asked before people are: they have
+                nothing to say where nothing runs.
 
         Returns:
             The session: the position of the entry that records the decision. None if there was
@@ -480,6 +483,7 @@ class Thread:
             deliberate=deliberate,
             lanes=lanes,
             offer=offer,
+            would_run=would_run,
         )
         return self._gate.begin(call, token)
 

@@ -54,13 +54,14 @@ def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str,
     graph = office.waiting(desk, thread)
     office.approve(office.asked(lambda: run(face, graph, _YES, config_of(thread))))
     run(face, graph, _YES, config_of(thread))
-    paid = list(desk.ran)
-    with pytest.raises(NeedsApproval):
+    paid, before = list(desk.ran), office.kinds(thread)
+    with pytest.raises(ResumeRefused, match="it has finished"):
         run(face, graph, _YES, config_of(thread))
     assert office.worker.verify().ok
 
     assert paid == ["asked", "pay", "end"]
     assert desk.ran == paid
+    assert office.kinds(thread) == before, "nobody is asked about what makes nothing run"
 
 
 def test_an_approval_is_not_good_for_the_next_question(

@@ -161,7 +161,15 @@ class CallGate:
         stop = TaskStop(watch, every=not tasks_are_told())
         listeners = stop.among(config.get("callbacks"))
         stopped = cast("RunnableConfig", {**config, "callbacks": listeners})
-        return self._entered(entry._replace(config=stopped), operation, offer, watch)
+        # An answer to a run that has finished makes nothing run, whatever people say to it.
+        answers = operation is not None and operation.keys() == {"resume"}
+        return self._entered(
+            entry._replace(config=stopped),
+            operation,
+            offer,
+            watch,
+            (lambda: bool(graph.get_state(config).next)) if answers else None,
+        )
 
     def edit(
         self, graph: Any, config: RunnableConfig, supersteps: Sequence[Sequence[Any]]
@@ -194,6 +202,7 @@ class CallGate:
         operation: dict[str, Any] | None,
         offer: Callable[[], dict[str, Any] | None] | None = None,
         watch: RunWatch | None = None,
+        would_run: Callable[[], bool] | None = None,
     ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
         thread, passes, older = entry.thread, self.saver.passes, entry.older
@@ -213,6 +222,7 @@ class CallGate:
                     lanes=older,
                     offer=offer,
                     token=token,
+                    would_run=would_run,
                 )
             except ResumeRefused as error:
                 raise in_words_of_graphs(error, _HINT) from error
