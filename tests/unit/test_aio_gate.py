@@ -11,7 +11,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api, errors
-from sealpoint.gate import Thread
+from sealpoint.gate import Rollouts, Thread
 from sealpoint.signing import Verdict
 from tests.unit.api.place import Place
 
@@ -189,7 +189,7 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
 
 # What adapters are built on: they call the sync thread, from OS threads of their own.
 _FOR_ADAPTERS = frozenset(
-    {"admit", "begin", "commit", "held_back", "hide", "paused", "question", "snapshot", "snapshots"}
+    {"begin", "commit", "hide", "may_go_on", "paused", "question", "snapshot", "snapshots"}
 )
 
 
@@ -199,7 +199,14 @@ def _surface(kind: type) -> dict[str, Any]:
     return {name: getattr(kind, name) for name in names}
 
 
-@pytest.mark.parametrize(("kind", "twin"), [(api.Store, aio.AsyncStore), (Thread, aio.AsyncThread)])
+@pytest.mark.parametrize(
+    ("kind", "twin"),
+    [
+        (api.Store, aio.AsyncStore),
+        (Thread, aio.AsyncThread),
+        (Rollouts, aio.AsyncRollouts),
+    ],
+)
 def test_the_twin_lacks_nothing(kind: type, twin: type) -> None:
     """Every public method and property is there, with the same parameters, and nothing besides."""
     mine, theirs = _surface(kind), _surface(twin)

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from sealpoint import api
 from sealpoint.aio._calls import call, submit
+from sealpoint.aio._rollouts import AsyncRollouts
 from sealpoint.aio._thread import AsyncThread
 from sealpoint.audit import AuditRecord, Progress, Report
 from sealpoint.codec import Registry
@@ -75,6 +76,11 @@ class AsyncStore:
     async def policy(self) -> Policy | None:
         """As `Store.policy`; here it is a method, because it may have to read the store."""
         return await call(self._pool, lambda: self._store.policy)
+
+    @property
+    def rollouts(self) -> AsyncRollouts:
+        """As `Store.rollouts`."""
+        return AsyncRollouts(self._store.rollouts, self._pool)
 
     async def requests(self) -> Requests:
         """As `Store.requests`."""

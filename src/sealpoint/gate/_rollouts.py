@@ -13,7 +13,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sealpoint.errors import UnknownCheckpoint, UnknownRequest, UnknownThread, UsageError
+from sealpoint.gate._context import GateContext
 from sealpoint.gate._desk import only_one
+from sealpoint.gate._operations import Operations
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._policy import Measure
 from sealpoint.gate._requests import Request
@@ -23,7 +25,7 @@ from sealpoint.gate._rules import compared_reasons
 from sealpoint.gate._thread import Thread
 from sealpoint.limits import ROLLOUT_DAYS_MAX, ROLLOUT_PAIRS_MAX
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import Core
+from sealpoint.store import Core, ThreadReader, ThreadState
 from sealpoint.world import World, WorldDiff
 
 __all__ = ["Rollouts"]
@@ -39,6 +41,9 @@ class Rollouts:
         self._policies = policies
         self._book = book
         self._thread = thread
+        state = ThreadState(core, ROLLOUTS)
+        context = GateContext(state, policies, book)
+        self._operations = Operations(state, ThreadReader(state), context)
 
     def plan(self, world: World | Mapping[str, Any]) -> RolloutPlan:
         """Say what a new world would mean for the threads that there are; writes nothing.
@@ -111,7 +116,7 @@ class Rollouts:
                 f"{policy.name!r} refuses",
                 hint="sealpoint rollout plan shows which; sealpoint policy show says why.",
             )
-        return self._thread(ROLLOUTS).ask_rollout(
+        return self._operations.ask_rollout(
             tuple(sorted(measures)),
             tuple(worlds[digest] for digest in sorted(worlds)),
             needed=max(measures.values()).people,
@@ -167,7 +172,7 @@ class Rollouts:
             NotTrusted: This identity may not.
             UsageError: There is no reason.
         """
-        return self._thread(ROLLOUTS).answer(self.get(rollout_id).id, Verdict.DENY, reason)
+        return self._operations.answer(self.get(rollout_id).id, Verdict.DENY, reason)
 
     def _world_of(self, name: str) -> str | None:
         """The world that a thread would go on from; None if it is undeclared or there is none."""

@@ -16,7 +16,6 @@ from sealpoint.gate._context import GateContext
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policies import Policies
-from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import RolloutBook
@@ -340,26 +339,6 @@ class Thread:
             NotOwner, NotTrusted: The identity is neither owner nor operator.
         """
         return self._operations.handoff(to, reason)
-
-    def ask_rollout(
-        self,
-        pairs: tuple[tuple[str, str], ...],
-        worlds: tuple[World, ...],
-        *,
-        needed: int,
-        policy: Policy,
-        reason: str,
-        expires: datetime,
-    ) -> Request:
-        """Ask for a rollout, on the thread that is the book of them; see `Rollouts.propose`."""
-        return self._operations.ask_rollout(
-            pairs,
-            worlds,
-            needed=needed,
-            policy=policy,
-            reason=reason,
-            expires=expires,
-        )
 
     def requests(self) -> tuple[Request, ...]:
         """Every request that is about the thread as it is, oldest first, whatever became of it.
