@@ -58,6 +58,7 @@ _PAGES = (
     "docs/guides/allow-your-types.md",
     "docs/guides/async.md",
     "docs/guides/backup-and-restore.md",
+    "docs/guides/deploys-and-rollouts.md",
     "docs/guides/from-sqlitesaver.md",
     "docs/guides/keys-and-trust.md",
     "docs/guides/langgraph.md",

@@ -146,7 +146,7 @@ class Site:
         """What the record tells of the worlds of a thread's newest resume."""
         with self.open("operator") as store:
             *_, newest = store.audit(thread=thread, kind="resume")
-            return store.why(newest.entry).facts["what differs"]
+            return dict(store.why(newest.entry).facts)["what differs"]
 
 
 def _refused(found: dict[str, int], code: str, threads: int) -> str:
@@ -209,7 +209,7 @@ def _upgrade(site: Site) -> None:
     rollout = site.propose()
     # Neither the proposer nor a worker is one of the two.
     for who in ("operator", "worker"):
-        assert site.approve(rollout, who, status=36)["error"]["code"] == "not-trusted"
+        assert site.approve(rollout, who, status=39)["error"]["code"] == "not-trusted"
     assert site.approve(rollout, "ann")["status"] == "open"
     _refused(site.answer(3, 4), "needs-approval", 1)
     assert site.approve(rollout, "bob")["status"] == "approved"
