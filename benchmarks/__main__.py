@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m benchmarks`: measure everything and print a table; `--write` keeps it as a record.
 
-`--sizes` measures large stores instead, which takes long; either leaves the other's record alone,
-and that of `python -m benchmarks.langgraph_suite`.
+`--sizes` measures large stores instead, and `--rollouts` plans over many threads; both take long.
+Each leaves the record of the others alone, and that of `python -m benchmarks.langgraph_suite`.
 """
 
 import argparse
@@ -13,9 +13,25 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks import _codec, _gate, _langgraph, _models, _plot, _sharing, _sizes, _store
+from benchmarks import (
+    _codec,
+    _gate,
+    _langgraph,
+    _models,
+    _plot,
+    _rollouts,
+    _sharing,
+    _sizes,
+    _store,
+)
 from benchmarks._measure import Result
-from benchmarks._record import RESULTS, SIZES_HEADING, kept_sections, write_section
+from benchmarks._record import (
+    RESULTS,
+    ROLLOUTS_HEADING,
+    SIZES_HEADING,
+    kept_sections,
+    write_section,
+)
 from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
 from sealpoint.testing.agmi_langgraph import LangGraphAdapter
 
@@ -25,6 +41,7 @@ _EXPERIMENTS = (
     _sharing.experiments,
     _store.experiments,
     _gate.experiments,
+    _rollouts.experiments,
     _langgraph.experiments,
     _models.experiments,
 )
@@ -94,9 +111,22 @@ def _measure_sizes() -> list[str]:
         measured.append(each)
         sys.stdout.write(f"{each.scenario}: {each.step}: {each.seconds:,.2f} s\n")
         sys.stdout.flush()
+    return ["", f"{_written('--sizes')} SQLite.", "", *_sizes.table(measured)]
+
+
+def _measure_rollouts() -> list[str]:
+    measured = []
+    for each in _rollouts.measure():
+        measured.append(each)
+        sys.stdout.write(f"{each.scheme}: {each.threads:,} threads: {each.seconds:,.2f} s\n")
+        sys.stdout.flush()
+    return ["", _written("--rollouts"), "", *_rollouts.table(measured)]
+
+
+def _written(option: str) -> str:
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    said = f"Written by `python -m benchmarks --sizes --write` on {datetime.now(UTC):%Y-%m-%d}"
-    return ["", f"{said}; {machine}. SQLite.", "", *_sizes.table(measured)]
+    said = f"Written by `python -m benchmarks {option} --write` on {datetime.now(UTC):%Y-%m-%d}"
+    return f"{said}; {machine}."
 
 
 def main() -> int:
@@ -108,11 +138,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md")
     parser.add_argument("--sizes", action="store_true", help="measure large stores instead")
+    parser.add_argument("--rollouts", action="store_true", help="plan over many threads instead")
     arguments = parser.parse_args()
-    if arguments.sizes:
-        sizes = _measure_sizes()
+    if arguments.sizes or arguments.rollouts:
+        measure = _measure_sizes if arguments.sizes else _measure_rollouts
+        heading = SIZES_HEADING if arguments.sizes else ROLLOUTS_HEADING
+        lines = measure()
         if arguments.write:
-            write_section(SIZES_HEADING, sizes)
+            write_section(heading, lines)
         return 0
     results = []
     for experiments in _EXPERIMENTS:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 __all__ = [
     "RESULTS",
+    "ROLLOUTS_HEADING",
     "SIZES_HEADING",
     "SUITE_HEADING",
     "kept_sections",
@@ -14,8 +15,9 @@ __all__ = [
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 SIZES_HEADING = "## Sizes"
+ROLLOUTS_HEADING = "## Rollouts"
 SUITE_HEADING = "## LangGraph's own tests"
-_KEPT = (SIZES_HEADING, SUITE_HEADING)
+_KEPT = (SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING)
 """The sections that have a command of their own, in their order."""
 
 

@@ -16,7 +16,16 @@ from sealpoint.api import Store, init, open_store
 from sealpoint.codec import Explanation, Registry
 from sealpoint.config import code_of
 from sealpoint.errors import SealpointError
-from sealpoint.gate import Decision, Policy, Request, Requests, Thread
+from sealpoint.gate import (
+    Decision,
+    PlannedWorld,
+    Policy,
+    Request,
+    Requests,
+    RolloutPlan,
+    Rollouts,
+    Thread,
+)
 from sealpoint.limits import Limits
 from sealpoint.signing import Attestation, Signer, TrustPin
 from sealpoint.store import (
@@ -50,6 +59,7 @@ __all__ = [
     "Limits",
     "Loaded",
     "PendingResult",
+    "PlannedWorld",
     "Policy",
     "Pruning",
     "Registry",
@@ -58,6 +68,8 @@ __all__ = [
     "Request",
     "Requests",
     "Results",
+    "RolloutPlan",
+    "Rollouts",
     "SealpointError",
     "Signer",
     "Store",

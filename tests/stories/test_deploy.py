@@ -33,6 +33,7 @@ _TEAM = shipped_policy("team")
 # A rollout never covers answers, so each of 200 would be asked about.
 _TEAM_BUT_ANSWERS = _TEAM.replace(b'answer = "approve 2"', b'answer = "record"')
 _THREADS = 200
+_HALF = 100
 _SECONDS_MAX = 600
 
 pytestmark = [
@@ -183,7 +184,7 @@ def test_a_team_deploys_while_threads_wait(scheme: str, tmp_path: Path) -> None:
     accepted = site.propose()
     site.approve(accepted, "ann")
     site.approve(accepted, "bob")
-    assert site.answer(100, 103) == {"ok": 3}
+    assert site.answer(_HALF, _HALF + 3) == {"ok": 3}
     with site.open("operator") as store:
         report = store.verify()
     assert report.ok, report.findings
@@ -209,7 +210,7 @@ def _upgrade(site: Site) -> None:
     rollout = site.propose()
     # Neither the proposer nor a worker is one of the two.
     for who in ("operator", "worker"):
-        assert site.approve(rollout, who, status=36)["error"]["code"] == "not-trusted"
+        assert site.approve(rollout, who, status=39)["error"]["code"] == "not-trusted"
     assert site.approve(rollout, "ann")["status"] == "open"
     _refused(site.answer(3, 4), "needs-approval", 1)
     assert site.approve(rollout, "bob")["status"] == "approved"
@@ -227,7 +228,7 @@ def _add_a_tool(site: Site) -> str:
     rollout = site.propose()
     site.approve(rollout, "ann")
     site.approve(rollout, "bob")
-    assert site.answer(0, 100) == {"ok": 100}
+    assert site.answer(0, _HALF) == {"ok": _HALF}
     return rollout
 
 
@@ -237,9 +238,9 @@ def _revoke(site: Site, rollout: str) -> None:
     shutil.copytree(site.disk, before)
     words = (rollout[:8], "--reason", "it moves too much", "--identity", "ann")
     assert site.command("rollout", "revoke", *words)["status"] == "denied"
-    _refused(site.answer(100, 103), "needs-approval", 3)
+    _refused(site.answer(_HALF, _HALF + 3), "needs-approval", 3)
     after = _put(site, before)
-    _refused(site.answer(100, 103), "rolled-back", 3)
+    _refused(site.answer(_HALF, _HALF + 3), "rolled-back", 3)
     _put(site, after)
 
 
@@ -266,10 +267,10 @@ def _attack(site: Site, scheme: str) -> None:
     genuine = site.disk.with_name("genuine")
     shutil.copytree(site.disk, genuine)
     {"sqlite": _edit_rows, "file": _edit_files}[scheme](site.disk)
-    _refused(site.answer(100, 101), "edited", 1)
+    _refused(site.answer(_HALF, _HALF + 1), "edited", 1)
     _put(site, genuine)
     time.sleep(max(0, end - time.monotonic()))
-    _refused(site.answer(100, 103), "needs-approval", 3)
+    _refused(site.answer(_HALF, _HALF + 3), "needs-approval", 3)
 
 
 def _accept(site: Site, pairs: Any, namespace: str = "default", **named: Any) -> None:

@@ -5,6 +5,7 @@ The new world is that of a graph, which is imported, or a file that the applicat
 has made. What is proposed is always named: the worlds that threads go on from, by their digests.
 """
 
+import shlex
 from datetime import UTC, datetime
 from typing import Any
 
@@ -141,9 +142,11 @@ def plan(graph: str | None, world_file: str | None, *, where: Where, as_json: bo
         print_json({"namespace": namespace, **_plan_document(found)})
     else:
         _print_plan(found, "none" if policy is None else policy.name)
-        if any(_asks(each) for each in found.worlds):
-            source = f"--graph {graph}" if graph is not None else f"--world {world_file}"
-            line = f"sealpoint rollout propose {source} --from WORLD --reason WHY"
+        if asking := [each for each in found.worlds if _asks(each)]:
+            words = ["--graph", graph] if graph is not None else ["--world", world_file or _STDOUT]
+            if len(asking) > 1:
+                words += [word for each in asking for word in ("--from", each.digest[:_SHORT])]
+            line = f"sealpoint rollout propose {shlex.join(words)} --reason WHY"
             print_line(Styled(f"To have it accepted: {line}", "quiet"))
     if found.failed:
         click.get_current_context().exit(ListIncomplete.exit_status)

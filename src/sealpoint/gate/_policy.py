@@ -16,7 +16,7 @@ from datetime import timedelta
 from enum import StrEnum, unique
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Self, cast
+from typing import Annotated, ClassVar, Self
 
 import msgspec
 
@@ -175,6 +175,8 @@ COMPARED_RULES = frozenset(map(Rule, LeafClass)) | {Rule.NARROWER_WORLD}
 WORLD_RULES = COMPARED_RULES | {Rule.FIRST_WORLD, Rule.MISSING_WORLD}
 """The rules that compare what the run could do with what it can."""
 
+_RULES: Mapping[str, Rule] = {str(rule): rule for rule in Rule}
+
 _LEAST: Mapping[Rule, Measure] = {
     # A restore takes back what has happened: that a run went on from there is always told.
     Rule.AFTER_RESTORE: Measure.RECORD,
@@ -250,10 +252,9 @@ class Policy:
         Raises:
             UsageError: There is no such rule.
         """
-        found: Measure | None = self.rules.get(cast("Rule", rule))  # a rule is its text
-        if found is None:
+        if rule not in _RULES:
             raise UsageError(f"rule: expected one of {_listed(Rule)}, found {rule!r}")
-        return found
+        return self.rules[_RULES[rule]]
 
     @classmethod
     def parse(cls, data: bytes) -> Self:

@@ -4,7 +4,7 @@
 The newest checkpoint of a thread is found from the entry that the anchor vouches for, by the links
 below it; a thread of which something was given up is asked itself. Nothing is decoded and nothing
 is released: the gate verifies all of it again when a run goes on. Memory follows the number of
-different worlds, not that of threads.
+different worlds; of a thread no more than its id is kept, to find those the anchor does not know.
 """
 
 from collections.abc import Callable, Iterator

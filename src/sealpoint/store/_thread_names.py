@@ -136,7 +136,9 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
 def unknown_threads(core: Core) -> tuple[LeftOut, ...]:
     """The threads of the namespace that the store has and the anchor does not know."""
     stored = set(core.storage.threads())
-    return tuple(_unknown(core, stored - {position.thread for _, position in core.anchor.slots()}))
+    for _, position in core.anchor.slots():
+        stored.discard(position.thread)
+    return tuple(_unknown(core, stored))
 
 
 def _unknown(core: Core, threads: Collection[bytes]) -> Iterator[LeftOut]:
