@@ -34,7 +34,7 @@ _TEAM = shipped_policy("team")
 _TEAM_BUT_ANSWERS = _TEAM.replace(b'answer = "approve 2"', b'answer = "record"')
 _THREADS = 200
 _HALF = 100
-_SECONDS_MAX = 600
+_SECONDS_MAX = 280
 
 pytestmark = [
     pytest.mark.skipif(
