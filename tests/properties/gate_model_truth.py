@@ -121,7 +121,7 @@ class Rulebook:
         needed, measure = self.policies[policy]
         yes = {PERSONS[name] for name in rollout.yes - self.ended} - {PERSONS[rollout.who]}
         return (
-            not rollout.no - self.ended
+            not rollout.no
             and (rollout.policy, rollout.epoch) == (policy, self.epoch)
             and now < rollout.expires
             and (measure == "reason" or len(yes) >= needed)
@@ -366,8 +366,8 @@ class ThreadFacts:
 
     def is_granted(self, ask: Ask, policy: str) -> bool:
         """Whether enough people have approved, and nobody has denied."""
-        if self.counted(ask.no):
-            return False
+        if ask.no:
+            return False  # for good, whatever becomes of the keys
         yes = self.counted(ask.yes) - {PERSONS[ask.who]}
         return ask.glass or len(yes) >= self.book.policies[policy][0]
 
@@ -383,7 +383,7 @@ class ThreadFacts:
         if not rules - {"narrower-world"} or self.is_rolled_out(wish, rules, now):
             return True
         found = self.ask_for(wish, now)
-        if found is not None and self.counted(found[1].no):
+        if found is not None and found[1].no:
             return False
         if self.book.policies[self.book.policy][1] == "reason" and wish.deliberate:
             return True

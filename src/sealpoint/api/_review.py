@@ -3,14 +3,13 @@
 
 import os
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, BinaryIO
 
 from sealpoint.api._place import read_pin
 from sealpoint.audit import BundleReport
 from sealpoint.audit import verify_bundle as verify_lines
 from sealpoint.errors import PolicyInvalid
-from sealpoint.gate import Policies, Policy, Reviewer
+from sealpoint.gate import Policies, Policy, Reviewer, RolloutBook
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core, read_world
 
@@ -21,10 +20,15 @@ def reviewer(
     core: Core,
     policies: Policies,
     thread: bytes,
-    rollouts: Mapping[str, datetime | None] | None = None,
+    book: RolloutBook | None = None,
 ) -> Reviewer:
     """What judges the decisions of a thread of an open store again."""
-    return Reviewer(policies.get, lambda digest: read_world(core, thread, digest), rollouts)
+    rollouts = None if book is None else book.history()
+    return Reviewer(
+        policies.get,
+        lambda digest: read_world(core, thread, digest),
+        {} if rollouts is None else {core.namespace: rollouts},
+    )
 
 
 def verify_bundle(

@@ -45,8 +45,8 @@ class Store:
         self._checkpoints = CheckpointStore(parts, self._handle)
         core = self._checkpoints.core
         self._policies = Policies(core)
-        self._desk = Desk(core, self._policies)
         self._book = RolloutBook(core, self._policies)
+        self._desk = Desk(core, self._policies, self._book)
         self._rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
 
     @property
@@ -236,9 +236,9 @@ class Store:
         Args:
             progress: Called now and then with how far it has come.
         """
-        core, ended = self._checkpoints.core, self._book.ends()
+        core, book = self._checkpoints.core, self._book
         return verify_store(
-            core, progress, lambda thread: reviewer(core, self._policies, thread, ended).take
+            core, progress, lambda thread: reviewer(core, self._policies, thread, book).take
         )
 
     def audit(

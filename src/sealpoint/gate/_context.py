@@ -9,7 +9,7 @@ from sealpoint.gate._pending import Asked, Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._requests import Request, make_request
-from sealpoint.gate._rollout_book import Rollout, RolloutBook
+from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.gate._rules import Decision, Facts, Outcome, decide
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
@@ -27,6 +27,8 @@ class GateContext:
     def __init__(self, state: ThreadState, policies: Policies, book: RolloutBook) -> None:
         self._state = state
         self._book = book
+        # Of the book everybody is a reader: nobody's wrong clock may end what others propose.
+        self._is_book = state.name == ROLLOUTS
         self._core = state.core
         self._chain = state.chain
         self.policies = policies
@@ -37,7 +39,7 @@ class GateContext:
 
     def pending(self) -> Pending:
         """The pause in force, and the requests about the thread as it is."""
-        return read_pending(self._chain)
+        return self._book.pending() if self._is_book else read_pending(self._chain)
 
     def request(self, asked: Asked) -> Request:
         """A request as it stands now."""
@@ -82,7 +84,7 @@ class GateContext:
 
     def now(self) -> datetime:
         """The effective time: no earlier than that of the thread."""
-        return self._core.now(self._chain.tip().time)
+        return self._core.now(None if self._is_book else self._chain.tip().time)
 
     def owner(self) -> str:
         """Who owns the thread."""

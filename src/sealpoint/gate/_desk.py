@@ -15,8 +15,9 @@ from sealpoint.errors import SealpointError, UnknownRequest, UsageError
 from sealpoint.gate._pending import Pending, read_pending
 from sealpoint.gate._policies import Policies
 from sealpoint.gate._requests import Request, make_request
+from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
-from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, begins_digest
 from sealpoint.store import Chain, Core, thread_slot, unknown_threads
 
 __all__ = ["Desk", "Requests", "only_one"]
@@ -74,8 +75,9 @@ def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
 class Desk:
     """Where the requests of an open store are looked up."""
 
-    def __init__(self, core: Core, policies: Policies) -> None:
+    def __init__(self, core: Core, policies: Policies, book: RolloutBook) -> None:
         self._core = core
+        self._book = book
         self._policies = policies
         self._known: dict[bytes, _Known] = {}
 
@@ -92,8 +94,15 @@ class Desk:
         found: list[Request] = []
         failures: list[tuple[str, str]] = []
         known: dict[bytes, _Known] = {}
+        book = thread_slot(core.parts.secret, core.namespace, ROLLOUTS)
         for slot, anchored in core.anchor.slots():
             if anchored.thread == STORE_CHAIN or anchored.reserved or anchored.erased:
+                continue
+            if slot == book:
+                try:
+                    found += self._book.all()
+                except SealpointError as error:
+                    failures.append((anchored.thread.hex(), error.message))
                 continue
             try:
                 seen = self._read(slot, anchored)
@@ -108,6 +117,8 @@ class Desk:
             found += [
                 make_request(asked, seen.name, roster=roster, policy=policy, now=now)
                 for asked in seen.pending.asked.values()
+                # A rollout that is not in the book lets nothing pass.
+                if asked.body.statement.action is not Action.ROLLOUT
             ]
         self._known = known
         failures += [

@@ -483,8 +483,8 @@ class Gate:
         if world == before:
             return
         self._world = world
+        policy = self._context.policy()
         if before is None:
-            policy = self._context.policy()
             if policy is not None and policy.measure(Rule.FIRST_WORLD).passes:
                 return
             found = "a world is declared, and none was when the session began"
@@ -492,7 +492,8 @@ class Gate:
             found = "no world is declared"
         else:
             diff = before.diff(world)
-            if not diff.differs:
+            less = policy is not None and policy.measure(Rule.NARROWER_WORLD).passes
+            if less and not diff.differs:
                 return
             found = ", ".join(diff.lines())
         self._world = before

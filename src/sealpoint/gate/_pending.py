@@ -8,7 +8,7 @@ it names, or that shows another answer or world than its statement binds, is lef
 not there, and so is a word on a request that is not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -24,16 +24,18 @@ from sealpoint.ledger import (
     Header,
     Kind,
     RequestBody,
+    StoreChain,
     Unreadable,
     VerdictBody,
+    believed_words,
     read_body,
 )
-from sealpoint.signing import Attestation, Role, Roster, Statement
+from sealpoint.signing import Attestation, Role, Roster, Statement, Verdict, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
 
-__all__ = ["Asked", "Pending", "fold_entry", "fold_found", "read_pending"]
+__all__ = ["Asked", "Pending", "fold_entry", "fold_found", "read_pending", "roster_then"]
 
 _ABOUT_REQUESTS = frozenset(
     {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
@@ -49,6 +51,8 @@ class Asked:
     attestations: tuple[Attestation, ...] = ()
     relayed: tuple[int, ...] = ()
     """The positions of the entries that hold them."""
+    denials: tuple[tuple[str, datetime], ...] = ()
+    """Who has denied it, of those who might when it was recorded, and when: that is for good."""
     expired: bool = False
     """Somebody has recorded that it expired, at a time when it had."""
     broken_glass: tuple[str, str] | None = None
@@ -117,6 +121,7 @@ def fold_found(
                     basis=basis[1].hex(),
                     epoch=trust.epoch,
                     roster=trust.roster,
+                    then=roster_then(entry, body, trust),
                 )
     return pending
 
@@ -129,6 +134,7 @@ def fold_entry(
     basis: str,
     epoch: int,
     roster: Roster | None = None,
+    then: Roster | None = None,
 ) -> None:
     """Take in a verified entry that concerns requests; what concerns none of them is left out.
 
@@ -139,6 +145,7 @@ def fold_entry(
         basis: The hash of the basis that the entry was written on, in hexadecimal.
         epoch: The epoch that a request has to be of.
         roster: Who has a say in whether a request has expired; without it, the requester alone.
+        then: The roster that a denial was recorded under; without it, it is counted later or not.
     """
     at = entry.header.at
     match body:
@@ -152,6 +159,7 @@ def fold_entry(
                     found,
                     attestations=(*found.attestations, word),
                     relayed=(*found.relayed, entry.seq),
+                    denials=(*found.denials, *_denials(found, word, entry, then)),
                 )
         case ExpiryBody(request=request):
             found = asked.get(request)
@@ -164,6 +172,27 @@ def fold_entry(
                 asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
         case _:
             pass
+
+
+def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
+    """The roster that somebody's word was recorded under; None if their key had ended by then."""
+    if not isinstance(body, VerdictBody) or not believed_words(entry, body, trust):
+        return None
+    return trust.roster_at(entry.header.roster)
+
+
+def _denials(
+    asked: Asked, word: Attestation, entry: Entry, then: Roster | None
+) -> Iterator[tuple[str, datetime]]:
+    """A denial by somebody who might deny it then: whatever becomes of their key, it stays.
+
+    Its time is no earlier than that of the request: whoever relays it chooses the time.
+    """
+    if then is None or word.verdict is not Verdict.DENY:
+        return
+    at = max(entry.header.at, asked.entry.header.at)
+    tally = count([word], statement=asked.body.statement, roster=then, now=entry.header.at)
+    yield from ((name, at) for name in tally.denied_by)
 
 
 def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:

@@ -76,7 +76,7 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
         glass = glass if breaker is not None and may and breaker.break_glass else None
     return GrantFacts(
         approved_by=tally.approved_by,
-        denied_by=tally.denied_by,
+        denied_by=tuple(sorted({*tally.denied_by, *(name for name, _ in asked.denials)})),
         expired=asked.expired or now >= statement.expires,
         broken_glass=None if glass is None else f"{glass[0]}: {glass[1]}",
         needed=statement.needed,
@@ -84,10 +84,17 @@ def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
 
 
 def make_request(
-    asked: Asked, thread: str, *, roster: Roster, policy: Policy | None, now: datetime
+    asked: Asked,
+    thread: str,
+    *,
+    roster: Roster,
+    policy: Policy | None,
+    now: datetime,
+    least: int = 0,
 ) -> Request:
-    """A request as it stands now."""
+    """A request as it stands now, where at least so many have to approve it."""
     statement = asked.body.statement
+    needed = max(statement.needed, least)
     tally = count(asked.attestations, statement=statement, roster=roster, now=now)
     grant = grant_of(asked, roster, now)
     return Request(
@@ -99,23 +106,23 @@ def make_request(
         answer=asked.body.answer,
         world=asked.body.world,
         worlds=asked.body.worlds,
-        status=_status(grant, statement, policy),
+        status=_status(grant, statement, policy, needed),
         approved_by=grant.approved_by,
         denied_by=grant.denied_by,
-        needed=statement.needed,
+        needed=needed,
         broken_glass=grant.broken_glass,
         ignored=tally.ignored,
         attestations=asked.attestations,
     )
 
 
-def _status(grant: GrantFacts, statement: Statement, policy: Policy | None) -> Status:
+def _status(grant: GrantFacts, statement: Statement, policy: Policy | None, needed: int) -> Status:
     if grant.denied_by:
         return Status.DENIED
     if grant.expired:
         return Status.EXPIRED
     if policy is None or policy.digest != statement.policy:
         return Status.VOID
-    if len(grant.approved_by) >= statement.needed or grant.broken_glass is not None:
+    if len(grant.approved_by) >= needed or grant.broken_glass is not None:
         return Status.APPROVED
     return Status.OPEN

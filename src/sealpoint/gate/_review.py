@@ -14,6 +14,7 @@ whether it was the newest, its world, its age and its grant are.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
@@ -79,15 +80,15 @@ class Reviewer:
     Args:
         policies: Gives the policy of a digest, or raises `PolicyInvalid`.
         worlds: Gives the world of a digest that a checkpoint names; None where it is not there.
-        rollouts: When somebody who may has ended each rollout of the book, None if nobody has;
-            without it, whether a rollout was revoked is not judged.
+        rollouts: By namespace, every rollout that was ever proposed there, and when it was
+            revoked; of a namespace that is not in it, neither is judged.
     """
 
     def __init__(
         self,
         policies: Callable[[str], Policy],
         worlds: Callable[[str], dict[str, Any] | None] = lambda _digest: None,
-        rollouts: Mapping[str, datetime | None] | None = None,
+        rollouts: Mapping[str, Mapping[str, datetime | None]] = MappingProxyType({}),
     ) -> None:
         self._rollouts = rollouts
         self._policies = policies
@@ -157,7 +158,8 @@ class Reviewer:
         if isinstance(body, VerdictBody) and not believed_words(entry, body, chain):
             return  # its key had ended
         basis = before.basis[1].hex()
-        fold_entry(self._asked, entry, body, basis=basis, epoch=entry.header.epoch)
+        then = chain.roster_at(entry.header.roster)
+        fold_entry(self._asked, entry, body, basis=basis, epoch=entry.header.epoch, then=then)
 
     # ------------------------------------------------------------------ resumes
 
@@ -392,10 +394,11 @@ class Reviewer:
         at = self._now(resume.entry)
         if at - statement.expires >= _SLACK:
             yield f"{what}: it had expired"
-        if self._rollouts is not None:
-            if digest not in self._rollouts:
+        known = self._rollouts.get(header.ns)
+        if known is not None:
+            if digest not in known:
                 yield f"{what}: nobody has proposed it"
-            elif (ended := self._rollouts[digest]) is not None and at - ended >= _SLACK:
+            elif (ended := known[digest]) is not None and at - ended >= _SLACK:
                 yield f"{what}: it had been revoked"
 
     # ------------------------------------------------------------------ handoffs

@@ -6,23 +6,31 @@ request. The gate looks a change of worlds up here, and takes nothing from the b
 below its verified, anchored head. What was verified once is not verified again.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sealpoint.errors import UnknownThread
-from sealpoint.gate._pending import Asked, Pending, fold_found
+from sealpoint.errors import SealpointError, Unanchored, UnknownThread
+from sealpoint.gate._pending import Asked, Pending, fold_entry, fold_found, roster_then
 from sealpoint.gate._policies import Policies
+from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._requests import Request, make_request
-from sealpoint.gate._rules import RolloutFacts
-from sealpoint.ledger import Kind
+from sealpoint.gate._rules import RolloutFacts, compared_reasons
+from sealpoint.ledger import Header, Kind, RequestBody, Unreadable, VerdictBody, read_body
+from sealpoint.limits import ROLLOUT_DAYS_MAX
 from sealpoint.signing import Action, Attestation, Roster, Statement, count
+from sealpoint.storage import Record
 from sealpoint.store import RESERVED, Chain, Core
+from sealpoint.world import World
 
 __all__ = ["ROLLOUTS", "Rollout", "RolloutBook"]
 
 ROLLOUTS = f"{RESERVED}rollouts"
 """The name of the thread that is the book."""
+
+_LONGEST = timedelta(days=ROLLOUT_DAYS_MAX)
+_NOBODY = 1_000
+"""More than can ever approve: what the policy refuses."""
 
 
 class Rollout(NamedTuple):
@@ -44,31 +52,70 @@ class RolloutBook:
         self._chain = Chain(core, ROLLOUTS)
         self._pending: Pending | None = None
         self._seen: tuple[int, bytes, int, int] | None = None
+        self._history: tuple[tuple[bytes, int], dict[str, datetime | None]] | None = None
+        self._least: dict[tuple[str, str], int] = {}
         self._counted: dict[str, tuple[tuple[int, int, int], Rollout | None]] = {}
 
     def all(self) -> tuple[Request, ...]:
         """Every rollout since the newest restore, oldest first, whatever became of it."""
         with self._lock:
-            asked, now = self._read()
-        roster = self._core.trust().roster
-        policy = self._policies.in_force(roster)
-        return tuple(
-            make_request(each, ROLLOUTS, roster=roster, policy=policy, now=now) for each in asked
-        )
-
-    def ends(self) -> dict[str, datetime | None]:
-        """When somebody who may has ended each rollout; None for one that nobody has."""
-        with self._lock:
-            asked, now = self._read()
+            asked, now = self._read(), self._core.now()
             roster = self._core.trust().roster
-            return {each.id: self._ended(each, roster, now) for each in asked}
+            policy = self._policies.in_force(roster)
+            return tuple(
+                make_request(
+                    each,
+                    ROLLOUTS,
+                    roster=roster,
+                    policy=policy,
+                    now=now,
+                    least=0 if policy is None else self._needed(each, policy),
+                )
+                for each in asked
+            )
 
-    def _ended(self, asked: Asked, roster: Roster, now: datetime) -> datetime | None:
-        statement = asked.body.statement
-        for word, place in zip(asked.attestations, asked.relayed, strict=True):
-            if count([word], statement=statement, roster=roster, now=now).denied_by:
-                return self._chain.descend(place)[1].at
-        return None
+    def pending(self) -> Pending:
+        """All that is asked on the thread of the book, for whoever answers."""
+        with self._lock:
+            self._read()
+            return Pending(time=self._core.now()) if self._pending is None else self._pending
+
+    def history(self) -> dict[str, datetime | None] | None:
+        """Every rollout that was ever proposed, and when it was revoked; None if nobody can tell.
+
+        It is for an audit, which judges resumes of every epoch: whether a rollout held when it was
+        used is told by what the resume carries.
+        """
+        with self._lock:
+            try:
+                self._read()
+                if self._chain.head is None:
+                    return {}
+                known = (self._chain.verified_head().hash, self._core.trust().seq)
+                if self._history is None or self._history[0] != known:
+                    self._history = known, self._told()
+                return self._history[1]
+            except SealpointError:
+                return None  # what is wrong with the book is found as with every thread
+
+    def _told(self) -> dict[str, datetime | None]:
+        chain, asked = self._chain, dict[str, Asked]()
+        trust = chain.core.trust()
+        for header, record in reversed(list(chain.walk())):
+            body = _body(header, record)
+            if isinstance(body, RequestBody | VerdictBody):
+                entry = chain.verify(record, header.seq)
+                fold_entry(
+                    asked,
+                    entry,
+                    body,
+                    basis=body.statement.basis if isinstance(body, RequestBody) else "",
+                    epoch=header.epoch,
+                    then=roster_then(entry, body, trust),
+                )
+        return {
+            each.id: min((at for _, at in each.denials), default=None) for each in asked.values()
+        }
 
     def find(self, before: str, after: str, since: datetime | None = None) -> Rollout | None:
         """The rollout in force with the most approvals that names a change of worlds.
@@ -82,25 +129,28 @@ class RolloutBook:
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The book is not what it was.
         """
         with self._lock:
-            asked, now = self._read()
-            now = now if since is None else max(now, since)
+            asked, now = self._read(), self._core.now(since)
             roster = self._core.trust().roster
             policy = self._policies.in_force(roster)
             if policy is None:
                 return None
             found = [
-                self._in_force(each, roster, now)
+                self._in_force(each, roster, policy, now)
                 for each in asked
                 if (before, after) in each.body.statement.pairs
-                and each.body.statement.policy == policy.digest
             ]
         living = [each for each in found if each is not None]
         return max(living, key=lambda each: len(each.facts.approved_by), default=None)
 
-    def _in_force(self, asked: Asked, roster: Roster, now: datetime) -> Rollout | None:
+    def _in_force(
+        self, asked: Asked, roster: Roster, policy: Policy, now: datetime
+    ) -> Rollout | None:
         """A rollout that has the approvals it needs, and that nobody denied; None for others."""
         statement = asked.body.statement
-        if asked.expired or now >= statement.expires:
+        # However long its proposer wants it to hold.
+        if asked.expired or not now < statement.expires <= now + _LONGEST:
+            return None
+        if asked.denials or statement.policy != policy.digest:
             return None
         # Whose words count changes with the roster, with each word, and when a key expires.
         ends = [roster.expires(word.credential) for word in asked.attestations]
@@ -108,16 +158,29 @@ class RolloutBook:
         stands = (roster.seq, len(ends), living)
         known = self._counted.get(asked.id)
         if known is None or known[0] != stands:
-            known = self._counted[asked.id] = stands, _counted(asked, roster, now)
+            needed = self._needed(asked, policy)
+            known = self._counted[asked.id] = stands, _counted(asked, roster, needed, now)
         return known[1]
 
-    def _read(self) -> tuple[list[Asked], datetime]:
-        """Take in what is new in the book."""
+    def _needed(self, asked: Asked, policy: Policy) -> int:
+        """How many have to approve a rollout by the policy, whatever its proposer says."""
+        key = asked.id, policy.digest
+        if key not in self._least:
+            worlds = {world.digest: world for world in map(World.from_dict, asked.body.worlds)}
+            pairs = [(worlds[one], worlds[other]) for one, other in asked.body.statement.pairs]
+            asks = [compared_reasons(one.diff(other), policy) for one, other in pairs]
+            measures = [each.measure for reasons in asks for each in reasons]
+            refused = Measure.REFUSE in measures
+            self._least[key] = _NOBODY if refused else max(each.people for each in measures)
+        return max(self._least[key], asked.body.statement.needed)
+
+    def _read(self) -> list[Asked]:
+        """Take in what is new in the book, and give the rollouts in it."""
         chain, core = self._chain, self._core
         try:
             chain.refresh()
-        except UnknownThread:
-            return [], core.now()
+        except (UnknownThread, Unanchored):
+            return []  # nobody has proposed anything, as far as this anchor knows: people are asked
         head, tip, epoch = chain.verified_head(), chain.tip(), core.trust().epoch
         seen = self._seen
         if self._pending is None or seen is None or seen[2:] != (tip.basis[0], epoch):
@@ -131,19 +194,26 @@ class RolloutBook:
             fold_found(chain, tip.basis, reversed(found), self._pending)
         self._seen = (head.seq, head.hash, tip.basis[0], epoch)
         asked = self._pending.asked.values()
-        rollouts = [each for each in asked if each.body.statement.action is Action.ROLLOUT]
-        return rollouts, core.now(tip.time)
+        return [each for each in asked if each.body.statement.action is Action.ROLLOUT]
 
 
-def _counted(asked: Asked, roster: Roster, now: datetime) -> Rollout | None:
+def _counted(asked: Asked, roster: Roster, needed: int, now: datetime) -> Rollout | None:
     statement = asked.body.statement
     tally = count(asked.attestations, statement=statement, roster=roster, now=now)
-    if tally.denied_by or len(tally.approved_by) < statement.needed:
+    if tally.denied_by or len(tally.approved_by) < needed:
         return None
     facts = RolloutFacts(
         id=asked.id,
         approved_by=tally.approved_by,
-        needed=statement.needed,
+        needed=needed,
         reason=statement.reason,
     )
     return Rollout(facts, statement, tally.approvals)
+
+
+def _body(header: Header, record: Record) -> Any:
+    """What an entry says; None if it says nothing."""
+    try:
+        return None if record.body is None else read_body(header.kind, header.body, record.body)
+    except Unreadable:
+        return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sealpoint.anchor import Position
-from sealpoint.errors import Edited, SealpointError, WorldInvalid
+from sealpoint.errors import Edited, Missing, SealpointError, WorldInvalid
 from sealpoint.gate._policy import Measure, Policy
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._rules import Reason, compared_reasons
@@ -25,7 +25,14 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
 )
-from sealpoint.store import Core, claimed_name, is_reserved, read_world, unknown_threads
+from sealpoint.store import (
+    Core,
+    claimed_name,
+    is_reserved,
+    read_world,
+    thread_slot,
+    unknown_threads,
+)
 from sealpoint.world import World, WorldDiff
 
 __all__ = ["PlannedWorld", "RolloutPlan", "make_plan"]
@@ -115,20 +122,20 @@ def make_plan(
     groups: dict[str | None, _Group] = {}
     failures: list[tuple[str, str]] = []
     failed = empty = 0
-    for anchored in _threads(core):
+    for slot, anchored in _threads(core):
         try:
-            found = _newest_world(core, anchored, exact)
+            found = _newest_world(core, slot, anchored, exact)
+            group = _group(groups, found, anchored)
+            if group is not None and len(group.examples) < _EXAMPLES_MAX:
+                group.examples.append(_name(core, slot, anchored))
         except SealpointError as error:
             failed += 1
             failures += [(anchored.thread.hex(), error.message)][: _FAILURES_MAX - len(failures)]
             continue
         if found is None:
             empty += 1
-        elif found is not _ELSEWHERE:
-            group = groups.setdefault(found[0], _Group(anchored.thread))
+        if group is not None:
             group.threads += 1
-            if len(group.examples) < _EXAMPLES_MAX:
-                group.examples.append(claimed_name(core, anchored.thread)[1])
     for each in unknown_threads(core):
         failed += 1
         words = f"thread {each.name!r}: expected the anchor to know it"
@@ -144,7 +151,7 @@ def make_plan(
             rollout=rollout(digest),
         )
         for digest, group in groups.items()
-        if digest is not None
+        if digest is not None and group.threads
     ]
     planned.sort(key=lambda each: (-each.threads, each.digest))
     return RolloutPlan(
@@ -158,10 +165,31 @@ def make_plan(
     )
 
 
-def _threads(core: Core) -> Iterator[Position]:
-    for _, anchored in core.anchor.slots():
+def _group(
+    groups: "dict[str | None, _Group]", found: tuple[str | None] | None, anchored: Position
+) -> "_Group | None":
+    """The threads of the same world; None for one that holds nothing, or is not counted here."""
+    if found is None or found is _ELSEWHERE:
+        return None
+    return groups.setdefault(found[0], _Group(anchored.thread))
+
+
+def _threads(core: Core) -> Iterator[tuple[bytes, Position]]:
+    for slot, anchored in core.anchor.slots():
         if not (anchored.thread == STORE_CHAIN or anchored.reserved or anchored.erased):
-            yield anchored
+            yield slot, anchored
+
+
+def _name(core: Core, slot: bytes, anchored: Position) -> str:
+    """The name of a thread, which its slot proves.
+
+    Raises:
+        Edited: The store has another name for it.
+    """
+    namespace, name = claimed_name(core, anchored.thread)
+    if thread_slot(core.parts.secret, namespace, name) != slot:
+        raise Edited(f"thread {anchored.thread.hex()[:12]}: expected its name, found another")
+    return name
 
 
 _ELSEWHERE: tuple[None] = (None,)
@@ -169,7 +197,7 @@ _ELSEWHERE: tuple[None] = (None,)
 
 
 def _newest_world(
-    core: Core, anchored: Position, exact: Callable[[str], str | None]
+    core: Core, slot: bytes, anchored: Position, exact: Callable[[str], str | None]
 ) -> tuple[str | None] | None:
     """The world of a thread's newest checkpoint; None if it has no checkpoint."""
     anchored = core.restored(anchored)
@@ -182,14 +210,15 @@ def _newest_world(
         if header.ns != core.namespace:
             return _ELSEWHERE
         if header.kind in _GIVES_UP:
-            return (exact(claimed_name(core, anchored.thread)[1]),)
-        if KINDS[header.kind].is_checkpoint and record.body is not None:
+            return (exact(_name(core, slot, anchored)),)
+        if KINDS[header.kind].is_checkpoint:
+            if record.body is None:
+                raise Missing(f"entry {seq}: expected its body, found none")
             body: CheckpointBody = parse_body(header.kind, header.body, record.body)
             if not body.lane:
                 return (body.world,)
         if header.prev is None:
-            name = claimed_name(core, anchored.thread)[1]
-            return _ELSEWHERE if is_reserved(name) else None
+            return _ELSEWHERE if is_reserved(_name(core, slot, anchored)) else None
         expected = bytes.fromhex(header.prev)
     raise Edited(f"thread {anchored.thread.hex()[:12]}: expected its first entry, found none")
 

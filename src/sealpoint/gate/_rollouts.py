@@ -23,12 +23,15 @@ from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollout_plan import RolloutPlan, make_plan
 from sealpoint.gate._rules import compared_reasons
 from sealpoint.gate._thread import Thread
-from sealpoint.limits import ROLLOUT_DAYS_MAX, ROLLOUT_PAIRS_MAX
+from sealpoint.limits import BODY_BYTES_MAX, ROLLOUT_DAYS_MAX, ROLLOUT_PAIRS_MAX
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import Core, ThreadReader, ThreadState
 from sealpoint.world import World, WorldDiff
 
 __all__ = ["Rollouts"]
+
+_WORLDS_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
+"""What people are shown lies in the body of one entry."""
 
 
 class Rollouts:
@@ -108,6 +111,13 @@ class Rollouts:
             raise UsageError(
                 f"rollout: expected at most {ROLLOUT_PAIRS_MAX} pairs of worlds, found "
                 f"{len(measures)}",
+                hint="Propose them in several rollouts.",
+            )
+        size_bytes = sum(len(world.encode()) for world in worlds.values())
+        if size_bytes > _WORLDS_BYTES_MAX:
+            raise UsageError(
+                f"rollout: expected worlds of {_WORLDS_BYTES_MAX} bytes together at most, found "
+                f"{size_bytes}",
                 hint="Propose them in several rollouts.",
             )
         if Measure.REFUSE in measures.values():

@@ -5,14 +5,21 @@ In each case the honest twin passes: the same rollout, untouched, lets the same 
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from sealpoint.errors import NeedsApproval, RolledBack, SealpointError, Tampered
-from sealpoint.gate import ROLLOUTS, Request
+from sealpoint.errors import (
+    NeedsApproval,
+    RequestClosed,
+    ResumeRefused,
+    RolledBack,
+    SealpointError,
+    Tampered,
+)
+from sealpoint.gate import ROLLOUTS, Request, Status
 from sealpoint.ledger import (
     CheckpointBody,
     Kind,
@@ -27,8 +34,10 @@ from sealpoint.store import accept_restore, plan_restore
 from sealpoint.world import World
 from tests.attacks.gate.raid import Raid
 from tests.ledgers import key
-from tests.unit.gate.team import READ, SHELL, policy
+from tests.unit.gate.team import NARROW, READ, SHELL, policy
+from tests.unit.store.ended import expire
 
+_FAR = datetime(9998, 1, 1, tzinfo=UTC)
 _OTHER: dict[str, Any] = {"tools": [{"name": "other"}]}
 
 
@@ -310,3 +319,122 @@ def test_a_revocation_that_comes_between_look_and_entry_ends_the_next_resume(rai
     worker.thread("t").resume(world=SHELL)
     assert raid.ending(lambda: worker.thread("u").resume(world=SHELL)) is NeedsApproval
     raid.check_sound()
+
+
+@pytest.mark.parametrize("later", ["the key ends", "the key expires"])
+def test_a_denial_stays_whatever_becomes_of_the_key(raid: Raid, later: str) -> None:
+    """A revoked rollout, and a denied request, do not come back when a key is replaced."""
+    rollout = _rolled_out(raid, "ann", "bob")
+    raid.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
+    raid.thread(name="u").save({"n": 2}, id="c2", world=READ)
+    request = raid.ask(name="u")
+    raid.store("carl").deny(request.id, reason="no")
+    if later == "the key ends":
+        raid.end("carl")
+    else:
+        expire(raid.world, "carl", raid.world.clock + timedelta(minutes=1))
+        raid.later(minutes=5)
+
+    assert raid.ending(lambda: raid.approve(request)) is RequestClosed
+    assert raid.resumed() is NeedsApproval
+    assert raid.store().rollouts.get(rollout.id).status is Status.DENIED
+    assert raid.ending(lambda: raid.fresh(name="u").resume(world=SHELL)) is ResumeRefused
+
+
+def test_honest_resumes_are_not_accused_in_another_namespace_or_epoch(raid: Raid) -> None:
+    """An audit that was opened elsewhere, or comes after a restore, knows what was proposed."""
+    raid.apply(policy(after_restore="record"))
+    _rolled_out(raid, "ann", "bob")
+    raid.fresh(name="u").resume(world=SHELL)
+    before = dict(raid.rows())
+    raid.thread().save({"n": 2}, id="c2", world=READ)
+    assert raid.world.open(None, read_only=True, namespace="billing").verify().ok
+    raid.burglar.put_rows(raid.world.thread_id("t"), before)
+    raid.world.using(
+        lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
+        "operator",
+    )
+    raid.check_sound()
+
+
+def test_a_damaged_book_is_a_finding_and_the_rest_is_verified(raid: Raid) -> None:
+    """One byte of it does not keep an audit from the other threads."""
+    _rolled_out(raid, "ann", "bob")
+    raid.fresh(name="u").resume(world=SHELL)
+    with raid.landing():
+        seq = raid.find(Kind.APPROVAL, ROLLOUTS)
+        row = raid.rows(ROLLOUTS)[seq]
+        raid.put({seq: Record(row.header, row.seals, (row.body or b"")[:-2] + b" }")}, ROLLOUTS)
+    report = raid.world.open(None, read_only=True).verify()
+    assert {each.name for each in report.findings} == {ROLLOUTS}
+
+
+def test_a_wrong_clock_does_not_end_the_book(raid: Raid) -> None:
+    """Whoever proposes first, or pauses there, far in the future, ends nobody's rollouts."""
+    raid.thread().save({"n": 1}, id="c1", world=READ)
+    raid.thread(name="u").save({"n": 1}, id="c1", world=READ)
+    raid.later(days=400)
+    raid.store("operator").rollouts.propose([(READ, SHELL)], reason="by a wrong clock")
+    raid.later(days=-400)
+    rollout = raid.store("operator").rollouts.propose([(READ, SHELL)], reason="release 43")
+    raid.approve(rollout)
+    raid.fresh().resume(world=SHELL)
+
+
+def test_fewer_people_or_more_days_than_the_policy_allows_hold_nowhere(raid: Raid) -> None:
+    """Neither the gate nor a list nor a plan takes a proposer's word for it."""
+    rollout = _rolled_out(raid)
+    statement = msgspec.structs.replace(rollout.statement, needed=0, requester="worker")
+    lies = [statement, msgspec.structs.replace(statement, expires=_FAR, needed=2)]
+    with raid.landing():
+        for lie in lies:
+            body = RequestBody(salt=raid.salt, statement=lie, worlds=rollout.worlds)
+            raid.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
+    operator = raid.world.open("operator", gated=True)
+    raid.approve(operator.rollouts.get(lies[1].digest))
+
+    assert operator.rollouts.get(lies[0].digest).status is Status.OPEN
+    assert operator.rollouts.plan(SHELL).worlds[0].rollout is None
+    assert raid.resumed() is NeedsApproval
+
+
+def test_a_rollout_on_another_thread_is_not_listed(raid: Raid) -> None:
+    """It would let nothing pass, and people would think that it does."""
+    rollout = _rolled_out(raid)
+    basis = raid.fresh().release().basis
+    statement = msgspec.structs.replace(
+        rollout.statement,
+        thread=raid.world.thread_id("t").hex(),
+        basis=basis if isinstance(basis, str) else rollout.statement.basis,
+        requester="worker",
+    )
+    with raid.landing():
+        body = RequestBody(salt=raid.salt, statement=statement, worlds=rollout.worlds)
+        raid.slip(Kind.REQUEST, body, "worker")
+    found = raid.world.open("ann", gated=True).requests().requests
+    assert [each.id for each in found] == [rollout.id]
+
+
+def test_a_plan_shows_no_name_that_the_slot_does_not_prove(raid: Raid) -> None:
+    """A genesis that was edited, or a body that was taken away, is a failure and no name."""
+    _rolled_out(raid)
+    with raid.landing():
+        row = raid.rows()[0]
+        edited = (row.body or b"").replace(b'"name":"t"', b'"name":"scratch"')
+        raid.put({0: Record(row.header, row.seals, edited)})
+        newest = raid.find(Kind.CHECKPOINT, "u")
+        row = raid.rows("u")[newest]
+        raid.put({newest: Record(row.header, row.seals, None)}, "u")
+    plan = raid.world.open("operator", gated=True).rollouts.plan(SHELL)
+    assert (plan.worlds, plan.empty, plan.failed) == ((), 0, 2)
+
+
+def test_less_is_asked_about_inside_a_session_too(raid: Raid) -> None:
+    """A policy that wants people for a narrower world gets them, also after a resume."""
+    raid.apply(policy(narrower_world="approve 2"))
+    raid.thread().save({"n": 1}, id="c1", world=READ)
+    assert raid.ending(lambda: raid.thread().save({"n": 2}, world=NARROW)) is ResumeRefused
+    raid.apply(policy(narrower_world="record"))
+    raid.fresh().resume(world=READ)
+    raid.thread().load()
+    raid.fresh().save({"n": 2}, world=NARROW)
