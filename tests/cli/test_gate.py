@@ -57,7 +57,8 @@ def test_pausing_as_json(team: Machine) -> None:
     second = team.json("pause", "t", "--reason", "x")
     ended = team.json("unpause", "t", "--reason", "x")
 
-    assert first == second == {"thread": "t", "paused": True, "entry": 4, "anchor": "local"}
+    paused = {"thread": "t", "paused": True, "entry": 4, "anchor": "local"}
+    assert (first, second) == ({**paused, "already": False}, {**paused, "already": True})
     assert ended == {"thread": "t", "paused": False, "entry": 5}
 
 

@@ -84,7 +84,7 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
 
     assert list(listed) == [
         *("id", "thread", "status", "asked_at", "needed", "approved_by", "denied_by", "ignored"),
-        *("broken_glass", "statement", "answer", "world", "requester_says"),
+        *("broken_glass", "statement", "answer", "world", "worlds", "requester_says"),
     ]
     assert listed["id"] == request
     assert set(listed["statement"]) == {
@@ -96,7 +96,9 @@ def test_a_request_as_json(asked: tuple[Machine, str]) -> None:
             "answer",
             "to",
             "requester",
+            "pairs",
             "policy",
+            "needed",
             "nonce",
             "expires",
         ),
@@ -177,7 +179,7 @@ def test_the_whole_statement_is_shown(asked: tuple[Machine, str]) -> None:
     statement = document["statement"]
 
     for name, value in statement.items():
-        if name not in ("expires", "v") and value is not None:
+        if name not in ("expires", "pairs", "v") and value is not None:
             assert str(value) in printed, name
     assert request in printed
     assert "NOT the newest" in printed
@@ -461,6 +463,7 @@ def test_approving_as_json(asked: tuple[Machine, str]) -> None:
         "request": request,
         "verdict": "approve",
         "reason": "fine",
+        "already": False,
         **_request(team, request),
     }
     assert (document["status"], document["approved_by"]) == ("open", ["ann"])

@@ -51,6 +51,13 @@ _VERBS = [
         ("deny", "00000000", "--reason", "x"),
         ("break-glass", "00000000", "--reason", "x", "--yes-to", "00000000"),
         ("policy", "apply", "team"),
+        ("rollout", "plan", "--graph", "never:imported"),
+        ("rollout", "propose", "--graph", "never:imported", "--reason", "x"),
+        ("rollout", "list"),
+        ("rollout", "show", "00000000"),
+        ("rollout", "revoke", "00000000", "--reason", "x"),
+        ("request", "export", "00000000", "--output", "never-written"),
+        ("relay", "-"),
     ),
     *(
         ("accept-restore", "--reason", "x", "--yes"),
@@ -77,7 +84,13 @@ def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[st
 
 def test_every_verb_of_a_store_is_listed_here() -> None:
     """The lists above name every verb but those about types and about a file alone."""
-    apart = {("policy", "check"), ("verify-bundle",), ("model", "save-info")}
+    apart = {
+        ("policy", "check"),
+        ("verify-bundle",),
+        ("model", "save-info"),
+        ("rollout", "world"),
+        ("status",),
+    }
     leaves = {words for words in _leaves(main, ()) if words[0] != "types"} - apart
 
     assert {leaf for leaf in leaves for verb in _VERBS if verb[: len(leaf)] == leaf} == leaves

@@ -70,23 +70,29 @@ class StoreStatus:
 def store_status(
     url: str,
     *,
+    identity: str | None = None,
     namespace: str = "default",
     config_dir: _Directory = None,
     state_dir: _Directory = None,
+    secrets_dir: _Directory = None,
 ) -> StoreStatus:
-    """Say how a store stands on this machine. Writes nothing, and needs no private key.
+    """Say how a store stands on this machine. Writes nothing, and opens no private key.
 
     Args:
         url: The store.
+        identity: Who would open it: that their key is here, and safe, is looked at too.
         namespace: Whose policy and approvers to tell.
         config_dir: Where keys and pin lie, instead of the user's configuration directory.
         state_dir: Where the anchor lies, instead of the user's state directory.
+        secrets_dir: The directory of a mounted secret, as for `open_store`.
 
     Raises:
         UrlInvalid: The URL names no store on disk.
         StoreMisplaced: The store lies in the configuration or state directory.
     """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
+    place = StorePlace.find(
+        url, config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir
+    )
     faults: list[StatusFault] = []
     pin: TrustPin | None = None
     group: Group | None = None
@@ -97,6 +103,11 @@ def store_status(
         keys = tuple(place.files.key_names())
     except SealpointError as error:
         faults.append(_fault(error))
+    for name in sorted({*keys, *([] if identity is None else [identity])}):
+        try:
+            place.files.key_facts(name, mounted=True)
+        except SealpointError as error:
+            faults.append(_fault(error))
     anchor = None if pin is None else place.files.anchor_directory(pin.store)
     if group is not None and anchor is not None:
         faults += _mode_faults(place, group, anchor)

@@ -389,7 +389,7 @@ def _typed(request: Request, verb: str, *, as_json: bool) -> str:
     if as_json or not (can_ask() and can_show()):
         raise UsageError(
             f"{verb}: expected --yes-to, or a terminal to show and ask on, found neither",
-            hint=f"Read all of it, then give --yes-to {request.id}",
+            hint=f"Read it with sealpoint requests {request.id}, then give --yes-to {request.id}",
         )
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
     return ask(f"Type the first {DIGITS_LEAST} digits of the id to {act}")

@@ -134,9 +134,10 @@ def plan(graph: str | None, world_file: str | None, *, where: Where, as_json: bo
     Nothing is written. The exit status is 32 if a thread cannot be read, or the anchor does not
     know it: what it would go on from is not known.
     """
-    world = _new_world(graph, world_file)
-    with where.reading() as store, working("reading the newest checkpoint of each thread"):
-        found = store.rollouts.plan(world)
+    with where.reading() as store:
+        world = _new_world(graph, world_file)
+        with working("reading the newest checkpoint of each thread"):
+            found = store.rollouts.plan(world)
         namespace, policy = store.namespace, store.policy
     if as_json:
         print_json({"namespace": namespace, **_plan_document(found)})
@@ -271,9 +272,9 @@ def propose(
 
     Where the policy asks for no more than a reason, it holds at once.
     """
-    world = _new_world(graph, world_file)
     ends = ahead(until, datetime.now(UTC), "--until")
     with where.writing(signer) as store:
+        world = _new_world(graph, world_file)
         with working("reading the newest checkpoint of each thread"):
             found = store.rollouts.plan(world)
         chosen = _chosen(found, sources, everything=everything)
@@ -293,7 +294,7 @@ def propose(
         return
     needed = number_text(made.needed, "person has", "people have")
     print_line((Styled("Proposed", "good"), f" rollout {made.short}; {needed} to approve it:"))
-    print_line(f"  sealpoint approve {made.short} --reason WHY")
+    print_line(f"  sealpoint approve {made.short} --identity YOU --reason WHY")
 
 
 def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:

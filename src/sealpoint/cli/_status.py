@@ -24,16 +24,23 @@ __all__ = ["status"]
 
 
 @click.command()
-@store_options("namespace")
+@store_options("namespace", "identity")
 @json_option
 def status(*, where: Where, as_json: bool) -> None:
     """Say how a store stands here: keys, anchor, policy, who can approve, modes of files.
 
-    It only looks. The exit status is 0 if there is nothing to repair, else that of the first
+    With --identity, or SEALPOINT_IDENTITY, that key has to be here. Threads are not looked at. It
+    only looks. The exit status is 0 if there is nothing to repair, else that of the first
     fault.
     """
     with working("looking"):
-        found = store_status(where.url, namespace=where.settings.namespace, **where.directories)
+        found = store_status(
+            where.url,
+            identity=where.settings.identity,
+            namespace=where.settings.namespace,
+            secrets_dir=where.settings.secrets_dir,
+            **where.directories,
+        )
     if as_json:
         people = None if found.approvers is None else approvers_document(found.approvers)
         print_json({**asdict(found), "approvers": people, "ok": found.ok})
@@ -45,6 +52,8 @@ def status(*, where: Where, as_json: bool) -> None:
 
 def _print(found: StoreStatus) -> None:
     policy = "none: only ordinary continuation is allowed"
+    if found.roster is None:
+        policy = "not known"
     fields = {
         "store": found.url,
         "id": found.store,

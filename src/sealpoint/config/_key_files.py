@@ -68,9 +68,14 @@ class KeyFiles(StoreDirectory):
         )
         return decode_key_file(data, name=name, unlock=unlock)
 
-    def key_facts(self, name: str) -> KeyFacts:
-        """What the key file of an identity says without a passphrase; raises as `signer` does."""
-        return describe_key_file(self._key_bytes(name), name=name)
+    def key_facts(self, name: str, *, mounted: bool = False) -> KeyFacts:
+        """What the key file of an identity says without a passphrase; raises as `signer` does.
+
+        Args:
+            name: The identity.
+            mounted: Look into the directory of a mounted secret first.
+        """
+        return describe_key_file(self._key_bytes(name, mounted=mounted), name=name)
 
     def write_key(self, signer: PrivateKey, choose: Unlock | None = None) -> None:
         """Keep a private key, encrypted if `choose` gives a passphrase; none is ever overwritten.

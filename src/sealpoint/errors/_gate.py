@@ -144,7 +144,7 @@ class RequestClosed(SealpointError):
 
     code = "request-closed"
     exit_status = 75
-    hint = "Resume again: that makes a new request, for what would be resumed now."
+    hint = "Resume, or propose the rollout, again: that makes a new request, for what is there now."
 
 
 class PolicyInvalid(SealpointError):

@@ -381,9 +381,9 @@ class Operations:
         if same:
             raise NotTrusted(
                 f"approval by {identity.name!r}: expected another person than the requester",
-                hint="Who asks cannot approve, with no identity and no key. To add somebody: "
-                "sealpoint keys new NAME, then sealpoint keys add NAME --person NAME --role "
-                "approver",
+                hint="Who asks cannot approve, with no identity and no key. If you are somebody "
+                "else: --identity NAME. To add somebody: sealpoint keys new NAME, then sealpoint "
+                f"keys add NAME --person NAME --role approver --namespace {namespace}",
             )
         if not identity.may(Role.APPROVER, namespace):
             found, hint = identity.lacking((Role.APPROVER,), namespace)

@@ -11,7 +11,7 @@ expired is for the gate. Empty means no: of nothing, nothing counts.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
 
@@ -72,7 +72,7 @@ class Tally:
     """The identities whose approval counts, one for each person, in order."""
     denied_by: tuple[str, ...] = ()
     """The same for denials."""
-    approvals: tuple[Attestation, ...] = ()
+    approvals: tuple[Attestation, ...] = field(default=(), compare=False)
     """The word of each of those who approved, in the same order."""
     ignored: tuple[str, ...] = ()
     """Why each other attestation does not count, one sentence each, in order."""

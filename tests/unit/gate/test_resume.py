@@ -576,13 +576,14 @@ def test_a_key_that_has_expired_approves_nothing(team: Team) -> None:
         team.fresh().resume(world=SHELL)
 
 
-def test_a_denial_counts_only_by_who_may_deny(team: Team) -> None:
-    """Once the key of its person has ended, it is no denial any more."""
+def test_a_denial_is_for_good(team: Team) -> None:
+    """It counts by the roster that it was recorded under, whatever becomes of the key."""
     request = team.granted()
     team.store("carl").deny(request.id, reason="no")
     team.end("carl")
 
-    assert team.thread().resume(world=SHELL).state == {"n": 2}
+    with pytest.raises(ResumeRefused, match="denied by carl"):
+        team.thread().resume(world=SHELL)
 
 
 # ---------------------------------------------------------------------- paused

@@ -195,7 +195,7 @@ def test_a_genuine_entry_is_refused_at_another_position() -> None:
         (Kind.CHECKPOINT, "operator", "expected writer of namespace 'default' for a checkpoint"),
         (Kind.CHECKPOINT, "auditor", "expected writer"),
         (Kind.RESUME, "operator", "expected writer"),
-        (Kind.GENESIS, "operator", "expected writer"),
+        (Kind.GENESIS, "auditor", "expected writer or operator"),
         (Kind.ADOPT, "worker", "expected operator of namespace 'default' for a adopt"),
         (Kind.PRUNE, "operator", "expected writer of namespace 'default' for a prune"),
         (Kind.PRUNE, "officer", "expected writer"),

@@ -49,8 +49,8 @@ def test_the_proof_is_that_of_the_specification() -> None:
     made = attest(key, statement().digest, Verdict.APPROVE, "I have read the diff")
 
     assert made.proof == (
-        "7323434e15f5ef0af5842585a4a7d566276700163f01a77fb8d494754f59d50d"
-        "b93ad963e90b878ff0da889ab784ab36cba69fbfa59345c35ad3655e86dd5b00"
+        "7079ccdd0db26e8dedbbd2974d25453403489cb87f926f6f8e7e7134568b169f"
+        "c62ef63a9e0883992097f013477fd102482448eb0e337aa8da7e8f15021de80f"
     )
     assert f"credential {made.credential}\n" in page
     assert f"proof      {made.proof[:64]}\n           {made.proof[64:]}\n" in page
