@@ -136,8 +136,8 @@ def fields_changed(
 
     def upgrade() -> Iterator[str]:
         yield f"# It gets the stored fields: {', '.join(map(_shown, names)) or 'none'}."
-        yield "# It returns the fields of the class; those with a default may be left out,"
-        yield "# but not those with a default_factory of your own: loading does not run it."
+        yield "# It returns the fields of the class; those with a plain default may be left out,"
+        yield "# but not those whose default is an object, or a default_factory, of your own."
         yield "return {"
         for name in shape.fields:
             if name in without:

@@ -135,7 +135,7 @@ class NamedTupleKind:
         self._key_safe = validate or generated_hash(cls)
         hints = resolved_annotations(cls)
         self.shape = Shape.of("namedtuple", {name: hints.get(name, "") for name in self._names})
-        self.defaults = named_tuple_defaults(cls)
+        self.defaults = named_tuple_defaults(cls, validate=validate)
         self.opening = array_header(1) + map_header(len(self._names))
 
     def take(self, value: Any) -> Body:

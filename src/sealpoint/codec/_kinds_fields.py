@@ -72,10 +72,12 @@ class FieldsKind:
             for name, slot in base.__dict__.items()
             if isinstance(slot, types.MemberDescriptorType) and name not in self._slots
         }
-        self._only_dict = not self._slots and not self._other_slots
+        # A class of slots without any field has neither: its objects hold nothing at all.
+        has_dict = cls.__dictoffset__ != 0
+        self._only_dict = has_dict and not self._slots and not self._other_slots
         # Where all fields lie in __dict__, the fields that were decoded become it.
         self._set_fields: Callable[[Any, dict[str, Any]], None] | None = None
-        if not self._slots and not presets and not validate:
+        if has_dict and not self._slots and not presets and not validate:
             self._set_fields = storage_setter(cls, "__dict__")
         self._key_safe = validate or generated_hash(cls, self._names)
         self.build = self._builder()

@@ -8,6 +8,7 @@ something called that data names.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import ormsgpack
@@ -26,8 +27,10 @@ def _factory() -> list[str]:
     return []
 
 
-class _Shouting:
+class _Shouting(Enum):
     """A default whose every hook would be noticed."""
+
+    MEMBER = 1
 
     def __deepcopy__(self, memo: Any) -> Any:
         CALLED.append("copy")
@@ -42,7 +45,8 @@ class _Shouting:
         return 1
 
 
-_DEFAULT = _Shouting()
+_DEFAULT = _Shouting.MEMBER
+_OWNER = object()
 
 
 @dataclass
@@ -58,9 +62,10 @@ class Payment:
 
 @dataclass
 class Noisy:
-    """A class with a factory of its own."""
+    """A class with an object and a factory of its own."""
 
     amount: int
+    owner: Any = _OWNER
     made: list[str] = field(default_factory=_factory)
 
     def __post_init__(self) -> None:
@@ -156,11 +161,11 @@ def test_another_form_of_body_is_refused(body: bytes) -> None:
 
 
 def test_loading_an_older_shape_runs_no_code_of_the_application() -> None:
-    """No factory, constructor, copy, comparison or hash; a factory of one's own is no default."""
+    """No factory, constructor, copy, comparison or hash; what would need them is no default."""
     registry = _registry()
     CALLED.clear()
     registry.decode(_forged("app.payment", _GOOD))
-    with pytest.raises(ShapeChanged, match="'made' is new without a default"):
+    with pytest.raises(ShapeChanged, match="'owner', 'made' are new without a default"):
         registry.decode(_forged("app.noisy", {"amount": 1}))
 
     assert CALLED == []

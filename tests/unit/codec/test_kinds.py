@@ -52,6 +52,28 @@ def test_an_unset_field_is_refused() -> None:
         _registry(_Open).encode(value)
 
 
+@dataclass(slots=True)
+class _NoFields:
+    pass
+
+
+@dataclass
+class _NoFieldsByHand:
+    __slots__ = ()
+
+
+@attrs.define
+class _NoAttributes:
+    pass
+
+
+@pytest.mark.parametrize("validate", [False, True])
+@pytest.mark.parametrize("cls", [_NoFields, _NoFieldsByHand, _NoAttributes])
+def test_a_class_of_slots_without_a_field_is_kept(cls: type, *, validate: bool) -> None:
+    """A mark that holds nothing has neither slots nor a `__dict__`, and comes back all the same."""
+    assert _loaded(cls(), validate=validate) == cls()
+
+
 class _Slot:
     __slots__ = ("cache",)
 
