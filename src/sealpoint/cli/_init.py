@@ -38,7 +38,7 @@ _LOCKED = (
     "policy_name",
     default="solo",
     show_default=True,
-    metavar="solo|team|FILE",
+    metavar="dev|solo|team|FILE",
     help="What the gate asks for, in every namespace.",
 )
 @click.option(
