@@ -3,7 +3,7 @@
 
 The syntax of its definition counts, with decorators, parameters, defaults and annotations, and not
 how it is written down. Where there is no source (an interactive session, code that a program made
-up), what was compiled counts. A function of a framework counts by its name: the version of the
+up), or it has several definitions that cannot be told apart, what was compiled counts. A function of a framework counts by its name: the version of the
 framework, which is in the world too, says what it does.
 """
 
@@ -14,6 +14,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sealpoint.config import imported_name
 from sealpoint.world import FunctionSyntax, read_syntax
 
 __all__ = ["FRAMEWORKS", "Identical", "code_name", "function_digest", "joined_digest", "package_of"]
@@ -58,12 +59,12 @@ def package_of(value: Any) -> str:
 
 
 def _outermost(module: Any) -> str:
-    return module.partition(".")[0] if isinstance(module, str) else ""
+    return imported_name(module).partition(".")[0] if isinstance(module, str) else ""
 
 
 def _home(function: types.FunctionType) -> str:
     """The module whose names a function sees, whatever it calls itself."""
-    return str(function.__globals__.get("__name__"))
+    return imported_name(str(function.__globals__.get("__name__")))
 
 
 def _is_framework(module: str) -> bool:
@@ -87,10 +88,11 @@ def _code_digest(compiled: Identical, home: str) -> str:
     code: types.CodeType = compiled.value
     if _is_framework(home):
         return joined_digest(["framework", home, code.co_qualname])
-    found = _definitions(code)
-    if found:
-        return joined_digest(["syntax", *sorted({each.digest for each in found})])
-    return joined_digest(["compiled", *_code_parts(code)])
+    found = sorted({each.digest for each in _definitions(code)})
+    if len(found) == 1:
+        return joined_digest(["syntax", *found])
+    # Of several definitions, what was compiled says which one this is.
+    return joined_digest(["compiled", *found, *_code_parts(code)])
 
 
 def _definitions(code: types.CodeType) -> list[FunctionSyntax]:
