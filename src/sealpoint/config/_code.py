@@ -31,7 +31,7 @@ from sealpoint.config._git import git_revision
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Code, read_syntax
 
-__all__ = ["code_of"]
+__all__ = ["code_of", "module_digest"]
 
 _SOURCE_BYTES_MAX = 64 * 1024 * 1024
 _SOURCE_FILES_MAX = 20_000
@@ -67,6 +67,22 @@ def code_of(
         modules={name: _source_digest(name) for name in modules},
         revision=None if repository is None else git_revision(Path(repository)),
     )
+
+
+def module_digest(name: str) -> str | None:
+    """The digest of the one file of a module, `__init__.py` of a package; None without one.
+
+    Raises:
+        WorldInvalid: The file cannot be read.
+    """
+    try:
+        spec = _find(name)
+    except WorldInvalid:
+        return None
+    if not spec.has_location or spec.origin is None:
+        return None
+    path = Path(spec.origin)
+    return _file_digest(path, _read(path, name, _SOURCE_BYTES_MAX)).hex()
 
 
 def _version(package: str) -> str:
