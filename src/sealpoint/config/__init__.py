@@ -5,7 +5,7 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
-from sealpoint.config._code import code_of
+from sealpoint.config._code import code_of, module_digest
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
@@ -35,6 +35,7 @@ __all__ = [
     "imported_name",
     "load_settings",
     "make_shared_directory",
+    "module_digest",
     "read_passphrase_file",
     "read_pin_descriptor",
     "read_pin_file",

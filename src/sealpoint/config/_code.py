@@ -6,7 +6,8 @@ import would find them, and the files of git are read. What cannot be found out 
 because a world that says less than it was asked for would look unchanged. Only a directory that
 is in no git repository has no revision. Changes that are not committed are not in a revision;
 the sources of modules are read as they lie on the disk, and count by their syntax: comments and
-formatting are no other code.
+formatting are no other code. Of a package, compiled modules count, too, by their bytes; what
+Python keeps in `__pycache__` is not looked at.
 """
 
 import hashlib
@@ -30,7 +31,7 @@ from sealpoint.config._git import git_revision
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Code, read_syntax
 
-__all__ = ["code_of"]
+__all__ = ["code_of", "module_digest"]
 
 _SOURCE_BYTES_MAX = 64 * 1024 * 1024
 _SOURCE_FILES_MAX = 20_000
@@ -41,6 +42,7 @@ _LOADERS = (
     (SourceFileLoader, SOURCE_SUFFIXES),
     (SourcelessFileLoader, BYTECODE_SUFFIXES),
 )
+_SUFFIXES = tuple(suffix for _, suffixes in _LOADERS for suffix in suffixes)
 
 
 def code_of(
@@ -67,6 +69,22 @@ def code_of(
     )
 
 
+def module_digest(name: str) -> str | None:
+    """The digest of the one file of a module, `__init__.py` of a package; None without one.
+
+    Raises:
+        WorldInvalid: The file cannot be read.
+    """
+    try:
+        spec = _find(name)
+    except WorldInvalid:
+        return None
+    if not spec.has_location or spec.origin is None:
+        return None
+    path = Path(spec.origin)
+    return _file_digest(path, _read(path, name, _SOURCE_BYTES_MAX)).hex()
+
+
 def _version(package: str) -> str:
     try:
         found: object = version(package)
@@ -81,7 +99,8 @@ def _source_digest(name: str) -> str:
     """The digest of a module's file, or of those of all files of a package with their names."""
     spec = _find(name)
     if spec.submodule_search_locations is None:
-        return _file_digest(_read(_source_path(spec), name, _SOURCE_BYTES_MAX)).hex()
+        path = _source_path(spec)
+        return _file_digest(path, _read(path, name, _SOURCE_BYTES_MAX)).hex()
     if spec.origin is not None:
         _source_path(spec)
     places = [Path(place) for place in spec.submodule_search_locations]
@@ -98,15 +117,15 @@ def _source_digest(name: str) -> str:
         data = _read(path, name, left)
         left -= len(data)
         # Framed, so that no byte can move from one file, or from a name, to another.
-        for part in (relative, _file_digest(data)):
+        for part in (relative, _file_digest(path, data)):
             digest.update(len(part).to_bytes(_LENGTH_BYTES, "big"))
             digest.update(part)
     return digest.hexdigest()
 
 
-def _file_digest(data: bytes) -> bytes:
+def _file_digest(path: Path, data: bytes) -> bytes:
     """The digest of a program's syntax; of its bytes, if it has none that Python can read."""
-    syntax = read_syntax(data)
+    syntax = read_syntax(data) if path.suffix in SOURCE_SUFFIXES else None
     return hashlib.sha256(data).digest() if syntax is None else bytes.fromhex(syntax.digest)
 
 
@@ -167,7 +186,7 @@ def _files(place: Path, name: str) -> Iterator[tuple[bytes, Path]]:
             raise WorldInvalid(f"module {name!r}: expected each directory once, found {real} twice")
         seen.add(real)
         for file in files:
-            if file.endswith(".py"):
+            if file.endswith(_SUFFIXES) and not _is_cache(folder, file):
                 count += 1
                 if count > _SOURCE_FILES_MAX:
                     raise WorldInvalid(
@@ -175,6 +194,13 @@ def _files(place: Path, name: str) -> Iterator[tuple[bytes, Path]]:
                     )
                 path = Path(folder, file)
                 yield os.fsencode(path.relative_to(place).as_posix()), path
+
+
+def _is_cache(folder: str, file: str) -> bool:
+    """Whether Python put it there: under such a name no import finds it."""
+    path = Path(folder, file)
+    cached = path.parent.name == "__pycache__" and path.suffix in BYTECODE_SUFFIXES
+    return cached and "." in path.stem
 
 
 def _fail(error: OSError) -> None:

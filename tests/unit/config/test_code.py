@@ -123,6 +123,22 @@ def test_what_has_no_syntax_counts_by_its_bytes(path: Path, data: bytes) -> None
     }
 
 
+def test_compiled_files_of_a_package_count_by_their_bytes(path: Path) -> None:
+    """A package with a compiled module is told with it; what Python caches changes nothing."""
+    source, compiled = ("__init__.py", "x = 1"), ("fast.so", b"\x7fELF")
+    _write(path, {"sp_c/__init__.py": source[1]})
+    (path / "sp_c" / compiled[0]).write_bytes(compiled[1])
+    _write(path, {"sp_c/__pycache__/__init__.cpython-311.pyc": "a cache"})
+    digests = (bytes.fromhex(_digest(source[1])), hashlib.sha256(compiled[1]).digest())
+    framed = b"".join(
+        len(part).to_bytes(8, "big") + part
+        for name, digest in zip((source[0], compiled[0]), digests, strict=True)
+        for part in (name.encode(), digest)
+    )
+
+    assert code_of(modules=["sp_c"]).modules["sp_c"] == hashlib.sha256(framed).hexdigest()
+
+
 def test_nested_namespace_packages_are_found(path: Path) -> None:
     """Directories without `__init__.py` are packages too, at every level."""
     _write(path, {"sp_n/one/two/mod.py": "x"})

@@ -3,8 +3,9 @@
 
 The syntax of its definition counts, with decorators, parameters, defaults and annotations, and not
 how it is written down. Where there is no source (an interactive session, code that a program made
-up), what was compiled counts. A function of a framework counts by its name: the version of the
-framework, which is in the world too, says what it does.
+up), or it has several definitions that cannot be told apart, what was compiled counts. A function
+of a framework counts by its name: the version of the framework, which is in the world too, says
+what it does.
 """
 
 import functools
@@ -14,18 +15,31 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sealpoint.config import imported_name
 from sealpoint.world import FunctionSyntax, read_syntax
 
-__all__ = ["FRAMEWORKS", "Identical", "code_name", "function_digest", "joined_digest", "package_of"]
+__all__ = [
+    "FRAMEWORKS",
+    "Identical",
+    "class_module",
+    "code_name",
+    "function_digest",
+    "is_of",
+    "joined_digest",
+    "outermost",
+    "package_of",
+]
 
 FRAMEWORKS = frozenset({"langchain", "langchain_core", "langgraph"})
 """Packages whose functions count by name."""
 
+_module = type.__dict__["__module__"].__get__
 _LENGTH_BYTES = 8
 _CODE_MAX = 8_192
 """How many functions are remembered with the digest of their code."""
 _FILES_MAX = 512
 """Of how many files the functions are remembered."""
+_MODULES_MAX = 4_096
 
 
 class Identical:
@@ -46,19 +60,39 @@ class Identical:
         return isinstance(other, Identical) and other.value is self.value
 
 
+def class_module(kind: type) -> Any:
+    """The module of a class as `type` has it, whatever a metaclass says."""
+    try:
+        return _module(kind)
+    except AttributeError:
+        return ""  # somebody deleted it
+
+
 def package_of(value: Any) -> str:
     """The outermost package that a function, a class or an object's class is defined in."""
-    module = getattr(value, "__module__", None)
-    package = _outermost(module)
+    is_class = issubclass(type(value), type)
+    module = class_module(value) if is_class else getattr(value, "__module__", None)
+    package = outermost(module) if type(module) is str else ""
     if package in FRAMEWORKS and isinstance(value, types.FunctionType):
         # A wrapper takes over the names of what it wraps: around a function of a framework it is
         # the application's all the same.
-        return _outermost(_home(value))
+        return outermost(_home(value))
     return package
 
 
-def _outermost(module: Any) -> str:
-    return module.partition(".")[0] if isinstance(module, str) else ""
+def is_of(function: types.FunctionType, package: str) -> bool:
+    """Whether a function is a package's, by its name or by where it stands.
+
+    A wrapper of another package around one of the package's has its name; a wrapper of the
+    package's around another's stands in it.
+    """
+    return package in (package_of(function), outermost(_home(function)))
+
+
+@functools.lru_cache(maxsize=_MODULES_MAX)
+def outermost(module: str) -> str:
+    """The outermost package of a module."""
+    return imported_name(module).partition(".")[0]
 
 
 def _home(function: types.FunctionType) -> str:
@@ -67,7 +101,7 @@ def _home(function: types.FunctionType) -> str:
 
 
 def _is_framework(module: str) -> bool:
-    return _outermost(module) in FRAMEWORKS
+    return outermost(module) in FRAMEWORKS
 
 
 def code_name(place: str, function: types.FunctionType) -> str:
@@ -86,11 +120,12 @@ def _code_digest(compiled: Identical, home: str) -> str:
     """Read the source once: a file that is replaced later is not what runs."""
     code: types.CodeType = compiled.value
     if _is_framework(home):
-        return joined_digest(["framework", home, code.co_qualname])
-    found = _definitions(code)
-    if found:
-        return joined_digest(["syntax", *sorted({each.digest for each in found})])
-    return joined_digest(["compiled", *_code_parts(code)])
+        return joined_digest(["framework", imported_name(home), code.co_qualname])
+    found = sorted({each.digest for each in _definitions(code)})
+    if len(found) == 1:
+        return joined_digest(["syntax", *found])
+    # Of several definitions, what was compiled says which one this is.
+    return joined_digest(["compiled", *found, *_code_parts(code)])
 
 
 def _definitions(code: types.CodeType) -> list[FunctionSyntax]:

@@ -39,7 +39,7 @@ class Memory:
         """
         known = self.found.get(id(owner)) or self._before.get(id(owner))
         if known is None or known[0] is not owner:
-            collects = any(isinstance(value, parts) for value in slots.values())
+            collects = any(issubclass(type(value), parts) for value in slots.values())
             keys = frozenset(key for key, value in slots.items() if not _is_empty(value))
             known = (owner, None if collects else keys)
         self.found[id(owner)] = known
@@ -48,4 +48,6 @@ class Memory:
 
 
 def _is_empty(value: object) -> bool:
-    return type(value) in PLAIN or (isinstance(value, list | tuple | dict | set) and not value)
+    # By its type: a proxy that is asked for its class may look for something that is not there.
+    kind = type(value)
+    return kind in PLAIN or (issubclass(kind, list | tuple | dict | set) and not value)

@@ -2,16 +2,17 @@
 """What the nodes of a graph consist of: functions, tools, models, prompts and other graphs.
 
 Found by looking, never by calling: from a node's runnable through the steps, closures, defaults,
-partials, methods and the global names that its functions use. What an application looks up in
-another way (a registry, a file, a request) cannot be seen. Secrets are not looked at: models are
-not entered, and of functions only their code counts.
+partials, methods, classes and the global names that its functions use. Code of the package that
+refers to it counts; what else a name leads to counts by its own name. What an application looks up
+in another way (a file, a request) cannot be seen. Secrets are not looked at: models are not
+entered, and texts and numbers that an application holds do not count.
 """
 
 import functools
 import inspect
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,12 +27,22 @@ from langgraph.pregel import Pregel
 
 from sealpoint.adapters.langgraph._function_code import (
     FRAMEWORKS,
-    Identical,
     code_name,
     function_digest,
+    is_of,
+    joined_digest,
     package_of,
 )
 from sealpoint.adapters.langgraph._memory import PLAIN, Memory
+from sealpoint.adapters.langgraph._names import (
+    BUILTINS,
+    base_classes,
+    defined_in,
+    globals_used,
+    modules_imported,
+    reference_to,
+    unwrap,
+)
 from sealpoint.config import imported_name
 from sealpoint.errors import WorldInvalid
 
@@ -46,7 +57,7 @@ _PARTS = (
 )
 _VISITS_MAX = 20_000
 _CODE_MAX = 8_192
-"""How many functions are remembered with the names that they use."""
+"""How many classes are remembered with how their objects are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +74,9 @@ class Parts:
 
     code: dict[str, list[str]] = field(default_factory=dict)
     """For each place and function there (`node.agent: answer`, `tool.search: search`), and for all
-    functions of frameworks at a place (`node.agent`), the digests of the code, each once."""
+    functions of frameworks at a place (`node.agent`), the digests of the code, each once. For each
+    class (`class.app.tools.Search`) those of its bases and of what it takes from elsewhere; for
+    each module that is imported in a function (`module.app.tools`) that of its file."""
     functions: list[tuple[str, types.FunctionType]] = field(default_factory=list)
     """The application's functions, each with its place."""
     tools: list[BaseTool] = field(default_factory=list)
@@ -89,19 +102,6 @@ def parts_of(root: Any, place: str, memory: Memory | None = None) -> Parts:
     return search.parts
 
 
-@functools.lru_cache(maxsize=_CODE_MAX)
-def _global_names(compiled: Identical) -> tuple[str, ...]:
-    """The names that code may look up, each once."""
-    return tuple(dict.fromkeys(_names_used(compiled.value)))
-
-
-def _names_used(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names_used(constant)
-
-
 class _Waiting(NamedTuple):
     """Something that is to be looked at."""
 
@@ -114,7 +114,9 @@ class _Waiting(NamedTuple):
 
 
 _FORMS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    ((type, types.ModuleType), ""),
+    (types.ModuleType, ""),
+    (type, "_class"),
+    (BUILTINS, "_builtin"),
     (Pregel, "_graph"),
     (BaseTool, "_tool"),
     (BaseLanguageModel, "_model"),
@@ -202,6 +204,43 @@ class _Search:
         self._object(value, place)
         self._methods(value, place)
 
+    def _builtin(self, value: Any, place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
+        digest = joined_digest(["builtin", str(reference_to(value))])
+        self._count(f"{place}: {value.__name__}", digest)
+
+    def _class(self, kind: type, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
+        """A class, if it is of the package that refers to it: all that it defines."""
+        if not package or package in FRAMEWORKS or package_of(kind) != package:
+            return
+        bases = base_classes(kind)
+        names = [f"{reference_to(base)}" for base in bases]
+        self.add(bases, place, package)
+        for name, value in sorted(self._memory.held(kind, defined_in(kind)).items()):
+            if type(value) is types.FunctionType and is_of(value, package):
+                self._named(value, package)
+            elif not name.startswith("__"):  # those are Python's own, and some come later
+                names += _named_references({name: value})
+                self._value(value, place, package)
+        self._count(f"class.{reference_to(kind)}", joined_digest(["class", *names]))
+
+    def _named(self, function: types.FunctionType, package: str) -> None:
+        """A function of an application that is found by its name, wherever that is used."""
+        self.add([function], f"function.{reference_to(function)}", package)
+
+    def _value(self, value: Any, place: str, package: str) -> None:
+        """What a name of an application leads to."""
+        for each in unwrap(value):
+            if type(each) is not types.FunctionType:
+                if type(each) not in BUILTINS:  # the name that leads to it says what it is
+                    self.add([each], place, package, own=True)
+            elif is_of(each, package):
+                self._named(each, package)
+
+    def _count(self, name: str, digest: str) -> None:
+        found = self.parts.code.setdefault(name, [])
+        if digest not in found:
+            found.append(digest)
+
     def _other(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
         """Any other object, if it is of the package that refers to it."""
         if package and package_of(type(value)) == package and package not in FRAMEWORKS:
@@ -220,6 +259,7 @@ class _Search:
         own = package not in FRAMEWORKS
         if own:
             slots = self._memory.held(owner, slots)
+            self.add([type(owner)], place, package)
         self.add(slots.values(), place, package, own=own)
 
     def _tool(self, tool: BaseTool, _place: str, _within: str, _own: bool) -> None:  # noqa: FBT001
@@ -260,32 +300,38 @@ class _Search:
         self,
         function: types.FunctionType,
         place: str,
-        _within: str,
+        within: str,
         _own: bool,  # noqa: FBT001
     ) -> None:
         package = package_of(function)
-        if package not in FRAMEWORKS:
-            self.parts.functions.append((place, function))
+        if package not in FRAMEWORKS and within not in FRAMEWORKS and is_of(function, within):
+            package = within
         digest = function_digest(function)
-        found = self.parts.code.setdefault(code_name(place, function), [])
-        if digest not in found:
-            found.append(digest)
         self.add(function.__defaults__ or (), place, package)
         self.add((function.__kwdefaults__ or {}).values(), place, package)
         self.add([getattr(function, "__wrapped__", None)], place, package)
         if package in FRAMEWORKS:
+            self._count(code_name(place, function), digest)
             self.add(_cells(function).values(), place, package)
             return  # its version says what it does
-        self.add(self._memory.held(function, _cells(function)).values(), place, package, own=True)
-        names = _global_names(Identical(function.__code__))
-        found_there = {name: function.__globals__.get(name) for name in names}
-        for value in self._memory.held(function.__code__, found_there).values():
-            if isinstance(value, types.FunctionType):
-                if package_of(value) == package:
-                    module = imported_name(value.__module__)
-                    self.add([value], f"function.{module}.{value.__qualname__}", package)
-            else:
-                self.add([value], place, package, own=True)
+        self.parts.functions.append((place, function))
+        cells = self._memory.held(function, _cells(function))
+        used = self._memory.held(function.__code__, globals_used(function, package))
+        names = _named_references(cells) + _named_references(used)
+        if names:
+            digest = joined_digest(["names", digest, *names])
+        self._count(code_name(place, function), digest)
+        self.add(cells.values(), place, package, own=True)
+        for value in used.values():
+            self._value(value, place, package)
+        for module, found in modules_imported(function, package).items():
+            self._count(f"module.{module}", found)
+
+
+def _named_references(slots: Mapping[str, Any]) -> list[str]:
+    """What names lead to, where that has a name of its own."""
+    found = ((name, reference_to(each)) for name, value in slots.items() for each in unwrap(value))
+    return sorted(f"{name} = {reference}" for name, reference in found if reference is not None)
 
 
 def _task_place(task: Any) -> str:
@@ -298,11 +344,11 @@ def _task_place(task: Any) -> str:
     return f"{TASK}{imported_name(module)}.{name}"
 
 
-def _cells(function: types.FunctionType) -> dict[int, Any]:
+def _cells(function: types.FunctionType) -> dict[str, Any]:
     found = {}
-    for place, cell in enumerate(function.__closure__ or ()):
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            found[place] = cell.cell_contents
+            found[name] = cell.cell_contents
         except ValueError:
             continue  # nothing was put into it yet
     return found

@@ -2,7 +2,8 @@
 """The world of a graph: what it is able to do, as far as it can be seen without running it.
 
 - `code`: for each function of a node (`node.agent: answer`), a branch, a reducer, a tool or a task,
-  and of the application's own that these use by name, the digest of its code.
+  and of the application's own functions and classes that these use by name, the digest of its code
+  and of what its names lead to.
 - `runtime`: the versions of Python and of the frameworks.
 - `tools`: each tool that a node can reach, with the description and the schema that a model sees.
 - `model`: for each node the models that it can reach: class, name, settings from a closed list,
@@ -17,7 +18,6 @@ plain texts and numbers of those. Two processes that run the same code give the 
 
 import json
 import sys
-import types
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ from langgraph.pregel import Pregel
 from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters.langgraph._function_code import code_name, function_digest, joined_digest
+from sealpoint.adapters.langgraph._function_code import joined_digest
 from sealpoint.adapters.langgraph._memory import Memory
 from sealpoint.adapters.langgraph._parts import Model, Parts, parts_of
 from sealpoint.config import code_of, imported_name
@@ -120,9 +120,8 @@ class _World:
                 self._add(start, parts_of(branch.path, f"branch.{start}.{name}", self._memory))
         for name, channel in self._graph.channels.items():
             operator = getattr(channel, "operator", None)
-            if isinstance(operator, types.FunctionType):
-                place = code_name(f"channel.{name}", operator)
-                self._code.setdefault(place, set()).add(function_digest(operator))
+            if operator is not None:
+                self._add(name, parts_of(operator, f"channel.{name}", self._memory))
         for name, definition in self._bound.items():
             # Mostly a node has the tool itself, and a model is told the same of it.
             if name not in self._tools:
