@@ -98,7 +98,7 @@ def _join(one: User, two: User) -> None:
     two.done(*("trust", "import", "-", "--group", _GROUP, "--state-dir", str(two.state)), stdin=pin)
     public = two.json("keys", "new", "ann")["public"]
     one.done(
-        *("keys", "add", "ann", "--public", public, "--person", "Ann"),
+        *("keys", "add", "ann", "--public-key", public, "--person", "Ann"),
         *("--role", "writer", "--namespace", "*"),
     )
 
