@@ -24,7 +24,7 @@ _LAYERS = [
     "store",
     "ledger | storage | anchor",
     "codec | signing | (world) | (scan)",
-    "ids",
+    "ids | _directories",
     "errors | limits",
 ]
 

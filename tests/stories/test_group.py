@@ -185,7 +185,8 @@ def test_a_list_that_leaves_something_out_says_so(
         os.chown(path, two.uid, two.uid)
     for path in machine.store.iterdir():
         path.chmod(0o666)
-    two.done("anchor", "adopt", "--reason", "an anchor of my own", "--yes")
+    why = ("--reason", "an anchor of my own")
+    two.done("anchor", "adopt", *why, "--yes", "--identity", "operator")
     one.done("save", "t", stdin="[1]")
     status, printed, told = two.run(verb)
 
@@ -221,7 +222,7 @@ def test_a_mode_that_lets_others_write_is_refused_and_repaired(machine: Machine)
 
     assert refused == status == DirectoryUnusable.exit_status
     assert "sealpoint status" in told
-    assert f"chgrp {_GROUP} {anchor}; chmod 660 {anchor}" in printed
+    assert f"chgrp -h -- {_GROUP} {anchor}; chmod -- 660 {anchor}" in printed
     anchor.chmod(0o660)
     assert "Nothing to repair." in one.done("status")
     one.done("threads")

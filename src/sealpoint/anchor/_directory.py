@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sealpoint import _directories
 from sealpoint.errors import DirectoryUnusable
 
 __all__ = ["make_directory", "open_file", "opened_directory", "publish", "sync_data"]
 
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
-_GROUP_DIRECTORY_MODE = 0o2770
 # Linux spares the journal when nothing but data changed; not every system has the call.
 sync_data = getattr(os, "fdatasync", os.fsync)
 
@@ -29,18 +29,7 @@ sync_data = getattr(os, "fdatasync", os.fsync)
 def make_directory(directory: Path, group: int | None = None) -> None:
     """Make a directory and its parents, open to this user or to a group alone, and durably."""
     try:
-        missing = [part for part in (directory, *directory.parents) if not os.path.lexists(part)]
-        lowest = next(part for part in (directory, *directory.parents) if part not in missing)
-        with suppress(OSError):
-            # Whoever made it may have died before its name was on the disk.
-            _sync_directory(lowest.parent)
-        for part in reversed(missing):
-            with suppress(FileExistsError):
-                part.mkdir(mode=0o700)
-                if group is not None:
-                    os.chown(part, -1, group)
-                    part.chmod(_GROUP_DIRECTORY_MODE)
-            _sync_directory(part.parent)
+        _directories.make_directory(directory, group, parents=True)
     except OSError as exc:
         message = f"anchor directory {directory}: expected to make it, found {_reason(exc)}"
         raise DirectoryUnusable(message) from exc
@@ -113,7 +102,8 @@ def publish(within: int, temporary: str, name: str, *, replace: bool) -> None:
     else:
         # Unlike a rename, a link never takes the place of a file that another process made.
         try:
-            os.link(temporary, name, src_dir_fd=within, dst_dir_fd=within)
+            # A member of the group may have put a link there; what it names gets no name here.
+            os.link(temporary, name, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
         finally:
             os.unlink(temporary, dir_fd=within)
     os.fsync(within)
@@ -145,14 +135,6 @@ def _require_shared(status: os.stat_result, place: str, group: int) -> None:
             f"{place}: expected no write permission outside the group, found mode {mode:04o}",
             hint="sealpoint status says how to repair it.",
         )
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _reason(exc: OSError) -> str:

@@ -9,11 +9,13 @@ the anchor's slots; private keys and pins stay with each of them. ADR 0020 says 
 """
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
 import msgspec
 
+from sealpoint._directories import make_directory
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing, UsageError
 
 try:
@@ -24,6 +26,7 @@ except ImportError:  # pragma: no cover - only where there is no POSIX
 __all__ = ["Group", "group_faults", "make_shared_directory", "read_shared_secret", "share_secret"]
 
 _DIRECTORY_MODE = 0o2770
+_FILE_MODE = 0o660
 _SECRET_MODE = 0o640
 _SECRET_NAME = "slots.key"  # noqa: S105 # the name of a file
 _SECRET_BYTES_MAX = 128
@@ -76,11 +79,7 @@ def make_shared_directory(path: Path, group: Group) -> None:
         DirectoryUnusable: It cannot be made, or is another's.
     """
     try:
-        missing = [part for part in (path, *path.parents) if not os.path.lexists(part)]
-        for part in reversed(missing):
-            part.mkdir(mode=0o700)
-            os.chown(part, -1, group.gid)
-            part.chmod(_DIRECTORY_MODE)
+        make_directory(path, group.gid, parents=True)
     except OSError as exc:
         raise DirectoryUnusable(
             f"{path}: expected a directory to share, found {exc.strerror}"
@@ -151,7 +150,7 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
             raise KeyFileUnsafe(
                 f"{path}: expected a file of group {group.name!r} that others cannot read, found "
                 f"group {found.st_gid} and mode {mode:04o}",
-                hint=f"Run: chgrp {group.name} {path}; chmod 640 {path}",
+                hint=f"Run: {_repair(path, group, _SECRET_MODE)}",
             )
         data = os.read(descriptor, _SECRET_BYTES_MAX)
     finally:
@@ -184,30 +183,41 @@ def group_faults(group: Group, directories: list[Path], files: list[Path]) -> li
 
 
 def _directory_fault(path: Path, group: Group) -> tuple[str, str] | None:
-    try:
-        found = path.stat()
-    except OSError as exc:
-        return f"expected a directory, found {exc.strerror}", f"ls -ld {path}"
-    mode = stat.S_IMODE(found.st_mode)
-    repair = f"chgrp {group.name} {path}; chmod 2770 {path}"
-    if found.st_gid != group.gid:
-        return f"expected group {group.name!r}, found group {found.st_gid}", repair
-    if mode & _GROUP_ALL != _GROUP_ALL or mode & stat.S_IWOTH:
-        return f"expected mode {_DIRECTORY_MODE:04o}, found {mode:04o}", repair
-    return None
+    return _fault(path, group, mode=_DIRECTORY_MODE, needed=_GROUP_ALL)
 
 
 def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
+    if not os.path.lexists(path):
+        return None
+    if path.is_symlink():
+        return "expected a file, found a symbolic link", _look(path)
+    return _fault(path, group, mode=_FILE_MODE, needed=_GROUP_FILE)
+
+
+def _fault(path: Path, group: Group, *, mode: int, needed: int) -> tuple[str, str] | None:
+    """What is wrong with a shared file or directory, and the command that helps."""
     try:
         found = path.stat()
-    except FileNotFoundError:
-        return None
     except OSError as exc:
-        return f"expected a file, found {exc.strerror}", f"ls -l {path}"
-    mode = stat.S_IMODE(found.st_mode)
-    repair = f"chgrp {group.name} {path}; chmod 660 {path}"
+        return f"expected it to be there, found {exc.strerror}", _look(path)
+    has = stat.S_IMODE(found.st_mode)
     if found.st_gid != group.gid:
-        return f"expected group {group.name!r}, found group {found.st_gid}", repair
-    if mode & _GROUP_FILE != _GROUP_FILE or mode & stat.S_IWOTH:
-        return f"expected mode 0660, found {mode:04o}", repair
-    return None
+        fault = f"expected group {group.name!r}, found group {found.st_gid}"
+    elif has & needed != needed or has & stat.S_IWOTH:
+        fault = f"expected mode {mode:04o}, found {has:04o}"
+    else:
+        return None
+    if path.is_symlink():
+        return f"{fault} where a symbolic link leads", _look(path)
+    return fault, _repair(path, group, mode)
+
+
+def _look(path: Path) -> str:
+    """A command that shows a link: one that changes modes would change what the link leads to."""
+    return f"ls -ld -- {shlex.quote(str(path))}"
+
+
+def _repair(path: Path, group: Group, mode: int) -> str:
+    """The commands that give a file or directory its group and mode; for a shell."""
+    place = shlex.quote(str(path))
+    return f"chgrp -h -- {shlex.quote(group.name)} {place}; chmod -- {mode:o} {place}"

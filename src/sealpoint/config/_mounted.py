@@ -5,7 +5,8 @@ A mounted secret is a directory that somebody declares to be one. What lies in i
 the user, others can neither read a key nor change anything, and a group may read, as the group of a
 pod does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
 `..data/worker.key`, `..data` to `..2026_01_31`); one that leads out of the directory is refused.
-Nothing is written.
+A secret that is replaced while it is read is read anew: a name that is there is never taken for
+one that is missing. Nothing is written.
 
 A descriptor is one that the process was started with. It is not handed on to processes that this
 one starts. A file is read from its beginning, as often as somebody asks; a pipe gives its bytes
@@ -14,6 +15,7 @@ once.
 
 import os
 import stat
+import time
 from pathlib import Path
 
 from sealpoint.config._disk import check_file, check_owner, kind_of, read_file
@@ -22,7 +24,8 @@ from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing
 __all__ = ["read_descriptor", "read_mounted"]
 
 _LINKS_MAX = 8
-_ATTEMPTS = 3
+_ATTEMPTS = 10
+_PAUSE_S = 0.005
 _OTHERS_WRITE = 0o022
 
 
@@ -36,7 +39,8 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
         secret: Others must not read it.
 
     Raises:
-        KeyFileUnsafe: Others could read or change it, or it leads out of the directory.
+        KeyFileUnsafe: Others could read or change it, or it leads out of the directory or, for more
+            than a moment, to nothing.
         DirectoryUnusable: The directory is none, or others can change it.
     """
     try:
@@ -47,18 +51,34 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
             hint="Mount it there, or name another with secrets_dir= or SEALPOINT_SECRETS_DIR.",
         ) from exc
     # Kubernetes replaces the whole directory at once: what was found may be gone when it is opened.
+    # That is no reason to take an older key from elsewhere, so only a name that is not there is.
     for _ in range(_ATTEMPTS):
-        path = _resolved(top, name)
-        if path is None:
-            return None
-        data = read_file(path, bytes_max=bytes_max, secret=secret, mounted=True)
-        if data is not None:
-            return data
-    return None
+        try:
+            path = _resolved(top, name)
+            if path is None:
+                return None
+            data = read_file(path, bytes_max=bytes_max, secret=secret, mounted=True)
+            if data is not None:
+                return data
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise KeyFileUnsafe(
+                f"{top / name}: expected a file that can be read, found {exc.strerror}"
+            ) from exc
+        time.sleep(_PAUSE_S)
+    raise KeyFileUnsafe(
+        f"{top / name}: expected a link to a file, found one that leads to none",
+        hint="Mount the secret whole, or take this name out of it.",
+    )
 
 
 def _resolved(top: Path, name: str) -> Path | None:
-    """Where a name leads, link by link; None where there is nothing."""
+    """Where a name leads, link by link; None where there is nothing of that name.
+
+    Raises:
+        FileNotFoundError: It leads to nothing: perhaps the secret is just being replaced.
+    """
     named = top / name
     here, parts, links = top, [name], 0
     _check_mounted_directory(top)
@@ -73,11 +93,9 @@ def _resolved(top: Path, name: str) -> Path | None:
         try:
             found = step.lstat()
         except FileNotFoundError:
-            return None
-        except OSError as exc:
-            raise KeyFileUnsafe(
-                f"{step}: expected a file that can be read, found {exc.strerror}"
-            ) from exc
+            if step == named:
+                return None
+            raise
         # In a directory with the sticky bit others may make names, which are theirs.
         check_owner(str(step), found, root_too=True)
         if stat.S_ISLNK(found.st_mode):

@@ -23,6 +23,7 @@ and directories are of that group, whoever of it owns them, and its members may 
 import contextlib
 import errno
 import os
+import shlex
 import stat
 import time
 from collections.abc import Container, Iterator
@@ -185,7 +186,8 @@ class Directory(_Open):
         except Edited as exc:
             hint = "chmod 700 the directory if it is yours and nobody else has written to it."
             if group is not None:
-                hint = f"chgrp -R {group} {path}; chmod -R g+rwX,o-w {path}"
+                place = shlex.quote(path)
+                hint = f"chgrp -R -- {group} {place}; chmod -R -- g+rwX,o-w {place}"
             raise DirectoryUnusable(exc.message, hint=hint) from exc
 
     def child(self, name: str, *, writing: bool = False) -> "Directory | None":

@@ -14,6 +14,7 @@ import stat
 from pathlib import Path
 from types import TracebackType
 
+from sealpoint._directories import make_directory
 from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
 from sealpoint.storage._file_directory import Directory, sync
 from sealpoint.storage._file_drafts import Drafts, draft_names
@@ -28,8 +29,6 @@ _MARK = "sealpoint-store"
 _MARK_FORM = "sealpoint file store, version {}\n"
 _MARK_BYTES = re.compile(rb"sealpoint file store, version ([1-9][0-9]{0,8})\n")
 _MARK_BYTES_MAX = 64
-_ROOT_MODE = 0o700
-_GROUP_ROOT_MODE = 0o2770
 
 
 class Failures:
@@ -118,12 +117,7 @@ def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -
         StorageUnavailable: It cannot be made.
     """
     try:
-        path.mkdir(_ROOT_MODE)
-        if group is not None:
-            os.chown(path, -1, group)
-            path.chmod(_GROUP_ROOT_MODE)
-    except FileExistsError:
-        pass
+        make_directory(path, group)
     except FileNotFoundError as exc:
         raise StorageUnavailable(
             f"store {path}: expected a directory {path.parent}, found none"

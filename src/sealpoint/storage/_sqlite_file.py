@@ -10,15 +10,14 @@ to them, and files whose pages lead in circles after a bounded number of steps.
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import stat
 import sys
-import tempfile
 from pathlib import Path
 
 from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
 from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
+from sealpoint.storage._file_directory import sync
 from sealpoint.storage._sqlite_schema import (
     APPLICATION_ID,
     AUTHORIZERS,
@@ -41,6 +40,7 @@ __all__ = [
 ]
 
 _SCHEMA_BYTES_MAX = 64 * 1024
+_OWN_MODE = 0o600
 _GROUP_MODE = 0o660
 _DENIED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 _VALUE_BYTES_MAX = 1_000_000_000
@@ -313,65 +313,74 @@ def create_file(path: Path, group: int | None = None) -> None:
 
     It is made complete under another name, then given its own, which fails if that is taken: of
     two processes that create at once one makes the store, and the other uses it. If a group shares
-    it, its members may write it: SQLite gives the files beside it the same mode.
+    it, its members may write it: SQLite gives the files beside it the same mode. They may also
+    rename whatever is made in its directory, so all is done through descriptors, never by a path.
 
     Raises:
-        StorageUnavailable: The directory does not exist or cannot be written.
+        StorageUnavailable: The directory does not exist or cannot be written, or somebody put
+            another file in the place of the one that was made.
     """
     if os.path.lexists(path):
         return
+    draft = f".{path.name[:100]}.{os.urandom(8).hex()}"
     try:
-        # In a directory that nobody else can write, so that nobody exchanges the file meanwhile.
-        made = Path(tempfile.mkdtemp(prefix=f".{path.name[:100]}.", dir=path.parent))
+        content = _empty_store()
+        with contextlib.ExitStack() as opened:
+            within = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            opened.callback(os.close, within)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(draft, flags, _OWN_MODE, dir_fd=within)
+            file = opened.enter_context(os.fdopen(descriptor, "wb"))
+            opened.callback(_remove, draft, within)
+            file.write(content)
+            file.flush()
+            if group is not None:
+                os.fchown(descriptor, -1, group)
+                os.fchmod(descriptor, _GROUP_MODE)
+            sync(descriptor)
+            os.link(draft, path.name, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
+            named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
+            if not os.path.samestat(named, os.fstat(descriptor)):
+                raise StorageUnavailable(
+                    f"store {path}: expected the file that was made, found another in its place",
+                    hint=f"Look who else may write to {path.parent}; remove what they put there.",
+                )
+            sync(within)
+    except FileExistsError:
+        return
     except OSError as exc:
         raise StorageUnavailable(
             f"store {path}: expected a directory {path.parent} that can be written, "
             f"found {exc.strerror}"
         ) from exc
-    name = made / "store.db"
-    try:
-        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        _write_schema(str(name))
-        if group is not None:
-            os.chown(name, -1, group)
-            name.chmod(_GROUP_MODE)
-        os.link(name, path)
-        _sync_directory(path.parent)
-    except FileExistsError:
-        return
-    except OSError as exc:
-        raise StorageUnavailable(
-            f"store {path}: expected to make the file, found {exc.strerror}"
-        ) from exc
     except FAILURES as exc:
         raise failure(path, exc) from exc
-    finally:
-        # Not everything that it meets does rmtree ignore by itself.
-        with contextlib.suppress(OSError):
-            shutil.rmtree(made, ignore_errors=True)
 
 
-def _write_schema(name: str) -> None:
-    """Fill an empty file; closing the only connection leaves all of it in the one file."""
-    connection = sqlite3.connect(name, isolation_level=None)
-    try:
+def _remove(name: str, within: int) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=within)
+
+
+def _empty_store() -> bytes:
+    """The bytes of a file with the tables of a store; made in memory, since SQLite knows paths."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        if not hasattr(connection, "serialize"):  # pragma: no cover - only before SQLite 3.36
+            raise StorageUnavailable(
+                f"SQLite: expected 3.36 or newer to make a store, found {sqlite3.sqlite_version}",
+                hint="Use a newer Python or SQLite, or a store of files: file:///DIRECTORY",
+            )
         connection.execute("PRAGMA page_size = 4096")
-        if connection.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
-            # SQLite says so, and raises nothing, when a write fails.
-            raise sqlite3.OperationalError("the journal could not become a log")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("BEGIN")
         for sql in SCHEMA.values():
             connection.execute(sql)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
-        # Closing would do it, too, but without a word if it fails.
-        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            raise sqlite3.OperationalError("the log could not be folded in")
-    finally:
-        connection.close()
+        content = bytearray(connection.serialize())
+    # The versions of the format for writing and reading: a write-ahead log, which memory has not.
+    content[18:20] = b"\x02\x02"
+    return bytes(content)
 
 
 def sync_log(path: Path) -> None:
@@ -396,14 +405,3 @@ def sync_log(path: Path) -> None:
         raise StorageUnavailable(
             f"store {path}: expected its log to reach the disk, found {exc.strerror}"
         ) from exc
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the new name durable, where directories can be opened at all."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

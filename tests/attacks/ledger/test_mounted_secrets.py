@@ -5,18 +5,21 @@ As root, a pod is played for real: secrets of root behind links, a process of an
 a home and without a name in the password file.
 """
 
+import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from sealpoint.config import StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, SealpointError
 from tests.unit.api.place import Place
 from tests.unit.config.test_mounted import mounted
@@ -24,6 +27,7 @@ from tests.unit.config.test_mounted import mounted
 _USER = 12345
 _GROUP = 23456
 _SECONDS_MAX = 60
+_READS = 500
 _as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user"
 )
@@ -208,6 +212,10 @@ def _to_another_identity(secrets: Path) -> None:
     _relink(secrets, "..data/other.key")
 
 
+def _to_nothing(secrets: Path) -> None:
+    _relink(secrets, "..data/gone.key")
+
+
 def _to_a_pipe(secrets: Path) -> None:
     os.mkfifo((secrets / "..data").resolve() / "pipe", 0o400)
     _relink(secrets, "..data/pipe")
@@ -227,6 +235,7 @@ def _to_a_directory(secrets: Path) -> None:
         _out_by_an_absolute_path,
         _round,
         _to_another_identity,
+        _to_nothing,
         _to_a_pipe,
         _to_a_directory,
     ],
@@ -244,6 +253,42 @@ def test_a_secret_that_others_can_change_or_that_leads_out_is_refused(
 
     with pytest.raises((KeyFileUnsafe, DirectoryUnusable)):
         _opened(place, secrets)
+
+
+def _replace_for_ever(secrets: Path) -> NoReturn:
+    """Do what Kubernetes does when a secret changes, again and again, until somebody ends it."""
+    for number in itertools.count():
+        old = (secrets / "..data").resolve()
+        shutil.copytree(old, secrets / f"..{number}")
+        (secrets / "..data_tmp").symlink_to(f"..{number}")
+        (secrets / "..data_tmp").rename(secrets / "..data")
+        shutil.rmtree(old)
+    raise AssertionError
+
+
+def test_a_secret_that_is_replaced_while_it_is_read_is_never_missing(tmp_path: Path) -> None:
+    """Or an older one in the configuration directory would take its place; a missing name may."""
+    place = Place(tmp_path)
+    place.init()
+    old, new = place.files.secret(), b"\xab" * 32
+    secrets = _secret_of(place, slots_key=new.hex().encode() + b"\n")
+    settings = load_settings(**place.directories, secrets_dir=secrets)
+    files = StoreFiles(settings, StoreUrl.parse(place.url))
+    child = os.fork()
+    if child == 0:
+        try:
+            _replace_for_ever(secrets)
+        finally:
+            os._exit(1)
+    try:
+        found = {files.ensure_secret(os.urandom) for _ in range(_READS)}
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    assert found == {new}
+    (secrets / "slots.key").unlink()
+    assert files.secret() == old
 
 
 def test_a_key_file_swapped_for_a_link_is_refused(tmp_path: Path) -> None:
