@@ -401,11 +401,10 @@ def test_fewer_people_or_more_days_than_the_policy_allows_hold_nowhere(raid: Rai
 def test_a_rollout_on_another_thread_is_not_listed(raid: Raid) -> None:
     """It would let nothing pass, and people would think that it does."""
     rollout = _rolled_out(raid)
-    basis = raid.fresh().release().basis
     statement = msgspec.structs.replace(
         rollout.statement,
         thread=raid.world.thread_id("t").hex(),
-        basis=basis if isinstance(basis, str) else rollout.statement.basis,
+        basis=raid.fresh().release().basis,
         requester="worker",
     )
     with raid.landing():
