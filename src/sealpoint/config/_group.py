@@ -183,33 +183,40 @@ def group_faults(group: Group, directories: list[Path], files: list[Path]) -> li
 
 
 def _directory_fault(path: Path, group: Group) -> tuple[str, str] | None:
-    return _fault(path, group, mode=_DIRECTORY_MODE, needed=_GROUP_ALL)
+    try:
+        found = path.stat()
+        is_link = path.is_symlink()
+    except OSError as exc:
+        return f"expected a directory, found {exc.strerror}", _look(path)
+    fault = _mode_fault(found, group, mode=_DIRECTORY_MODE, needed=_GROUP_ALL)
+    if fault is None:
+        return None
+    if is_link:
+        return f"{fault} where a symbolic link leads", _look(path)
+    return fault, _repair(path, group, _DIRECTORY_MODE)
 
 
 def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
-    if not os.path.lexists(path):
-        return None
-    if path.is_symlink():
-        return "expected a file, found a symbolic link", _look(path)
-    return _fault(path, group, mode=_FILE_MODE, needed=_GROUP_FILE)
-
-
-def _fault(path: Path, group: Group, *, mode: int, needed: int) -> tuple[str, str] | None:
-    """What is wrong with a shared file or directory, and the command that helps."""
     try:
-        found = path.stat()
-    except OSError as exc:
-        return f"expected it to be there, found {exc.strerror}", _look(path)
-    has = stat.S_IMODE(found.st_mode)
-    if found.st_gid != group.gid:
-        fault = f"expected group {group.name!r}, found group {found.st_gid}"
-    elif has & needed != needed or has & stat.S_IWOTH:
-        fault = f"expected mode {mode:04o}, found {has:04o}"
-    else:
+        found = path.lstat()
+    except FileNotFoundError:
         return None
-    if path.is_symlink():
-        return f"{fault} where a symbolic link leads", _look(path)
-    return fault, _repair(path, group, mode)
+    except OSError as exc:
+        return f"expected a file, found {exc.strerror}", _look(path)
+    if stat.S_ISLNK(found.st_mode):
+        return "expected a file, found a symbolic link", _look(path)
+    fault = _mode_fault(found, group, mode=_FILE_MODE, needed=_GROUP_FILE)
+    return None if fault is None else (fault, _repair(path, group, _FILE_MODE))
+
+
+def _mode_fault(found: os.stat_result, group: Group, *, mode: int, needed: int) -> str | None:
+    """What about the group or the mode of something shared is wrong."""
+    if found.st_gid != group.gid:
+        return f"expected group {group.name!r}, found group {found.st_gid}"
+    found_mode = stat.S_IMODE(found.st_mode)
+    if found_mode & needed != needed or found_mode & stat.S_IWOTH:
+        return f"expected mode {mode:04o}, found {found_mode:04o}"
+    return None
 
 
 def _look(path: Path) -> str:
