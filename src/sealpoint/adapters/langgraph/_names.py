@@ -58,10 +58,10 @@ _HELD: dict[type, tuple[str, ...]] = {
 """In which attributes the wrappers of the standard library hold what they wrap."""
 
 
-def globals_used(function: types.FunctionType, package: str) -> dict[str, Any]:
+def globals_used(function: types.FunctionType, package: str | None) -> dict[str, Any]:
     """What the global names of a function lead to, by name.
 
-    What the code names of a module of its own package is there too, as `module.name`.
+    What the code names of a module of the given package is there too, as `module.name`.
     """
     names = _names_of(Identical(function.__code__))
     space = function.__globals__
@@ -95,7 +95,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _is_module_of(value: Any, package: str) -> bool:
+def _is_module_of(value: Any, package: str | None) -> bool:
     return issubclass(type(value), types.ModuleType) and outermost(_module_name(value)) == package
 
 

@@ -2,8 +2,10 @@
 """What the nodes of a graph consist of: functions, tools, models, prompts and other graphs.
 
 Found by looking, never by calling: from a node's runnable through the steps, closures, defaults,
-partials, methods, classes and the global names that its functions use. Code of the package that
-refers to it counts; what else a name leads to counts by its own name. What an application looks up
+partials, methods, classes and the global names that its functions use. All code counts that these
+lead to in the packages whose functions the framework runs: they are the application. Of another
+package that an object or a closure leads to, functions count, and what else a name leads to counts
+by its own name. What an application looks up
 in another way (a file, a request) cannot be seen. Secrets are not looked at: models are not
 entered, and texts and numbers that an application holds do not count.
 """
@@ -146,6 +148,7 @@ class _Search:
         self._memory = memory
         self._waiting: deque[_Waiting] = deque()
         self._seen: dict[int, Any] = {}
+        self._applications: set[str] = set()
 
     def add(self, values: Iterable[Any], place: str, package: str, *, own: bool = False) -> None:
         """Look at these later."""
@@ -186,7 +189,7 @@ class _Search:
         # The object that a node is a method of belongs to the application, like the method.
         if isinstance(value.__self__, tuple):
             self.add(value.__self__, place, package_of(type(value.__self__)))
-        self._object(value.__self__, place)
+        self._object(value.__self__, place, package)
 
     def _partial(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
         self.add([value.func, value.args, value.keywords], place, package)
@@ -200,8 +203,8 @@ class _Search:
     def _sequence(self, value: Any, place: str, package: str, own: bool) -> None:  # noqa: FBT001
         self._collection(value, dict(enumerate(value)), place, package, own=own)
 
-    def _runnable(self, value: Any, place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
-        self._object(value, place)
+    def _runnable(self, value: Any, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
+        self._object(value, place, package)
         self._methods(value, place)
 
     def _builtin(self, value: Any, place: str, _package: str, _own: bool) -> None:  # noqa: FBT001
@@ -209,8 +212,8 @@ class _Search:
         self._count(f"{place}: {value.__name__}", digest)
 
     def _class(self, kind: type, place: str, package: str, _own: bool) -> None:  # noqa: FBT001
-        """A class, if it is of the package that refers to it: all that it defines."""
-        if not package or package in FRAMEWORKS or package_of(kind) != package:
+        """A class, if it is of the application that refers to it: all that it defines."""
+        if package not in self._applications or package_of(kind) != package:
             return
         bases = base_classes(kind)
         names = [f"{reference_to(base)}" for base in bases]
@@ -253,16 +256,23 @@ class _Search:
             slots = self._memory.held(owner, slots, _PARTS)
         self.add(slots.values(), place, package, own=own)
 
-    def _object(self, owner: Any, place: str) -> None:
+    def _is_application(self, package: str, within: str) -> bool:
+        """Whether a package is the application: the framework runs something of it."""
+        if package not in FRAMEWORKS and (not within or within in FRAMEWORKS):
+            self._applications.add(package)
+        return package in self._applications
+
+    def _object(self, owner: Any, place: str, within: str) -> None:
         """What an object holds: all of it, if it is the framework's."""
         slots, package = _attributes(owner), package_of(type(owner))
         own = package not in FRAMEWORKS
         if own:
             slots = self._memory.held(owner, slots)
+        if self._is_application(package, within):
             self.add([type(owner)], place, package)
         self.add(slots.values(), place, package, own=own)
 
-    def _tool(self, tool: BaseTool, _place: str, _within: str, _own: bool) -> None:  # noqa: FBT001
+    def _tool(self, tool: BaseTool, _place: str, within: str, _own: bool) -> None:  # noqa: FBT001
         """A tool, and what runs when it is called."""
         self.parts.tools.append(tool)
         place, package = f"tool.{tool.name}", package_of(type(tool))
@@ -273,7 +283,7 @@ class _Search:
         methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
         own = [method for method in methods if package_of(method) not in FRAMEWORKS]
         self.add(own, place, package)
-        self._object(tool, place)
+        self._object(tool, place, within)
 
     def _methods(self, value: Any, place: str) -> None:
         """The code of an application's own callable object."""
@@ -316,7 +326,9 @@ class _Search:
             return  # its version says what it does
         self.parts.functions.append((place, function))
         cells = self._memory.held(function, _cells(function))
-        used = self._memory.held(function.__code__, globals_used(function, package))
+        application = self._is_application(package, within)
+        found = globals_used(function, package if application else None)
+        used = self._memory.held(function.__code__, found)
         names = _named_references(cells) + _named_references(used)
         if names:
             digest = joined_digest(["names", digest, *names])
@@ -324,8 +336,9 @@ class _Search:
         self.add(cells.values(), place, package, own=True)
         for value in used.values():
             self._value(value, place, package)
-        for module, found in modules_imported(function, package).items():
-            self._count(f"module.{module}", found)
+        if application:
+            for module, file in modules_imported(function, package).items():
+                self._count(f"module.{module}", file)
 
 
 def _named_references(slots: Mapping[str, Any]) -> list[str]:

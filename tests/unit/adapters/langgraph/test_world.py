@@ -3,6 +3,7 @@
 
 import functools
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -326,6 +327,19 @@ def test_a_search_without_end_is_refused() -> None:
 
     with pytest.raises(WorldInvalid, match="expected at most"):
         parts_of(node, "node.work")
+
+
+def test_a_library_that_an_application_uses_is_not_looked_through() -> None:
+    """Its function in a closure counts; its classes, and what those lead to, have a version."""
+
+    def closing(call: Any) -> Any:
+        return lambda state: call(state["text"])
+
+    code = world_of(_graph(closing(json.dumps))).code
+    assert code is not None
+
+    assert "node.work: dumps" in code.modules
+    assert not [name for name in code.modules if name.startswith(("class.", "function."))]
 
 
 def test_a_tool_without_a_schema_is_refused() -> None:
