@@ -46,6 +46,9 @@ nitpick_ignore_regex = [
     (r"py:class", r"sealpoint\.(ledger\._cuts\.CutList|signing\._trust\.Root)"),
     # What `open_checkpoint` makes a `ModelFile` of; nobody else does.
     (r"py:class", r"sealpoint\.models\._(file\.ReadFile|sealing\.Sealed)"),
+    # What a store makes its `Rollouts` of; nobody else does.
+    (r"py:class", r"sealpoint\.(store\._core\.Core|gate\._policies\.Policies)"),
+    (r"py:class", r"sealpoint\.gate\._rollout_book\.RolloutBook"),
     # What an error promises of the request it carries, which is a `Request`.
     (r"py:class", r"sealpoint\.errors\._gate\.AskedRequest"),
 ]

@@ -250,7 +250,7 @@ def write_table(
             left = HEADER_BYTES + capacity * SLOT_BYTES
             if group is not None:
                 os.fchown(descriptor, -1, group)
-                os.fchmod(descriptor, 0o660)
+                os.fchmod(descriptor, 0o660)  # nosec B103 (the group was declared)
             # Every block is written, not left as a hole, so that the disk cannot be full later.
             while left:
                 left -= file.write(_ZEROS[:left])

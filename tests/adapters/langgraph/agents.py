@@ -50,7 +50,7 @@ _SCRIPT = [
     Line(cue=r"receipt for (\w+)", call=[("Receipt", {"account": "{0}", "amount": 5})]),
     Line(cue=r"(moved .*)", say="Done: {0}."),
     Line(cue=r"not allowed", say="Then I will not."),
-    Line(cue=r"summar", say="They greeted."),
+    Line(cue=r"summary|summarize|conversation", say="They greeted."),
     Line(cue=r"hello (\w+)", say="Hello, {0}."),
 ]
 _MODEL = ScriptedChat(script=_SCRIPT)
