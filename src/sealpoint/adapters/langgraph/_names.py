@@ -8,7 +8,6 @@ read from their files, so that it makes no difference whether somebody imported 
 
 import dis
 import functools
-import importlib.util
 import sys
 import types
 from collections import deque
@@ -39,6 +38,8 @@ BUILTINS = (types.BuiltinFunctionType, types.MethodDescriptorType)
 _CODE_MAX = 8_192
 """How many functions are remembered with the names that they use."""
 _FILES_MAX = 512
+_LEVELS_MAX = 8
+"""How many wrappers are taken off: one may say that it wraps itself."""
 
 # As `type` and modules themselves have them, whatever a metaclass or a subclass says.
 _bases = type.__dict__["__bases__"].__get__
@@ -152,14 +153,14 @@ def defined_in(kind: type) -> dict[str, Any]:
     return found
 
 
-def unwrap(value: Any) -> Iterator[Any]:
+def unwrap(value: Any, levels: int = _LEVELS_MAX) -> Iterator[Any]:
     """What a wrapper of the standard library wraps, or the value itself."""
     names = _HELD.get(type(value))
-    if names is None:
+    if names is None or not levels:
         yield value
         return
     for name in names:
-        yield from unwrap(getattr(value, name))
+        yield from unwrap(getattr(value, name, None), levels - 1)
 
 
 def modules_imported(function: types.FunctionType, package: str) -> dict[str, str]:
@@ -167,11 +168,7 @@ def modules_imported(function: types.FunctionType, package: str) -> dict[str, st
     found: dict[str, str] = {}
     top = Identical(sys.modules.get(package))
     for level, name, wanted in _imports_of(Identical(function.__code__)):
-        try:
-            around = _text(function.__globals__.get("__package__"))
-            module = importlib.util.resolve_name("." * level + name, around)
-        except ImportError:
-            continue  # it would fail
+        module = _absolute(name, level, _text(function.__globals__.get("__package__")))
         if outermost(module) != package:
             continue
         inside = {f"{module}.{each}": _digest(f"{module}.{each}", top) for each in wanted}
@@ -179,6 +176,15 @@ def modules_imported(function: types.FunctionType, package: str) -> dict[str, st
             inside[module] = _digest(module, top)
         found |= {each: digest for each, digest in inside.items() if digest is not None}
     return found
+
+
+def _absolute(name: str, level: int, around: str) -> str:
+    """The whole name of a module that is imported from so many levels up; empty beyond the top."""
+    if not level:
+        return name
+    parts = around.split(".")
+    above = parts[: max(0, len(parts) + 1 - level)]
+    return ".".join([*above, name] if name else above) if above else ""
 
 
 @functools.lru_cache(maxsize=_FILES_MAX)
