@@ -21,9 +21,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
 from langgraph.types import Command, interrupt
 
-from sealpoint.adapters.langgraph import deliberately, guard, world_of
+from sealpoint.adapters.langgraph import declared_world, deliberately, guard, world_of
 from sealpoint.errors import NeedsApproval, Paused, ResumeRefused, RolledBack, Superseded
 from sealpoint.storage import Record
+from sealpoint.world import World
 from tests.adapters.langgraph.columns import (
     Column,
     CrashingDesk,
@@ -406,7 +407,9 @@ def _people(column: Column) -> None:
 def _worlds(column: Column) -> None:
     desk = Desk()
     one, two = desk.builder(), desk.builder("more")
-    old, new = (world_of(built.compile()) for built in (one, two))
+    old, other = (world_of(built.compile()) for built in (one, two))
+    # Another topology is recorded by this policy; one more tool is asked about.
+    new = World.from_dict({**other.to_dict(), "tools": [{"name": "more"}]})
     if column.kind != "guard":
         for graph, value in ((column.graph(one), {"amount": 2}), (column.graph(two), _YES)):
             graph.invoke(value, config_of())
@@ -423,10 +426,9 @@ def _worlds(column: Column) -> None:
     graph = made(one, old)
     graph.invoke({"amount": 2}, config_of())
     for face in FACES:
-        column.refuses(graph, desk, "nodes/more", run, face, made(two, new), _YES, config_of())
-        if column.kind == "guard":
-            found = made(two, None)
-            column.refuses(graph, desk, "nodes/more", run, face, found, _YES, config_of())
+        column.refuses(graph, desk, "+ tool more", run, face, made(two, new), _YES, config_of())
+    if column.kind == "guard":
+        assert declared_world(made(two, None)) == other, "that of the graph itself"
     made(two, old).invoke(_YES, config_of())
     assert desk.ran[-2:] == ["end", "more"], "the world that is given stands for whatever runs"
 

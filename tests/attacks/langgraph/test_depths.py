@@ -86,7 +86,7 @@ def test_nothing_goes_on_that_nobody_approved(
 def test_what_was_approved_happens_once(office: Office, desk: Desk, thread: str, face: str) -> None:
     """The control: it pays, and neither the answer nor its approval is good for another time."""
     graph = _paid(office, desk, thread, face)
-    with pytest.raises(NeedsApproval):
+    with pytest.raises(ResumeRefused, match="it has finished"):
         run(face, graph, _YES, config_of(thread))
     run(face, graph, {"amount": 2}, config_of(thread))
     desk.ran.clear()

@@ -15,7 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, StateUpdate
 
 from sealpoint.adapters.langgraph import deliberately, guard
-from sealpoint.errors import NeedsApproval, UsageError
+from sealpoint.errors import NeedsApproval, ResumeRefused, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
 from tests.attacks.langgraph.office import Office
 
@@ -107,7 +107,7 @@ def test_the_control_passes_once(office: Office, thread: str, approved: Call) ->
     approved(graph, where)
 
     assert graph.get_state(where).config != before
-    with pytest.raises(NeedsApproval):
+    with pytest.raises((NeedsApproval, ResumeRefused)):
         approved(graph, where)
 
 

@@ -80,7 +80,7 @@ def test_a_missing_roster_is_a_rollback(memory: World) -> None:
     memory.open().thread("t").save(1)
     memory.put(STORE_CHAIN, 1, None)
 
-    with pytest.raises(RolledBack, match="store chain: expected entry 1"):
+    with pytest.raises(RolledBack, match="store chain: expected 2 entries"):
         memory.open()
     memory.put(STORE_CHAIN, 0, None)
     with pytest.raises(RolledBack):
