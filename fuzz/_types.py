@@ -195,7 +195,7 @@ class Account(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="allow")
     a: int = 0
-    when: Any = [[1], {2: [3]}, {4}, {5: 6}, ({7: {8}},)]
+    when: Any = None
 
     @pydantic.model_validator(mode="wrap")
     @classmethod

@@ -183,6 +183,8 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(repr(_shown(name)) for name in names)
 
 
-def _shown(name: str) -> str:
+def _shown(name: object) -> str:
     """A name from stored data, if it can be one of the application's code."""
-    return name if name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX else "(another)"
+    # Stored bytes may hold anything in the place of a name.
+    plain = isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX
+    return str(name) if plain else "(another)"
