@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fuzz import _types as app
+from fuzz._older import older_values
 from fuzz._tokens import Kind, Token
 from fuzz._zoo import allowed_values
 from fuzz.decode_never_executes import (
@@ -232,7 +233,7 @@ def seeds(registry: Registry) -> Iterator[bytes]:
     for data in map(registry.encode, _long_values()):
         for selector in (IS_RETREED, 2 | IS_RETREED):
             yield bytes(Case(selector=selector, data=data))
-    for data in _hostile(registry):
+    for data in (*older_values(), *_hostile(registry)):
         for selector in (0, 1):
             yield bytes(Case(selector=selector, data=data))
     for blobs in (*_hand_made_trees(registry), *_real_trees(registry)):

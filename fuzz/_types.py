@@ -9,6 +9,7 @@ reports itself to the watch, and then decoding has run code it must not run.
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Annotated, Any, ForwardRef, Generic, Literal, NamedTuple, TypeVar
 
 import attrs
@@ -186,7 +187,7 @@ class Point(pydantic.BaseModel):
     """A frozen model, which may be a key."""
 
     model_config = pydantic.ConfigDict(frozen=True)
-    x: Any = 0
+    x: Any = (datetime(2026, 1, 1, tzinfo=UTC), 0)
     y: float | None = None
 
 
@@ -195,7 +196,7 @@ class Account(pydantic.BaseModel):
 
     model_config = pydantic.ConfigDict(extra="allow")
     a: int = 0
-    when: Any = None
+    when: Any = [[1], {2: [3]}, {4}, {5: 6}]
 
     @pydantic.model_validator(mode="wrap")
     @classmethod

@@ -44,7 +44,7 @@ _FAULTS: list[tuple[Callable[[Any], Any], str]] = [
 def test_half_a_minute_of_fuzzing_finds_no_escape_and_runs_nearly_all_of_the_codec(
     tmp_path: Path,
 ) -> None:
-    """Thirty seconds from a fixed seed end without an escape, with 94 % of all lines run."""
+    """Thirty seconds from a fixed seed end without an escape, with 95 % of all lines run."""
     command = [sys.executable, "-m", "fuzz", "--seconds", "30", "--seed", str(_SEED)]
     told = tmp_path / "report.txt"
 
@@ -61,7 +61,7 @@ def test_half_a_minute_of_fuzzing_finds_no_escape_and_runs_nearly_all_of_the_cod
     assert "escapes       0 kinds" in ended.stdout
     covered = re.search(r"^coverage +([\d.]+) %", ended.stdout, re.MULTILINE)
     assert covered is not None
-    assert float(covered[1]) >= 94
+    assert float(covered[1]) >= 95
 
 
 @pytest.mark.parametrize(("fault", "kind"), _FAULTS, ids=[kind for _, kind in _FAULTS])

@@ -185,6 +185,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _shown(name: object) -> str:
     """A name from stored data, if it can be one of the application's code."""
-    # Stored bytes may hold anything in the place of a name.
-    plain = isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX
-    return str(name) if plain else "(another)"
+    # Stored bytes may hold anything in the place of a name, also what has methods of its own.
+    if type(name) is not str or not name.isidentifier() or len(name) > _SHOWN_CHARS_MAX:
+        return "(another)"
+    return name

@@ -132,8 +132,9 @@ class TypeRule:
         shape, fields = self.kind.shape, body[0]
         if isinstance(self.kind, EnumKind | PairKind):
             raise another_kind(self.text, shape)
-        if type(fields) is not dict:
-            raise BytesMalformed(f"{self.name} version {self.version}: expected fields")
+        # Before a name is compared, hashed or told: one that is no text may have code of its own.
+        if type(fields) is not dict or any(type(name) is not str for name in fields):
+            raise BytesMalformed(f"{self.name} version {self.version}: expected fields by name")
         names = tuple(fields)
         known = self.fitting.get((digest, names))
         if known is not None:

@@ -7,7 +7,7 @@ something called that data names.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from enum import Enum
 from typing import Any
 
@@ -223,3 +223,32 @@ def test_many_shapes_cost_a_bounded_memory() -> None:
 
 def _forged_value(name: str) -> Any:
     return {"amount": 1, "approved": True, "note": "x", "tags": []}[name]
+
+
+class Loud:
+    """An object that fails when any of its own code runs, but for its hash as a key."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("compared")
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __format__(self, spec: str) -> str:
+        raise AssertionError("told")
+
+    def __repr__(self) -> str:
+        raise AssertionError("told")
+
+
+@pytest.mark.parametrize(
+    "name", [7, None, ("a",), b"a", Loud()], ids=["int", "none", "tuple", "bytes", "object"]
+)
+def test_a_field_whose_name_is_no_text_is_refused_and_runs_nothing(name: Any) -> None:
+    """Stored bytes may hold any value as a key, also an object that has methods of its own."""
+    registry = Registry()
+    registry.allow(make_dataclass("Held", [("a", Any)]), name="held")
+    (rule,) = registry.rules
+
+    with pytest.raises(BytesMalformed, match="expected fields by name"):
+        rule.fields_added(bytes(8), [{name: 1}])

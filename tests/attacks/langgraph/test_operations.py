@@ -94,11 +94,13 @@ def test_an_approved_form_is_not_another_form(
     _check(office, Desk(), thread, approved, other)
 
 
+_ANSWERS = frozenset(list(_PAIRS)[: list(_PAIRS).index("two steps as one")])
+"""Those whose first call is an answer, whatever it looks like."""
 _ALONE = {name: call for name, (call, _) in _PAIRS.items() if name != "to go on"}
 
 
-@pytest.mark.parametrize("approved", _ALONE.values(), ids=_ALONE)
-def test_the_control_passes_once(office: Office, thread: str, approved: Call) -> None:
+@pytest.mark.parametrize(("name", "approved"), _ALONE.items(), ids=_ALONE)
+def test_the_control_passes_once(office: Office, thread: str, name: str, approved: Call) -> None:
     """The very call that was approved is let in, and not a second time."""
     desk = Desk()
     graph, where = office.waiting(desk, thread), config_of(thread)
@@ -107,7 +109,9 @@ def test_the_control_passes_once(office: Office, thread: str, approved: Call) ->
     approved(graph, where)
 
     assert graph.get_state(where).config != before
-    with pytest.raises((NeedsApproval, ResumeRefused)):
+    # An answer to what has finished makes nothing run; whatever else is brought is asked about.
+    finished = not graph.get_state(where).next and name in _ANSWERS
+    with pytest.raises(ResumeRefused if finished else NeedsApproval):
         approved(graph, where)
 
 
