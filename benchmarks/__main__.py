@@ -32,8 +32,8 @@ from benchmarks._record import (
     kept_sections,
     write_section,
 )
-from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
-from sealpoint.testing.agmi_langgraph import LangGraphAdapter
+from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
+from benchmarks.agmi_langgraph import LangGraphAdapter
 
 _ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter)
 _EXPERIMENTS = (
@@ -94,7 +94,7 @@ def _report(results: list[Result]) -> str:
             "",
             "## At-rest edits of agent-memory-integrity",
             "",
-            "`agmi-check --adapter sealpoint.testing.agmi:NAME`, refused while reading.",
+            "`agmi-check --adapter benchmarks.agmi:NAME`, refused while reading.",
             "",
             "| adapter | edit | verdict | the read that refused it | with |",
             "|---|---|---|---|---|",

@@ -13,7 +13,6 @@ from typing import Any
 from fuzz._model_sketch import Part, Sketch, framed, sketch_of
 from fuzz._model_zoo import states
 from sealpoint.models import save_checkpoint
-from sealpoint.models._elements import ELEMENT_BITS
 from sealpoint.models._nodes import (
     METADATA,
     QuantizedNode,
@@ -21,6 +20,7 @@ from sealpoint.models._nodes import (
     TensorNode,
     write_structure,
 )
+from sealpoint.models._safetensors import ELEMENT_BITS
 
 __all__ = ["seeds"]
 

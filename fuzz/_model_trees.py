@@ -9,8 +9,6 @@ from typing import Any
 
 from fuzz._model_sketch import Part, Sketch
 from fuzz._model_words import DTYPES, NAMES, Words
-from sealpoint.models._elements import ARRAYS, CARRIERS, ELEMENT_BITS
-from sealpoint.models._memory import contiguous_stride
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -23,6 +21,8 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
+from sealpoint.models._placing import contiguous_stride
+from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["TreeChanger"]
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint.models._elements import ARRAYS, CARRIERS, ELEMENT_BITS
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -20,6 +19,7 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
+from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS
 
 __all__ = ["DEVICES", "DTYPES", "ELEMENTS", "LAYOUTS", "NAMES", "NUMBERS", "Words"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sealpoint.models._elements import ARRAYS, CARRIERS
-from sealpoint.models._memory import contiguous_stride
+from sealpoint.models._placing import contiguous_stride
+from sealpoint.models._safetensors import ARRAYS, CARRIERS
 
 __all__ = ["states"]
 

@@ -3,7 +3,7 @@
 
 import hashlib
 
-from sealpoint.codec._reference import BlobId
+from sealpoint.codec._wire import BlobId
 
 
 class Blobs:

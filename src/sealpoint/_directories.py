@@ -12,8 +12,6 @@ import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-__all__ = ["make_directory"]
-
 _OWN_MODE = 0o700
 _GROUP_MODE = 0o2770
 

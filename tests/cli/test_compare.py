@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint import Registry
-from sealpoint.cli._compare import Change, compare
+from sealpoint.cli._diff import Change, compare
 from tests.ruler import Ruler
 
 

@@ -368,7 +368,7 @@ def test_progress_tells_bytes(
         assert description == "hashing"
         yield lambda done, total, text: told.append((done, total, text))
 
-    monkeypatch.setattr("sealpoint.cli._model_info.working", recording)
+    monkeypatch.setattr("sealpoint.cli._model.working", recording)
     machine.done("model", "verify", str(newest), "--thread", _RUN)
 
     assert told[-1] == (57, 57, "57 bytes of 57 bytes")

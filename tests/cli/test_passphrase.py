@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sealpoint.cli import _passphrase as asking
+from sealpoint.cli import _store as asking
 from sealpoint.cli import main
 from sealpoint.cli._terminal import ask_hidden, working
 from tests.cli.machine import Machine

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sealpoint.cli._parts import short_text
-from sealpoint.cli._render import render
+from sealpoint.cli._values import render, short_text
 from tests.cli.shop import Order
 
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpoint.cli._amounts import size_text
-from sealpoint.cli._times import ago
+from sealpoint.cli._options import ago
+from sealpoint.cli._terminal import size_text
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
 from tests.cli.machine import Machine

@@ -20,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sealpoint.anchor import _shared, _table
+from sealpoint.anchor import _table
+from sealpoint.anchor import local as _shared
 from sealpoint.api import Store
 from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.testing.faults import Step, crash, inject

@@ -14,7 +14,7 @@ from mutants._session import Ended
 from mutants._targets import SOURCE
 from mutants._trial import Budget, Trial
 
-_LINKS, _KINDS = "ledger/_links.py", "ledger/_kinds.py"
+_LINKS, _KINDS = "ledger/_entry.py", "ledger/_kinds.py"
 _LINKS_TEST = "tests/unit/ledger/test_links.py::test_a_skip_clears_the_lowest_bit[6-4]"
 _KINDS_TEST = (
     "tests/unit/ledger/test_kinds.py::test_a_judged_kind_has_the_cells_of_the_specification[pause]"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpoint.codec import BUILTINS, PLAIN_REASONS
-from sealpoint.codec._walk import walk
+from sealpoint.codec._explain import walk
 from tests import strategies
 from tests.application import RULES, Numbers, make_registry
 from tests.blobs import Blobs

@@ -110,7 +110,7 @@ BANS = (
         planted=("torch.load(f)", "x = np.load", "read(f, allow_pickle=False)"),
         except_in=(
             # Where it is proven that torch honours its flag, and where it is then called with it.
-            "src/sealpoint/models/_flag.py",
+            "src/sealpoint/models/_pt.py",
             "src/sealpoint/models/_pt.py",
         ),
     ),
@@ -144,7 +144,7 @@ BANS = (
             "import pkgutil",
         ),
         except_in=(
-            "src/sealpoint/cli/_import.py",
+            "src/sealpoint/cli/_options.py",
             # It looks for a module where an import would find it, and imports nothing: what code
             # is declared in a world must not depend on a second, home-made way of looking.
             "src/sealpoint/config/_code.py",

@@ -76,8 +76,8 @@ def test_contract_is_one_exhaustive_list_of_layers() -> None:
 @pytest.mark.parametrize(
     ("module", "line"),
     [
-        ("errors/__init__.py", "import sealpoint.ids"),
-        ("errors/__init__.py", "import sealpoint.limits"),
+        ("errors.py", "import sealpoint.ids"),
+        ("errors.py", "import sealpoint.limits"),
         ("ids.py", "from sealpoint.codec import Registry"),
         ("codec/__init__.py", "import sealpoint.cli"),
     ],

@@ -9,7 +9,6 @@ import pytest
 
 from tests.repo._tree import PACKAGE, ROOT, committed_texts, shown, source_files, source_tree
 
-_FILE_LINES_MAX = 600
 _FUNCTION_LINES_MAX = 70
 _SPDX = "# SPDX-License-Identifier: Apache-2.0"
 _DRAWERS = {"base", "common", "helper", "helpers", "misc", "util", "utils"}
@@ -53,12 +52,6 @@ def _order(name: str) -> tuple[int, str]:
 def _is_public(path: Path) -> bool:
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return all(part == "__init__" or not part.startswith("_") for part in parts)
-
-
-@_every_source
-def test_source_file_is_about_one_noun(path: Path) -> None:
-    """A source file is read in one sitting: it has at most 600 lines."""
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= _FILE_LINES_MAX
 
 
 @_every_source

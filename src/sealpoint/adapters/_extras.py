@@ -6,8 +6,6 @@ from contextlib import suppress
 from sealpoint.config import code_of
 from sealpoint.errors import ExtraMissing, WorldInvalid
 
-__all__ = ["extra_missing"]
-
 
 def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> Exception:
     """The error for an import that failed.

@@ -3,9 +3,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from threading import Lock
 from types import TracebackType
@@ -13,18 +13,59 @@ from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint import api
-from sealpoint.aio._calls import call, submit
-from sealpoint.aio._rollouts import AsyncRollouts
-from sealpoint.aio._thread import AsyncThread
+from sealpoint.aio._thread import AsyncThread, call, submit
 from sealpoint.audit import AuditRecord, Progress, Report
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource
-from sealpoint.gate import Policy, Request, Requests, ThreadSummary
+from sealpoint.gate import Policy, Request, Requests, RolloutPlan, Rollouts, ThreadSummary
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Signer, TrustPin, Verdict
 from sealpoint.store import Collected, Event, ThreadNames
+from sealpoint.world import World, WorldDiff
 
-__all__ = ["AsyncStore", "Opening", "open_store"]
+# ---------------------------------------------------------------------- rollouts
+# The async twin of `Rollouts`.
+
+
+class AsyncRollouts:
+    """The rollouts of an open store's namespace, with methods to await."""
+
+    def __init__(self, rollouts: Rollouts, pool: ThreadPoolExecutor) -> None:
+        self._rollouts = rollouts
+        self._pool = pool
+
+    async def plan(self, world: World | Mapping[str, Any]) -> RolloutPlan:
+        """As `Rollouts.plan`."""
+        return await call(self._pool, self._rollouts.plan, world)
+
+    async def propose(
+        self,
+        pairs: Iterable[tuple[World | Mapping[str, Any], World | Mapping[str, Any]]],
+        *,
+        reason: str,
+        until: datetime | timedelta = timedelta(days=14),
+    ) -> Request:
+        """As `Rollouts.propose`."""
+        return await call(self._pool, self._rollouts.propose, pairs, reason=reason, until=until)
+
+    async def list(self) -> tuple[Request, ...]:
+        """As `Rollouts.list`."""
+        return await call(self._pool, self._rollouts.list)
+
+    async def get(self, rollout_id: str) -> Request:
+        """As `Rollouts.get`."""
+        return await call(self._pool, self._rollouts.get, rollout_id)
+
+    async def compare(self, rollout: Request) -> tuple[tuple[str, str, WorldDiff], ...]:
+        """As `Rollouts.compare`."""
+        return await call(self._pool, self._rollouts.compare, rollout)
+
+    async def revoke(self, rollout_id: str, *, reason: str) -> Attestation:
+        """As `Rollouts.revoke`."""
+        return await call(self._pool, self._rollouts.revoke, rollout_id, reason=reason)
+
+
+# ---------------------------------------------------------------------- store
 
 _T = TypeVar("_T")
 

@@ -8,9 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from sealpoint.aio._calls import submit
 from sealpoint.errors import UsageError
 from sealpoint.gate import Decision, Request, Thread
 from sealpoint.signing import Attestation, Verdict
@@ -25,9 +24,30 @@ from sealpoint.store import (
 )
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["AsyncThread"]
+# ---------------------------------------------------------------------- calls
+# Calls that other OS threads make. A store that was closed takes none.
 
+
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+async def call(
+    pool: ThreadPoolExecutor, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> _T:
+    return await asyncio.wrap_future(submit(pool, function, *args, **kwargs))
+
+
+def submit(
+    pool: ThreadPoolExecutor, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+) -> Future[_T]:
+    try:
+        return pool.submit(function, *args, **kwargs)
+    except RuntimeError as exc:
+        raise UsageError("store: expected an open store, found it closed") from exc
+
+
+# ---------------------------------------------------------------------- thread
 
 _REFS_AT_ONCE = 64
 

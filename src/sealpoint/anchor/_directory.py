@@ -19,8 +19,6 @@ from pathlib import Path
 from sealpoint import _directories
 from sealpoint.errors import DirectoryUnusable
 
-__all__ = ["make_directory", "open_file", "opened_directory", "publish", "sync_data"]
-
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # Linux spares the journal when nothing but data changed; not every system has the call.
 sync_data = getattr(os, "fdatasync", os.fsync)

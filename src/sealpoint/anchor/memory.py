@@ -9,8 +9,7 @@ for stores in memory, and for reading.
 import threading
 from collections.abc import Iterator
 
-from sealpoint.anchor._bounds import require_position, require_slot
-from sealpoint.anchor._contract import Position
+from sealpoint.anchor._contract import Position, require_position, require_slot
 from sealpoint.errors import AnchorUnavailable, UsageError
 
 __all__ = ["MemoryAnchor"]

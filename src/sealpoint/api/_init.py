@@ -7,7 +7,7 @@ roster in the store, then the anchor. What is there already is used, never repla
 
 import os
 
-from sealpoint.api._place import StorePlace, identity_of
+from sealpoint.api._location import StorePlace, identity_of
 from sealpoint.config import Group, PassphraseSource, choosing, make_shared_directory
 from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.gate import Policy, shipped_policy
@@ -24,8 +24,6 @@ from sealpoint.signing import (
 )
 from sealpoint.storage import Storage
 from sealpoint.store import Core, append_roster
-
-__all__ = ["first_roster", "init"]
 
 ROOT = "root"
 WORKER = "worker"

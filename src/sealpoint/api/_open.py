@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._init import WORKER, first_roster
-from sealpoint.api._place import OnEvent, StorePlace, Trust, now
+from sealpoint.api._location import OnEvent, StorePlace, Trust, now
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
@@ -17,8 +17,6 @@ from sealpoint.ledger import StoreChain
 from sealpoint.signing import PrivateKey, RemoteKey, Root, Signer, TrustPin, public_key_of
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import Core, Parts, append_roster
-
-__all__ = ["open_store", "remote_key"]
 
 
 def open_store(

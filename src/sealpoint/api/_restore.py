@@ -11,21 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from sealpoint import store
-from sealpoint.api._place import StorePlace, now
-from sealpoint.api._revoke import opened
+from sealpoint.api._key_changes import opened
+from sealpoint.api._location import StorePlace, now
 from sealpoint.config import PassphraseSource
 from sealpoint.errors import UsageError
 from sealpoint.ledger import StoreChain
 from sealpoint.limits import SEALS_MAX
 from sealpoint.store import AcceptedRestore, RestorePlan, append_roster, require_roots
-
-__all__ = [
-    "accept_restore",
-    "export_roster",
-    "import_roster",
-    "plan_restore",
-    "set_restore_quorum",
-]
 
 _Directory = str | os.PathLike[str] | None
 _Progress = Callable[[int, int], object]

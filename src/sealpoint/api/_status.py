@@ -9,17 +9,15 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sealpoint.api._approvers import Approvers, who_can_approve
-from sealpoint.api._place import StorePlace, now
-from sealpoint.api._revoke import opened
+from sealpoint.api._key_changes import opened
+from sealpoint.api._location import StorePlace, now
+from sealpoint.api._policy import Approvers, who_can_approve
 from sealpoint.config import Group, group_faults
 from sealpoint.errors import DirectoryUnusable, SealpointError
 from sealpoint.gate import Policies, Policy, policy_digest
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
-
-__all__ = ["StatusFault", "StoreStatus", "store_status"]
 
 _Directory = str | os.PathLike[str] | None
 

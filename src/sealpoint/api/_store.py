@@ -6,9 +6,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Self
 
-from sealpoint.api._review import reviewer
-from sealpoint.api._why import explain_decision
-from sealpoint.api._why_report import Why
+from sealpoint.api._why import Why, explain_decision, reviewer
 from sealpoint.audit import (
     AuditRecord,
     Progress,
@@ -34,8 +32,6 @@ from sealpoint.gate import (
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames, is_reserved
-
-__all__ = ["Store"]
 
 
 class Store:

@@ -3,13 +3,11 @@
 
 import os
 
-from sealpoint.api._place import StorePlace
+from sealpoint.api._location import StorePlace
 from sealpoint.config import Group, StoreFiles, StoreUrl
 from sealpoint.errors import StorageUnavailable, StoreExists
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
-
-__all__ = ["export_pin", "import_pin", "move_store"]
 
 
 def export_pin(

@@ -5,20 +5,517 @@ Everything is read from the verified thread, and the policy is the one that the 
 What an erasure has taken can no longer be told, and is said to be gone.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, BinaryIO, NamedTuple
 
-from sealpoint.api._why_report import Why
-from sealpoint.api._why_thread import Explaining
-from sealpoint.audit import ThreadWalk, store_chain_record
-from sealpoint.errors import Tampered, UnknownEntry, UsageError
-from sealpoint.gate import Policies
-from sealpoint.ledger import STORE_CHAIN, RequestBody, link_hash, parse_body, parse_header
-from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, begins_digest
+from sealpoint.api._location import read_pin
+from sealpoint.audit import (
+    NOT_RELEASED,
+    AuditRecord,
+    BundleReport,
+    Step,
+    ThreadWalk,
+    record_of,
+    store_chain_record,
+)
+from sealpoint.audit import verify_bundle as verify_lines
+from sealpoint.errors import PolicyInvalid, Tampered, UnknownEntry, UsageError, WorldInvalid
+from sealpoint.gate import (
+    COMPARED_RULES,
+    RULE_WORDS,
+    Measure,
+    Newest,
+    Policies,
+    Policy,
+    Reason,
+    Reviewer,
+    RolloutBook,
+    Rule,
+    policy_digest,
+)
+from sealpoint.ledger import (
+    KINDS,
+    STORE_CHAIN,
+    BreakGlassBody,
+    ExpiryBody,
+    HandoffBody,
+    Kind,
+    RequestBody,
+    ResumeBody,
+    VerdictBody,
+    link_hash,
+    parse_body,
+    parse_header,
+)
+from sealpoint.signing import (
+    DIGITS_LEAST,
+    DIGITS_MAX,
+    Statement,
+    Tally,
+    TrustPin,
+    Verdict,
+    begins_digest,
+    count,
+)
 from sealpoint.storage import Record
-from sealpoint.store import Core
+from sealpoint.store import Core, Release, read_world
+from sealpoint.world import World, visible
 
-__all__ = ["explain_decision"]
+# ---------------------------------------------------------------------- why report
+# What an explanation of a decision says.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyApproval:
+    """One person's word on a request."""
+
+    identity: str
+    """Empty if nobody of the roster said it."""
+    person: str
+    time: datetime
+    """When it was recorded."""
+    verdict: str
+    reason: str
+    counts: bool
+    """Whether it counted, by the roster of the decision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why something was decided as it was."""
+
+    subject: AuditRecord
+    """The entry that was asked about; of a request, the entry that made it."""
+    decision: str
+    """What was decided, in a sentence."""
+    rules: tuple[Reason, ...]
+    """Every rule that applied, with its measure by the policy of that time."""
+    facts: tuple[tuple[str, str], ...]
+    """What it was decided on, each with its name."""
+    policy: Policy | None
+    """The policy of that time, with its text in `source`; None if none was named, or it is gone."""
+    approvals: tuple[WhyApproval, ...]
+    entries: tuple[AuditRecord, ...]
+    """The entries that it rests on, oldest first."""
+    unjustified: tuple[str, ...]
+    """What the policy of that time did not allow, as the audit finds it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        policy = self.policy
+        return {
+            "subject": self.subject.as_dict(),
+            "decision": self.decision,
+            "rules": [each.as_dict() for each in self.rules],
+            "facts": dict(self.facts),
+            "policy": None
+            if policy is None
+            else {
+                "name": policy.name,
+                "digest": policy.digest,
+                "text": policy.source.decode(),
+            },
+            "approvals": [
+                {
+                    "identity": each.identity,
+                    "person": each.person,
+                    "time": each.time.isoformat(),
+                    "verdict": each.verdict,
+                    "reason": each.reason,
+                    "counts": each.counts,
+                }
+                for each in self.approvals
+            ],
+            "entries": [each.as_dict() for each in self.entries],
+            "unjustified": list(self.unjustified),
+        }
+
+
+# ---------------------------------------------------------------------- review
+# The gate's second look at what the audit has verified: in an open store and in a bundle.
+
+
+def reviewer(
+    core: Core,
+    policies: Policies,
+    thread: bytes,
+    book: RolloutBook | None = None,
+) -> Reviewer:
+    """What judges the decisions of a thread of an open store again."""
+    rollouts = None if book is None else book.history()
+    return Reviewer(
+        policies.get,
+        lambda digest: read_world(core, thread, digest),
+        {} if rollouts is None else {core.namespace: rollouts},
+    )
+
+
+def verify_bundle(
+    source: bytes | BinaryIO, trust: TrustPin | str | os.PathLike[str]
+) -> BundleReport:
+    """Verify an evidence bundle, without its store: nothing but the pin is needed.
+
+    Everything is verified that a reader of the store would verify, but for the states, and every
+    resume and handoff is judged again by the policy of its time. What is proven ends at the head
+    of each thread that the report names: later entries may exist.
+
+    Args:
+        source: The bundle, or a file that is open for reading its bytes.
+        trust: The pin of the store, or the path of one.
+
+    Raises:
+        BundleInvalid: It is no bundle, or not as it was exported.
+        NotTrusted: It is of another store, or somebody signed who may not.
+        Tampered, Forked: An entry is not what was written.
+        RolledBack: Its roster is older than the pin, a cut or a restore says.
+    """
+    known: dict[str, Policy] = {}
+
+    def judge(blobs: Mapping[str, bytes], worlds: Any) -> Any:
+        def policy(digest: str) -> Policy:
+            if digest not in known:
+                if digest not in blobs:
+                    raise PolicyInvalid(f"policy {digest[:12]}: expected it here, found none")
+                known[digest] = Policy.parse(blobs[digest])
+            return known[digest]
+
+        return Reviewer(policy, worlds).take
+
+    return verify_lines(source, read_pin(trust), judge)
+
+
+# ---------------------------------------------------------------------- why thread
+# Going through a verified thread for what a decision on it rested on.
+#
+# What lies between the basis before an entry and the entry that moved it next is kept; a request,
+# the words on it and what spent it all lie there.
+
+
+class Explaining:
+    """One thread, gone through once, with what belongs to the entry that is asked about."""
+
+    def __init__(self, core: Core, policies: Policies, walk: ThreadWalk, seq: int) -> None:
+        self._core = core
+        self._policies = policies
+        self._walk = walk
+        self._seq = seq
+        self._review = reviewer(core, policies, walk.thread)
+        self._name = ""
+        self._steps: list[Step] = []
+        """Since the basis before the subject: what a decision rests on lies there."""
+        self._newest: Newest | None = None
+        self._unjustified: tuple[str, ...] = ()
+        self._release: Release | None = None
+        """What the decision released, made again from the entries before it."""
+
+    def explain(self) -> Why:
+        """Explain the entry.
+
+        Raises:
+            Tampered, NotTrusted, RolledBack, Forked, Unanchored: The thread does not verify.
+        """
+        subject, spending, released = self._gathered()
+        request = self._request_of(subject)
+        decided = spending or subject
+        statement = None if request is None else request.body.statement
+        policy = self._policy(decided, statement)
+        approvals = self._approvals(statement, decided)
+        mine = [step for step in self._steps if self._concerns(step, request, subject, spending)]
+        return Why(
+            subject=record_of(subject, self._name, released=released),
+            decision=self._decision(subject, request, spending, released=released),
+            rules=self._rules(decided, request, policy),
+            facts=tuple(self._facts(decided, request)),
+            policy=policy,
+            approvals=approvals,
+            entries=tuple(
+                record_of(step, self._name, released=released or step is not decided)
+                for step in mine
+            ),
+            unjustified=self._unjustified,
+        )
+
+    def _gathered(self) -> tuple[Step, Step | None, bool]:
+        """The entry itself, what spends its request, and whether its session has written."""
+        subject: Step | None = None
+        closed, spending, session, released = False, None, -1, True
+        for step in self._walk.steps():
+            header = step.entry.header
+            if header.seq == self._seq and step.before is not None:
+                self._newest = self._review.newest(header, step.before)
+            judged = self._review.take(step.entry, step.body, step.before, step.chain)
+            if subject is not None and closed:
+                if KINDS[header.kind].is_checkpoint and header.fence == session:
+                    released = True
+                continue
+            self._steps.append(step)
+            if step.entry.seq == self._seq:
+                subject = step
+            if KINDS[header.kind].moves_basis:
+                if subject is None:
+                    self._steps = [step]
+                else:
+                    closed = True
+                    self._unjustified = judged
+                    self._release = self._review.release
+                    spending = None if step is subject else step
+                    if header.kind is Kind.RESUME:
+                        session, released = header.seq, False
+        self._name = self._walk.name
+        if subject is None:
+            raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
+        if spending is not None and not self._spends(spending, self._request_of(subject)):
+            spending, released, self._unjustified = None, True, ()
+            self._release = None
+        return subject, spending, released
+
+    def _request_of(self, subject: Step) -> Step | None:
+        """The request that an entry makes, answers or spends."""
+        body = subject.body
+        if isinstance(body, RequestBody):
+            return subject
+        digest: str | None = None
+        if isinstance(body, VerdictBody):
+            digest = body.attestation.statement
+        elif isinstance(body, ExpiryBody | BreakGlassBody | ResumeBody):
+            digest = body.request
+        elif isinstance(body, HandoffBody) and body.statement is not None:
+            digest = body.statement.digest
+        for step in self._steps:
+            if isinstance(step.body, RequestBody) and step.body.statement.digest == digest:
+                return step
+        return None
+
+    @staticmethod
+    def _spends(step: Step, request: Step | None) -> bool:
+        if request is None:
+            return False
+        statement: Statement = request.body.statement
+        body = step.body
+        if isinstance(body, ResumeBody):
+            return body.request == statement.digest
+        return isinstance(body, HandoffBody) and body.statement == statement
+
+    def _concerns(
+        self, step: Step, request: Step | None, subject: Step, spending: Step | None
+    ) -> bool:
+        if step is subject or step is request or step is spending:
+            return True
+        digest = None if request is None else request.body.statement.digest
+        body = step.body
+        if isinstance(body, VerdictBody):
+            return body.attestation.statement == digest
+        if isinstance(body, ExpiryBody | BreakGlassBody):
+            return body.request == digest
+        return step.entry.header.kind in (Kind.PAUSE, Kind.UNPAUSE)
+
+    def _decision(
+        self, subject: Step, request: Step | None, spending: Step | None, *, released: bool
+    ) -> str:
+        decided = spending or subject
+        kind = decided.entry.header.kind
+        if kind is Kind.RESUME:
+            how = "without anybody's approval"
+            if decided.body is not None and decided.body.rollout is not None:
+                how = f"by rollout {decided.body.rollout.digest[:12]}"
+            if request is not None:
+                approved = self._tally(request.body.statement, decided).approved_by
+                how = "with approval" if approved else "without approval, by breaking the glass"
+                if approved and self._broken_glass(request):
+                    how = "with approval, and by breaking the glass"
+            words = f"entry {decided.entry.seq} let the run go on, {how}"
+            return words if released else f"{words}; {NOT_RELEASED}"
+        if kind is Kind.HANDOFF:
+            return f"entry {decided.entry.seq} gave the thread to another owner"
+        if request is None:
+            return "nothing was decided: the entry only records what happened"
+        tally = self._tally(request.body.statement, decided)
+        if tally.denied_by:
+            return f"it was denied by {', '.join(visible(name) for name in tally.denied_by)}"
+        said = ", ".join(visible(name) for name in tally.approved_by) or "nobody yet"
+        newest = self._steps[-1]
+        if newest is not request and KINDS[newest.entry.header.kind].moves_basis:
+            return f"it was never used: the thread moved on; approved by {said}"
+        if self._core.now(newest.entry.header.at) >= request.body.statement.expires:
+            return f"it has expired; approved by {said}"
+        if self._broken_glass(request):
+            return f"it may be spent, since the glass was broken for it; approved by {said}"
+        return f"it waits; approved by {said}"
+
+    def _broken_glass(self, request: Step) -> bool:
+        digest = request.body.statement.digest
+        return any(
+            isinstance(step.body, BreakGlassBody) and step.body.request == digest
+            for step in self._steps
+        )
+
+    def _tally(self, statement: Statement, decided: Step) -> Tally:
+        roster = decided.chain.roster_at(decided.entry.header.roster) or decided.chain.roster
+        words = [
+            step.body.attestation for step in self._steps if isinstance(step.body, VerdictBody)
+        ]
+        return count(words, statement=statement, roster=roster, now=decided.entry.header.at)
+
+    def _approvals(self, statement: Statement | None, decided: Step) -> tuple[WhyApproval, ...]:
+        if statement is None:
+            return ()
+        tally = self._tally(statement, decided)
+        counted = {Verdict.APPROVE: tally.approved_by, Verdict.DENY: tally.denied_by}
+        found = []
+        for step in self._steps:
+            if (
+                not isinstance(step.body, VerdictBody)
+                or step.body.attestation.statement != statement.digest
+            ):
+                continue
+            word = step.body.attestation
+            told = record_of(step, self._name)
+            roster = step.chain.roster_at(step.entry.header.roster) or step.chain.roster
+            holder = next(
+                (
+                    identity
+                    for key, (identity, _) in roster.keys.items()
+                    if key.raw.hex() == word.credential and identity.name in told.people
+                ),
+                None,
+            )
+            found.append(
+                WhyApproval(
+                    identity="" if holder is None else holder.name,
+                    person="" if holder is None else holder.person,
+                    time=step.entry.header.at,
+                    verdict=str(word.verdict),
+                    reason=visible(word.reason),
+                    counts=holder is not None and holder.name in counted[word.verdict],
+                )
+            )
+        return tuple(found)
+
+    def _policy(self, decided: Step, statement: Statement | None) -> Policy | None:
+        digest = statement.policy if statement is not None else None
+        if isinstance(decided.body, ResumeBody):
+            digest = decided.body.policy
+        elif digest is None:
+            roster = decided.chain.roster_at(decided.entry.header.roster)
+            digest = None if roster is None else policy_digest(roster, self._core.namespace)
+        try:
+            return None if digest is None else self._policies.get(digest)
+        except (PolicyInvalid, Tampered):
+            return None
+
+    def _rules(
+        self, decided: Step, request: Step | None, policy: Policy | None
+    ) -> tuple[Reason, ...]:
+        if policy is None:
+            return ()
+        if isinstance(decided.body, ResumeBody):
+            by_rollout = COMPARED_RULES if decided.body.rollout is not None else frozenset()
+            return tuple(
+                Reason(
+                    rule=rule,
+                    measure=Measure.RECORD if rule in by_rollout else policy.measure(rule),
+                    words=RULE_WORDS[Rule(rule)],
+                )
+                for rule in decided.body.rules
+                if rule in tuple(Rule)
+            )
+        if isinstance(decided.body, HandoffBody) and decided.body.statement is not None:
+            rule = Rule.HANDOFF_BY_OPERATOR
+            return (Reason(rule=rule, measure=policy.measure(rule), words=RULE_WORDS[rule]),)
+        if request is not None:
+            # Of a request that nobody has spent, the requester's own words are all there is.
+            measure = Measure.approve(request.body.statement.needed)
+            return tuple(
+                Reason(rule="request", measure=measure, words=visible(words))
+                for words in request.body.reasons
+            )
+        return ()
+
+    def _facts(self, decided: Step, request: Step | None) -> Iterator[tuple[str, str]]:
+        before = decided.before
+        if before is not None and before.fence.owner is not None:
+            yield "owner", visible(before.fence.owner)
+        newest = self._newest
+        if newest is not None:
+            yield "newest checkpoint", f"entry {newest.seq}, {newest.entry}"
+            yield "its age", str(decided.entry.header.at - newest.time)
+            if newest.question is not None:
+                yield "question", "pending"
+        named: Any = decided.body if isinstance(decided.body, ResumeBody) else None
+        if request is not None:
+            statement = request.body.statement
+            yield "request", statement.digest
+            yield "asked by", visible(statement.requester)
+            yield "asked because", visible(statement.reason)
+            yield "open until", statement.expires.isoformat()
+            named = statement if named is None else named
+        if named is None:
+            return
+        for name in ("checkpoint", "release", "answer"):
+            value = getattr(named, name)
+            if value is not None:
+                yield name, value
+        if self._release is not None:
+            yield from _released(self._release)
+        yield from self._worlds(named, request)
+        if isinstance(named, ResumeBody):
+            if named.reason is not None:
+                yield "said deliberately", visible(named.reason)
+            if named.actor is not None:
+                yield "actor, as claimed", visible(named.actor)
+            if named.rollout is not None:
+                yield "rollout", f"{named.rollout.digest}: {visible(named.rollout.reason)}"
+                yield "proposed by", visible(named.rollout.requester)
+        elif named.pairs:
+            for before, after in named.pairs:
+                yield "lets pass", f"from world {before} to {after}"
+
+    def _worlds(self, named: Any, request: Step | None) -> Iterator[tuple[str, str]]:
+        newest, old = self._newest, None
+        if request is not None:
+            old = request.body.statement.world_from
+        elif self._release is not None:
+            old = self._release.world
+        elif newest is not None and newest.entry == named.checkpoint:
+            old = newest.world
+        new = named.world if isinstance(named, ResumeBody) else named.world_to
+        if old is not None:
+            yield "world it was saved in", old
+        if new is not None:
+            yield "world it goes on in", new
+        leaves = named.leaves if isinstance(named, ResumeBody) else None
+        if request is not None and request.body.world is not None:
+            leaves = request.body.world
+        if old is None or leaves is None or old == new:
+            return
+        before = read_world(self._core, self._walk.thread, old)
+        try:
+            if before is not None:
+                diff = World.from_dict(before).diff(World.from_dict(leaves))
+                yield "what differs", "; ".join(diff.lines())
+        except WorldInvalid:
+            yield "what differs", "cannot be told"
+
+
+def _released(release: Release) -> Iterator[tuple[str, str]]:
+    """What was released beside the state, as far as it says something."""
+    if release.held:
+        yield "held back", "by a pause, when it was saved"
+    if release.origin is not None:
+        origin = release.origin
+        yield "copied from", f"entry {origin.entry} of thread {origin.thread}"
+    if release.deleted:
+        yield "deleted above it", ", ".join(visible(each.id) for each in release.deleted)
+    pending = [*release.results, *(each for lane in release.lanes for each in lane.results)]
+    if pending:
+        told = (f"task {visible(each.task)} in entry {each.seq}" for each in pending)
+        yield "pending results", ", ".join(told)
+
+
+# ---------------------------------------------------------------------- why
 
 
 class _Found(NamedTuple):

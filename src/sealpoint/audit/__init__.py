@@ -4,10 +4,15 @@
 from sealpoint.audit._bundle import export_bundle
 from sealpoint.audit._bundle_check import BundleReport, BundleThread, verify_bundle
 from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
-from sealpoint.audit._trail import AuditRecord, audit_trail, record_of, store_chain_record
+from sealpoint.audit._trail import (
+    NOT_RELEASED,
+    AuditRecord,
+    audit_trail,
+    record_of,
+    store_chain_record,
+)
 from sealpoint.audit._verify import verify_store, verify_thread
 from sealpoint.audit._walk import Step, ThreadWalk
-from sealpoint.audit._words import NOT_RELEASED
 
 __all__ = [
     "NOT_RELEASED",

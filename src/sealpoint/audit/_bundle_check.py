@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from sealpoint.audit._bundle_lines import (
+from sealpoint.audit._bundle import (
     BeginLine,
     BlobLine,
     EndLine,
@@ -38,8 +38,6 @@ from sealpoint.ledger import STORE_CHAIN, CheckpointBody, CutLists, GenesisBody,
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
-
-__all__ = ["BundleReport", "BundleThread", "Worlds", "verify_bundle"]
 
 _WORLDS_KEPT = 64
 _THREAD_DIGITS = 32

@@ -27,8 +27,6 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
 
-__all__ = ["Claims", "Retention", "readable_body"]
-
 _GIVES_UP = (Kind.PRUNE, Kind.HIDE)
 _ABOUT_REQUESTS = frozenset(
     {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}

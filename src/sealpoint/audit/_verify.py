@@ -17,9 +17,8 @@ from itertools import islice
 from typing import Any
 
 from sealpoint.anchor import Position
-from sealpoint.audit._key_findings import key_findings
 from sealpoint.audit._payloads import Retention
-from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report, nonsense
+from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report, key_findings, nonsense
 from sealpoint.errors import (
     Forked,
     HeadMoved,
@@ -45,8 +44,6 @@ from sealpoint.ledger import (
 from sealpoint.limits import VERIFY_ROUNDS_MAX
 from sealpoint.storage import Record
 from sealpoint.store import Core, check_expiry, claimed_name
-
-__all__ = ["Judge", "verify_store", "verify_thread"]
 
 _BATCH = 64
 _FAR_AHEAD = timedelta(hours=24)

@@ -38,8 +38,6 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store import Core, check_expiry, claimed_name
 
-__all__ = ["Follower", "Source", "Step", "ThreadWalk", "sources"]
-
 
 class Step(NamedTuple):
     """One entry of a thread, verified as the next one."""

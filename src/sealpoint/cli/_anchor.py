@@ -6,10 +6,8 @@ import dataclasses
 import click
 
 from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
-from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
-from sealpoint.cli._passphrase import asked_passphrase
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import Where, asked_passphrase, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -19,11 +17,10 @@ from sealpoint.cli._terminal import (
     print_lines,
     print_note,
     print_table,
+    shown_name,
     working,
 )
 from sealpoint.errors import UsageError
-
-__all__ = ["anchor"]
 
 _ID_DIGITS = 12
 _WORDS = {

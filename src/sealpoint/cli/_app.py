@@ -7,30 +7,25 @@ import click
 
 import sealpoint
 from sealpoint.cli._anchor import anchor
-from sealpoint.cli._audit import audit, export, verify_bundle_, why
-from sealpoint.cli._checkpoints import log, show
+from sealpoint.cli._audit import audit, export, verify, verify_bundle_, why
+from sealpoint.cli._checkpoints import load_state, log, save, show
 from sealpoint.cli._diff import diff
 from sealpoint.cli._gate import handoff, pause, resume, unpause
 from sealpoint.cli._init import init
 from sealpoint.cli._keys import keys
 from sealpoint.cli._model import model
-from sealpoint.cli._offline import relay, request_
 from sealpoint.cli._options import wants_json
 from sealpoint.cli._policy import policy
-from sealpoint.cli._requests import approve, break_glass, deny, requests
+from sealpoint.cli._requests import approve, break_glass, deny, relay, request_, requests
 from sealpoint.cli._restore import accept_restore_, roster
 from sealpoint.cli._retention import erase, gc, prune
 from sealpoint.cli._rollout import rollout
-from sealpoint.cli._state import load_state, save
 from sealpoint.cli._status import status
 from sealpoint.cli._terminal import print_error
 from sealpoint.cli._threads import threads
 from sealpoint.cli._trust import trust
 from sealpoint.cli._types import types
-from sealpoint.cli._verify import verify
 from sealpoint.errors import SealpointError, UsageError
-
-__all__ = ["main"]
 
 
 class _Command(click.Group):

@@ -15,13 +15,13 @@ from typing import BinaryIO
 import click
 
 from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
-from sealpoint.cli._measure import measure_text
-from sealpoint.cli._names import shown_name
+from sealpoint.audit import UNJUSTIFIED, Progress, Report
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
+    measure_text,
     print_code,
     print_fields,
     print_json,
@@ -29,13 +29,12 @@ from sealpoint.cli._terminal import (
     print_lines,
     print_table,
     print_text,
+    shown_name,
     working,
 )
 from sealpoint.errors import Tampered, UsageError
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.world import visible
-
-__all__ = ["audit", "export", "verify_bundle_", "why"]
 
 _ID_DIGITS = 12
 _STORE_CHAIN = "(store chain)"
@@ -320,3 +319,69 @@ def _print_report(report: BundleReport) -> None:
         print_line((Styled("All good", "good"), f": every entry verified. {report.claim}"))
     else:
         print_line(f"Every entry verified. {report.claim}")
+
+
+# ---------------------------------------------------------------------- verify
+# `sealpoint verify`: every entry, body and blob of every thread.
+
+
+@click.command()
+@store_options()
+@json_option
+def verify(*, where: Where, as_json: bool) -> None:
+    """Verify every entry, body and blob of a store.
+
+    In all namespaces; writes nothing. The exit status is 0 if all is as it was written and was
+    justified when it was decided, else 30.
+    """
+    with where.reading() as store, working("verifying threads") as report_progress:
+
+        def progress(done: Progress) -> None:
+            report_progress(
+                done.threads,
+                done.threads_total,
+                f"{done.threads:,} of {done.threads_total:,}, {done.entries:,} entries",
+            )
+
+        report = store.verify(progress)
+    if as_json:
+        print_json(report.as_dict())
+    else:
+        _print(report)
+    if not report.ok:
+        click.get_current_context().exit(Tampered.exit_status)
+
+
+def _shown(thread: str) -> str:
+    return "(store chain)" if thread == STORE_CHAIN.hex() else thread[:_ID_DIGITS]
+
+
+def _print(report: Report) -> None:
+    if report.findings:
+        print_table(
+            ("thread", "reading is", "code", "message"),
+            [
+                (
+                    shown_name(finding.name) if finding.name else _shown(finding.thread),
+                    Styled("REFUSED", "bad") if finding.refuses else "allowed",
+                    finding.code,
+                    finding.message,
+                )
+                for finding in report.findings
+            ],
+        )
+        print_line("")
+    refused = sum(finding.refuses for finding in report.findings)
+    unjustified = sum(finding.code == UNJUSTIFIED for finding in report.findings)
+    remarks = len(report.findings) - refused - unjustified
+    verified = f"{report.entries:,} {'entry' if report.entries == 1 else 'entries'} verified"
+    beside = f", {unjustified:,} decisions not justified" if unjustified and refused else ""
+    beside += f", {remarks:,} worth a look" if remarks else ""
+    if report.ok:
+        print_line((Styled("All good", "good"), f": {verified}{beside}."))
+    elif refused:
+        found = f"{refused:,} finding{'' if refused == 1 else 's'}"
+        print_line((Styled("NOT as it was written", "bad"), f": {found}{beside}; {verified}."))
+    else:
+        found = f"{unjustified:,} finding{'' if unjustified == 1 else 's'}"
+        print_line((Styled("NOT justified", "bad"), f": {found}{beside}; {verified}."))

@@ -11,10 +11,9 @@ import click
 
 from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json, read_document
-from sealpoint.cli._measure import measure_text
 from sealpoint.cli._options import json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._release import question_lines, release_document, release_lines
+from sealpoint.cli._statement import question_lines, release_document, release_lines
 from sealpoint.cli._statement import shown as shown_words
 from sealpoint.cli._store import (
     Where,
@@ -26,6 +25,7 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
+    measure_text,
     print_json,
     print_line,
     print_lines,
@@ -37,8 +37,6 @@ from sealpoint.gate import Decision, Outcome, Policy
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.store import plain_value
 from sealpoint.world import World, visible
-
-__all__ = ["handoff", "pause", "resume", "unpause"]
 
 _OUTCOMES = {
     Outcome.ALLOW: Styled("ALLOWED", "good"),

@@ -7,11 +7,9 @@ import click
 
 from sealpoint.api import approvers
 from sealpoint.api import init as make_store
-from sealpoint.cli._approvers import approver_lines, approvers_document
 from sealpoint.cli._options import json_option
-from sealpoint.cli._passphrase import first_passphrase, passphrase_option
-from sealpoint.cli._policy import policy_bytes
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._policy import approver_lines, approvers_document, policy_bytes
+from sealpoint.cli._store import Where, first_passphrase, passphrase_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_code,
@@ -23,8 +21,6 @@ from sealpoint.cli._terminal import (
 )
 from sealpoint.gate import Policy
 from sealpoint.world import visible
-
-__all__ = ["init"]
 
 _LOCKED = (
     "All three keys are encrypted. Without the passphrase nobody can use them, you included.",

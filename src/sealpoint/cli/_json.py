@@ -15,15 +15,6 @@ from sealpoint.errors import UsageError
 from sealpoint.limits import Limits
 from sealpoint.world import visible
 
-__all__ = [
-    "json_fault",
-    "json_lines",
-    "parse_json",
-    "read_document",
-    "value_lines",
-    "write_document",
-]
-
 # What Python's own reader and writer of JSON can nest with a margin.
 _DEPTH_MAX = 500
 _PLAIN = frozenset({type(None), bool, int, str})

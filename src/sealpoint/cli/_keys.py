@@ -6,15 +6,26 @@ from datetime import datetime
 
 import click
 
-from sealpoint.api import KeyInfo, KeyStatus, add_identity, list_keys, new_key
-from sealpoint.cli._key_changes import expires_option, revoke, rotate
-from sealpoint.cli._keys_passphrase import passphrase
+from sealpoint.api import KeyInfo, KeyStatus, add_identity, change_passphrase, list_keys, new_key
+from sealpoint.cli._key_changes import (
+    expires_option,
+    pool,
+    public_key_option,
+    revoke,
+    rotate,
+    rotate_root_,
+)
 from sealpoint.cli._options import json_option
-from sealpoint.cli._passphrase import asked_passphrase, first_passphrase, passphrase_option
-from sealpoint.cli._public_key import public_key_option
 from sealpoint.cli._restore import quorum
-from sealpoint.cli._roots_and_pools import pool, rotate_root_
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import (
+    NEW_FILE_OPTION,
+    Where,
+    asked_passphrase,
+    first_passphrase,
+    next_passphrase,
+    passphrase_option,
+    store_options,
+)
 from sealpoint.cli._terminal import (
     Styled,
     print_code,
@@ -24,9 +35,54 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
+from sealpoint.errors import UsageError
 from sealpoint.signing import Role
 
-__all__ = ["keys"]
+# ---------------------------------------------------------------------- keys passphrase
+# `sealpoint keys passphrase`: give a key a passphrase, another one, or none.
+
+
+@click.command("passphrase")
+@click.argument("name")
+@click.option("--remove", is_flag=True, help="Leave the key without a passphrase.")
+@click.option(
+    NEW_FILE_OPTION,
+    "new_file",
+    metavar="FILE",
+    help="Read the new passphrase from FILE, which only you can read, instead of asking.",
+)
+@store_options()
+@json_option
+def passphrase(
+    name: str, *, remove: bool, new_file: str | None, where: Where, as_json: bool
+) -> None:
+    """Set, change or remove the passphrase of the key NAME on this machine.
+
+    The key stays the same, and the old file stays until the new one is safe on the disk. What is
+    left of the old file on the disk and in backups still opens as before.
+    """
+    if remove and new_file is not None:
+        raise UsageError(f"passphrase: expected --remove or {NEW_FILE_OPTION}, found both")
+    with working("encrypting the key"):
+        public = change_passphrase(
+            where.url,
+            name,
+            new=None if remove else next_passphrase(new_file),
+            passphrase=asked_passphrase,
+            **where.directories,
+        )
+    path = where.files.directory / "keys" / f"{name}.key"
+    if as_json:
+        print_json(
+            {"name": name, "key": str(public.id), "file": str(path), "encrypted": not remove}
+        )
+        return
+    done = "The key has no passphrase." if remove else "The key has a new passphrase."
+    print_line(Styled(done, "warning" if remove else "good"))
+    print_fields([("name", name), ("file", str(path))])
+
+
+# ---------------------------------------------------------------------- keys
 
 _PREFIX = "key:"
 _ID_DIGITS = 12

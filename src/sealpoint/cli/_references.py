@@ -5,14 +5,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from sealpoint.cli._parts import short_text
 from sealpoint.cli._terminal import working
+from sealpoint.cli._values import short_text
 from sealpoint.errors import IdMalformed, UnknownCheckpoint, UnknownType
 from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
 from sealpoint.store import CheckpointRef, Loaded
-
-__all__ = ["find_pair", "find_ref", "load", "ref_document", "short_id", "short_metadata", "when"]
 
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
 _METADATA_CHARS_LEAST = 24

@@ -27,10 +27,8 @@ from sealpoint.api import (
     set_restore_quorum,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
-from sealpoint.cli._passphrase import asked_passphrase
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import Where, asked_passphrase, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -42,13 +40,12 @@ from sealpoint.cli._terminal import (
     print_note,
     print_table,
     print_text,
+    shown_name,
     working,
 )
 from sealpoint.config import replace_file
 from sealpoint.errors import UsageError
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
-
-__all__ = ["accept_restore_", "quorum", "roster"]
 
 _ID_DIGITS = 12
 _ROWS_MAX = 100

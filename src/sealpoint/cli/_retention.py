@@ -12,26 +12,24 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._amounts import number_text, size_text
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import ago, json_option
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
 from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
     confirm,
+    number_text,
     print_json,
     print_line,
     print_note,
     print_table,
+    size_text,
     working,
 )
-from sealpoint.cli._times import ago
 from sealpoint.errors import Tampered, UsageError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
-
-__all__ = ["erase", "gc", "prune"]
 
 _ROWS_MAX = 20
 _ID_DIGITS = 12

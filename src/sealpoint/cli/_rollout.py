@@ -13,12 +13,8 @@ import click
 import msgspec
 
 from sealpoint.api import Store, examine
-from sealpoint.cli._amounts import number_text
-from sealpoint.cli._import import import_object
 from sealpoint.cli._json import parse_json, read_document, write_document
-from sealpoint.cli._measure import measure_text
-from sealpoint.cli._names import shown_name
-from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._options import ahead, import_object, json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
     print_examined,
@@ -28,21 +24,21 @@ from sealpoint.cli._statement import (
 from sealpoint.cli._store import Where, operator_option, print_seen_by, store_options
 from sealpoint.cli._terminal import (
     Styled,
+    measure_text,
+    number_text,
     print_document,
     print_json,
     print_line,
     print_lines,
     print_table,
+    shown_name,
     working,
 )
-from sealpoint.cli._times import ahead
 from sealpoint.errors import ListIncomplete, ObjectNotFound, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
 from sealpoint.world import World, visible
-
-__all__ = ["rollout"]
 
 _SHORT = 12
 _CLASS_COLUMNS = 12

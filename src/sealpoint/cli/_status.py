@@ -6,8 +6,8 @@ from dataclasses import asdict
 import click
 
 from sealpoint.api import StoreStatus, store_status
-from sealpoint.cli._approvers import approver_lines, approvers_document
 from sealpoint.cli._options import json_option
+from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -19,8 +19,6 @@ from sealpoint.cli._terminal import (
     working,
 )
 from sealpoint.world import visible
-
-__all__ = ["status"]
 
 
 @click.command()

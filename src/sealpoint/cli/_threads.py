@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._names import shown_name
 from sealpoint.cli._options import json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, store_options
@@ -16,14 +15,13 @@ from sealpoint.cli._terminal import (
     print_line,
     print_lines,
     print_table,
+    shown_name,
     working,
 )
 from sealpoint.errors import Tampered
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
 from sealpoint.world import visible
-
-__all__ = ["threads"]
 
 _ID_DIGITS = 12
 

@@ -18,8 +18,6 @@ from sealpoint.cli._terminal import (
     print_text,
 )
 
-__all__ = ["trust"]
-
 _PIN_BYTES_MAX = 64 * 1024
 
 

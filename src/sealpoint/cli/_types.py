@@ -7,13 +7,10 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._import import import_object, import_registry
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import import_object, import_registry, json_option
 from sealpoint.cli._terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
 from sealpoint.errors import ObjectNotFound, TypeNotAllowed
-
-__all__ = ["types"]
 
 
 @click.group()

@@ -6,10 +6,9 @@ in `docs/formats/values.md`.
 """
 
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
-from sealpoint.codec._casts import Cast
 from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin
 from sealpoint.codec._keys import collision_fault
-from sealpoint.codec._memo import TreeMemo
+from sealpoint.codec._memo import Cast, TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
 from sealpoint.codec._rules import TypeRule

@@ -15,8 +15,7 @@ from typing import Any
 
 import ormsgpack
 
-from sealpoint.codec._session import Packer, Unpacker
-from sealpoint.codec._wire import Tag
+from sealpoint.codec._wire import Packer, Tag, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,
@@ -25,17 +24,6 @@ from sealpoint.errors import (
     ValueNotAllowed,
 )
 from sealpoint.limits import Limits
-
-__all__ = [
-    "array_parts",
-    "check_shape",
-    "decode_array",
-    "decode_array_scalar",
-    "decode_tensor",
-    "find_encoder",
-    "is_key_scalar",
-    "tensor_parts",
-]
 
 Raw = bytes | memoryview
 Spec = str | list[Any]

@@ -22,10 +22,7 @@ from sealpoint.codec._arrays import (
     decode_array_scalar,
     decode_tensor,
 )
-from sealpoint.codec._session import Packer, Unpacker
-from sealpoint.codec._wire import Tag
-
-__all__ = ["BUILTINS", "DECODERS", "ENCODERS", "PLAIN_REASONS", "BuiltinType"]
+from sealpoint.codec._wire import Packer, Tag, Unpacker
 
 PLAIN_REASONS: dict[type, str] = {
     type(None): "no content",

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from sealpoint.codec._keys import is_plain_key
-from sealpoint.codec._session import Packer, Unpacker
+from sealpoint.codec._wire import Packer, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,
@@ -21,28 +21,6 @@ from sealpoint.errors import (
     ValueNotAllowed,
 )
 from sealpoint.limits import Limits
-
-__all__ = [
-    "FACTORIES",
-    "decode_default_dict",
-    "decode_deque",
-    "decode_frozenset",
-    "decode_ordered_dict",
-    "decode_pairs",
-    "decode_range",
-    "decode_set",
-    "decode_slice",
-    "decode_tuple",
-    "encode_default_dict",
-    "encode_deque",
-    "encode_frozenset",
-    "encode_ordered_dict",
-    "encode_pairs",
-    "encode_range",
-    "encode_set",
-    "encode_slice",
-    "encode_tuple",
-]
 
 FACTORIES: dict[int, Callable[[], Any] | None] = {
     0: None,

@@ -24,15 +24,12 @@ from ormsgpack import unpackb
 
 from sealpoint.codec._arrays import is_key_scalar
 from sealpoint.codec._builtins import DECODERS
-from sealpoint.codec._count import NodeBudget
-from sealpoint.codec._depth import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
+from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, NodeBudget, is_deep
 from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
-
-__all__ = ["Decoding", "RuleTables"]
 
 _MARK = int.from_bytes(os.urandom(8), "big") | 1 << 63
 _MARK_ENCODED = b"\xcf" + _MARK.to_bytes(8, "big")

@@ -37,15 +37,6 @@ import msgspec
 
 from sealpoint.codec._containers import FACTORIES
 
-__all__ = [
-    "Defaults",
-    "attrs_defaults",
-    "dataclass_defaults",
-    "named_tuple_defaults",
-    "pydantic_defaults",
-    "struct_defaults",
-]
-
 Default = Callable[[], Any]
 Defaults = dict[str, Default]
 """For each field that has one, what gives its default."""

@@ -24,16 +24,14 @@ from sealpoint.codec._arrays import (
     tensor_parts,
 )
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
-from sealpoint.codec._casts import Casts, cast_of
-from sealpoint.codec._count import NodeBudget
 from sealpoint.codec._keys import collision_fault, is_plain_key, key_fault, large_int_fault
+from sealpoint.codec._memo import Casts, cast_of
+from sealpoint.codec._msgpack import NodeBudget
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import Tag, array_header, bytes_header, extension_header
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, TypeNotAllowed, ValueNotAllowed
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
-
-__all__ = ["OPTIONS", "Encoding"]
 
 OPTIONS = (
     ormsgpack.OPT_PASSTHROUGH_BIG_INT

@@ -18,18 +18,6 @@ from sealpoint.codec._shape import Shape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, RuleFailed, RuleInvalid, ValueNotAllowed
 
-__all__ = [
-    "Body",
-    "EnumKind",
-    "Kind",
-    "NamedTupleKind",
-    "PairKind",
-    "check_fields",
-    "completed",
-    "run_application",
-    "storage_setter",
-]
-
 Body = list[Any]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -15,13 +15,10 @@ together with its part, never by its id alone: a pruned store must not lose what
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from sealpoint.codec._reference import ID_BYTES, REFERENCE, Get, Stream, id_bytes
-from sealpoint.codec._scan import ReferenceScan, ScanState
-from sealpoint.codec._wire import Tag, leading_extension
+from sealpoint.codec._msgpack import ReferenceScan, ScanState
+from sealpoint.codec._wire import ID_BYTES, REFERENCE, Get, Stream, Tag, id_bytes, leading_extension
 from sealpoint.errors import BlobMismatch, BytesMalformed, DecodeLimitExceeded, UsageError
 from sealpoint.limits import Limits
-
-__all__ = ["Reached", "tree_blobs"]
 
 _DEFAULTS = Limits()
 _CHUNK_BYTES_MIN = 64

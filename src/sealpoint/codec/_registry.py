@@ -11,22 +11,18 @@ from typing import Any, TypeVar, overload
 
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
-from sealpoint.codec._casts import Caster
-from sealpoint.codec._changes import where_registry_goes
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
-from sealpoint.codec._explain import Explanation, allow_line, explain
-from sealpoint.codec._memo import TreeMemo
-from sealpoint.codec._reference import BlobId, Get, GetMany, Put, id_bytes
+from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
+from sealpoint.codec._memo import Caster, TreeMemo
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
+from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._time import known_zones
 from sealpoint.codec._tree_decode import TreeDecoding
 from sealpoint.codec._tree_encode import TreeEncoding, encode_short
-from sealpoint.codec._walk import find_path
+from sealpoint.codec._wire import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
 from sealpoint.limits import Limits
-
-__all__ = ["Registry"]
 
 _T = TypeVar("_T")
 _OnAdded = Callable[[str, tuple[str, ...]], object]

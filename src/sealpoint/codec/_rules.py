@@ -14,14 +14,6 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.codec._casts import Caster
-from sealpoint.codec._changes import (
-    RuleText,
-    another_kind,
-    fields_changed,
-    member_gone,
-    where_registry_goes,
-)
 from sealpoint.codec._kinds import (
     Body,
     EnumKind,
@@ -30,20 +22,17 @@ from sealpoint.codec._kinds import (
     PairKind,
     run_application,
 )
-from sealpoint.codec._kinds_fields import attrs_kind, dataclass_kind
-from sealpoint.codec._kinds_models import PydanticKind, StructKind
-from sealpoint.codec._shape import SHAPE_BYTES
+from sealpoint.codec._kinds_models import PydanticKind, StructKind, attrs_kind, dataclass_kind
+from sealpoint.codec._memo import Caster
+from sealpoint.codec._shape import (
+    SHAPE_BYTES,
+    RuleText,
+    another_kind,
+    fields_changed,
+    member_gone,
+    where_registry_goes,
+)
 from sealpoint.errors import BytesMalformed, RuleInvalid, UnknownType, VersionUnknown
-
-__all__ = [
-    "LABEL_BYTES",
-    "Label",
-    "TypeRule",
-    "Upgrade",
-    "is_rule_name",
-    "make_rule",
-    "unknown_name",
-]
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -16,7 +16,7 @@ from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, Windows
 from typing import Any
 from uuid import UUID
 
-from sealpoint.codec._session import Packer, Unpacker
+from sealpoint.codec._wire import Packer, Unpacker
 from sealpoint.errors import (
     BytesMalformed,
     DecodeLimitExceeded,
@@ -25,27 +25,6 @@ from sealpoint.errors import (
     ValueNotAllowed,
 )
 from sealpoint.limits import Limits
-
-__all__ = [
-    "ADDRESS_TYPES",
-    "PATH_TYPES",
-    "decode_address",
-    "decode_big_int",
-    "decode_complex",
-    "decode_decimal",
-    "decode_fraction",
-    "decode_path",
-    "decode_surrogate_text",
-    "decode_uuid",
-    "encode_address",
-    "encode_big_int",
-    "encode_complex",
-    "encode_decimal",
-    "encode_fraction",
-    "encode_path",
-    "encode_surrogate_text",
-    "encode_uuid",
-]
 
 _DECIMALS = decimal.Context(capitals=1)  # the thread's own may print another way
 _COMPLEX = struct.Struct(">dd")

@@ -14,24 +14,8 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import cache
 from typing import Any, cast
 
-from sealpoint.codec._session import Packer, Unpacker
+from sealpoint.codec._wire import Packer, Unpacker
 from sealpoint.errors import BytesMalformed, UnknownType, ValueNotAllowed
-
-__all__ = [
-    "decode_date",
-    "decode_datetime",
-    "decode_time",
-    "decode_timedelta",
-    "decode_zone",
-    "encode_date",
-    "encode_datetime",
-    "encode_time",
-    "encode_timedelta",
-    "encode_timestamp",
-    "encode_zone",
-    "is_timestamp",
-    "known_zones",
-]
 
 _DATETIME = struct.Struct(">HBBBBBI")
 _DATE = struct.Struct(">HBB")

@@ -9,29 +9,25 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sealpoint.codec._casts import Casts
 from sealpoint.codec._decode import Decoding, RuleTables
-from sealpoint.codec._reference import (
+from sealpoint.codec._memo import Casts
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._wire import (
     ID_BYTES,
     REFERENCE,
+    SIZED_EXTENSIONS,
     BlobId,
     Get,
     GetMany,
     Stream,
-    id_bytes,
-)
-from sealpoint.codec._rules import TypeRule
-from sealpoint.codec._wire import (
-    SIZED_EXTENSIONS,
     Tag,
     array_header,
+    id_bytes,
     leading_extension,
     map_header,
 )
 from sealpoint.errors import BlobMismatch, BytesMalformed, DecodeLimitExceeded
 from sealpoint.limits import Limits
-
-__all__ = ["TreeDecoding"]
 
 _CHUNK_BYTES_MIN = 64
 _BATCH_IDS = 128

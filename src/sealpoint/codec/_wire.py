@@ -5,26 +5,15 @@ Only what the native engine (`ormsgpack`) does not offer is written here: header
 whose members are already encoded, and the place of the payload in a leading extension.
 """
 
+import contextlib
+import struct
+from collections.abc import Callable, Sequence
 from enum import IntEnum, unique
 from struct import Struct
+from typing import Any, Protocol
 
-from sealpoint.errors import BytesMalformed
-
-__all__ = [
-    "COUNTED",
-    "FIXED",
-    "FIXED_EXTENSIONS",
-    "SIZED",
-    "SIZED_EXTENSIONS",
-    "TIMESTAMP",
-    "Tag",
-    "array_header",
-    "bytes_header",
-    "extension_header",
-    "leading_extension",
-    "map_header",
-]
-
+from sealpoint.errors import BytesMalformed, UsageError
+from sealpoint.limits import Limits
 
 TIMESTAMP = -1
 """MessagePack's own tag for a time in UTC; the engine reads it without our hook."""
@@ -136,3 +125,98 @@ def leading_extension(data: bytes) -> tuple[int, int] | None:
         message = f"extension: expected {start + size} bytes in all, found {len(data)}"
         raise BytesMalformed(message)
     return data[start - 1], start
+
+
+# ---------------------------------------------------------------------- reference
+# References of the blob tree: what both halves, writing and reading, agree on.
+#
+# A *reference* stands in the place of a long container or byte string. It says what it is, how
+# many members it has, how many bytes its chunks hold together, and their ids, below as many index
+# levels as it takes.
+
+
+BlobId = bytes | str
+"""A blob's SHA-256: 32 bytes, or the same as 64 hexadecimal digits."""
+Put = Callable[[bytes], BlobId]
+Get = Callable[[BlobId], bytes]
+GetMany = Callable[[Sequence[bytes]], Sequence[bytes]]
+
+REFERENCE = struct.Struct(">BBIQ")
+ID_BYTES = 32
+
+
+@unique
+class Stream(IntEnum):
+    """What the joined chunks of a reference are."""
+
+    VALUE = 0  # one whole encoding; only in a root blob, on its own
+    LIST = 1
+    MAP = 2
+    TEXT = 3
+    BYTES = 4
+
+
+def id_bytes(name: object, where: str) -> bytes:
+    """The bytes of an id in either form that callers may use."""
+    if isinstance(name, str) and len(name) == 2 * ID_BYTES:
+        with contextlib.suppress(ValueError):
+            raw = bytes.fromhex(name)
+            if raw.hex() == name:
+                return raw
+    if isinstance(name, bytes) and len(name) == ID_BYTES:
+        return name
+    raise UsageError(
+        f"{where}: expected a blob's SHA-256 (32 bytes, or 64 hexadecimal digits), "
+        f"found {type(name).__name__} of another form"
+    )
+
+
+# ---------------------------------------------------------------------- session
+# What the encoders and decoders of single types may ask of the encoding or decoding under way.
+
+
+class Packer(Protocol):
+    """One encoding under way, flat or as a tree."""
+
+    limits: Limits
+
+    def pack(self, value: Any) -> bytes:
+        """Encode a nested value. MUST refuse nesting beyond `limits.extension_depth_max`."""
+        ...
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """Encode an array whose members are already encoded."""
+        ...
+
+    def costly(self) -> None:
+        """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
+        ...
+
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
+        """MUST refuse keys whose hash or equality is application code, or that collide."""
+        ...
+
+
+class Unpacker(Protocol):
+    """One decoding under way, flat or as a tree."""
+
+    limits: Limits
+
+    def unpack(self, payload: bytes | memoryview) -> Any:
+        """Decode a nested value that `payload` consists of, and nothing after it.
+
+        MUST refuse nesting beyond `limits.extension_depth_max`.
+        """
+        ...
+
+    def check_level(self) -> None:
+        """MUST refuse what `unpack` would, for a payload that is known without it."""
+        ...
+
+    def costly(self) -> None:
+        """The same promise as `Packer.costly`."""
+        ...
+
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
+        """The same promise as `Packer.check_keys`, before a key is put into a dict or set."""
+        ...

@@ -5,12 +5,10 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
-from sealpoint.config._code import code_of, module_digest
+from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
-from sealpoint.config._main_module import imported_name
-from sealpoint.config._names import check_identity_name
 from sealpoint.config._passphrase import (
     PassphraseSource,
     choosing,
@@ -18,7 +16,7 @@ from sealpoint.config._passphrase import (
     read_passphrase_file,
     unlocking,
 )
-from sealpoint.config._settings import Settings, load_settings
+from sealpoint.config._settings import Settings, check_identity_name, load_settings
 from sealpoint.config._url import StoreUrl
 
 __all__ = [

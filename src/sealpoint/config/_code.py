@@ -13,6 +13,8 @@ Python keeps in `__pycache__` is not looked at.
 import hashlib
 import importlib.util
 import os
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import (
     BYTECODE_SUFFIXES,
@@ -27,11 +29,98 @@ from importlib.machinery import (
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from sealpoint.config._git import git_revision
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Code, read_syntax
 
-__all__ = ["code_of", "module_digest"]
+# ---------------------------------------------------------------------- git
+# The revision of a git repository, read from its files; git itself is not started.
+#
+# It knows directories, work trees and submodules, loose and packed references. What lies there
+# and cannot be resolved is an error; only no repository at all is None.
+
+
+_FILE_BYTES_MAX = 16 * 1024
+_PACKED_BYTES_MAX = 64 * 1024 * 1024
+_REFERENCES_MAX = 5
+_REVISION = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def git_revision(directory: Path) -> str | None:
+    """The revision that is checked out in a directory; None if it is in no repository.
+
+    Raises:
+        WorldInvalid: There is a repository and its revision cannot be found out.
+    """
+    try:
+        start = directory.resolve(strict=True)
+        found = [place / ".git" for place in (start, *start.parents) if (place / ".git").exists()]
+    except (OSError, RuntimeError) as exc:
+        raise WorldInvalid(f"repository {directory}: expected a directory, found none") from exc
+    if not found:
+        return None
+    own = _own_directory(found[0])
+    # A work tree has its own HEAD and shares the rest.
+    common = own / _line(own / "commondir") if (own / "commondir").exists() else own
+    reference = "HEAD"
+    for _ in range(_REFERENCES_MAX):
+        text = _look_up(own, common, reference)
+        if _REVISION.fullmatch(text):
+            return text
+        if not text.startswith("ref: "):
+            break
+        reference = text.removeprefix("ref: ").strip()
+        _check_reference(own, reference)
+    raise WorldInvalid(f"{own}: expected a revision for {reference!r}, found none")
+
+
+def _own_directory(git: Path) -> Path:
+    if git.is_dir():
+        return git
+    text = _line(git)
+    if not text.startswith("gitdir: "):
+        raise WorldInvalid(f"{git}: expected gitdir: and a path, found something else")
+    return git.parent / text.removeprefix("gitdir: ")
+
+
+def _check_reference(own: Path, reference: str) -> None:
+    parts = reference.split("/")
+    if parts[0] != "refs" or not all(part and part.strip(".") for part in parts):
+        raise WorldInvalid(f"{own}: expected references below refs/, found another")
+
+
+def _look_up(own: Path, common: Path, reference: str) -> str:
+    for directory in (own, common):
+        if (directory / reference).is_file():
+            return _line(directory / reference)
+    packed = common / "packed-refs"
+    if reference != "HEAD" and packed.is_file():
+        for line in _read_text(packed, _PACKED_BYTES_MAX).splitlines():
+            revision, _, name = line.partition(" ")
+            if name == reference:
+                return revision
+    raise WorldInvalid(
+        f"{own}: expected {reference!r} to be there, found none",
+        hint="A repository without a commit has no revision, nor one with references in tables.",
+    )
+
+
+def _line(path: Path) -> str:
+    return _read_text(path, _FILE_BYTES_MAX).strip()
+
+
+def _read_text(path: Path, bytes_max: int) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(bytes_max + 1)
+        text = data.decode()
+    except (OSError, ValueError) as exc:
+        raise WorldInvalid(f"{path}: expected to read text, found an error") from exc
+    if len(data) > bytes_max:
+        raise WorldInvalid(f"{path}: expected at most {bytes_max} bytes, found more")
+    return text
+
+
+# ---------------------------------------------------------------------- code
 
 _SOURCE_BYTES_MAX = 64 * 1024 * 1024
 _SOURCE_FILES_MAX = 20_000
@@ -220,3 +309,30 @@ def _read(path: Path, name: str, bytes_max: int) -> bytes:
             f"module {name!r}: expected at most {_SOURCE_BYTES_MAX} bytes of source, found more"
         )
     return data
+
+
+# ---------------------------------------------------------------------- main module
+# What the started program would be called if somebody imported it.
+#
+# Python calls it `__main__` in its own process only. Whoever writes down a name that another
+# process should find again, such as that of a type or of a function, asks here.
+
+
+# The second is the same program in a process that multiprocessing started.
+_STARTED = ("__main__", "__mp_main__")
+
+
+def imported_name(module: str) -> str:
+    """The name of a module as an import gives it.
+
+    For the started program that is the name after `-m`, or the name of its file without `.py`.
+    Where there is neither, as in an interactive session, it stays `__main__`.
+    """
+    if module not in _STARTED:
+        return module
+    started = sys.modules.get(module)
+    spec = getattr(started, "__spec__", None)
+    if spec is not None and spec.name not in _STARTED:
+        return str(spec.name)
+    file = getattr(started, "__file__", None)
+    return Path(file).stem if isinstance(file, str) else _STARTED[0]

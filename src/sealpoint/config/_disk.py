@@ -17,19 +17,6 @@ from pathlib import Path
 
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe
 
-__all__ = [
-    "check_directory",
-    "check_file",
-    "check_owner",
-    "kind_of",
-    "make_directory",
-    "move_file",
-    "read_file",
-    "replace_file",
-    "sync_directory",
-    "write_new_file",
-]
-
 _SECRET_MODE = 0o600
 _DIRECTORY_MODE = 0o700
 _OTHERS_ANY = 0o077

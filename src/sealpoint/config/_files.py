@@ -26,19 +26,18 @@ store was moved.
 import contextlib
 import dataclasses
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
-from sealpoint.config._directory import Note, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
 from sealpoint.config._group import Group, read_shared_secret, share_secret
-from sealpoint.config._kept_roster import keep_roster, kept_roster
+from sealpoint.config._key_files import NextKeyFiles, Note, read_note
 from sealpoint.config._mounted import read_descriptor
-from sealpoint.config._next_keys import NextKeyFiles
-from sealpoint.config._placement import check_placement
 from sealpoint.config._settings import Settings
 from sealpoint.config._url import StoreUrl
 from sealpoint.errors import (
@@ -49,11 +48,171 @@ from sealpoint.errors import (
     NotTrusted,
     SealpointError,
     StoreExists,
+    StoreMisplaced,
 )
 from sealpoint.ids import StoreId
+from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 from sealpoint.signing import TrustPin
 
-__all__ = ["StoreFiles", "read_pin_descriptor", "read_pin_file"]
+# ---------------------------------------------------------------------- kept roster
+# The newest roster that this machine has verified, kept beside its keys.
+#
+# A backup of the store may be older than its roster, and no restore is accepted without the
+# newest one. So it is kept here by itself, as the document that `roster export` writes, under a
+# name that says how far it goes: `roster-<entries>-<start of the newest entry's hash>.json`. It
+# is a copy and no authority: whoever takes it back verifies it from the pin, as any other export.
+# Keeping it is never a reason to fail: where the directory cannot be written, there is no copy.
+
+
+_NAME = re.compile(r"roster-([0-9]{1,9})-[0-9a-f]{16}\.json")
+_HASH_BYTES = 8
+
+
+def keep_roster(directory: Path, seq: int, newest: bytes, make: Callable[[], bytes]) -> bool:
+    """Keep a roster, unless it is kept already.
+
+    Args:
+        directory: That of the store's pin and keys.
+        seq: The position of the newest entry of the store chain.
+        newest: The hash of that entry.
+        make: Gives the document.
+
+    Returns:
+        Whether it, or one that goes further, is there now.
+    """
+    path = directory / f"roster-{seq + 1}-{newest[:_HASH_BYTES].hex()}.json"
+    try:
+        if os.path.lexists(path):
+            return True
+        # One that goes further stays: an older store may have been adopted.
+        known = _found(directory)
+        if all(count <= seq + 1 for count, _ in known):
+            replace_file(path, make())
+            for count, other in known:
+                if count <= seq:
+                    other.unlink(missing_ok=True)
+    except (OSError, SealpointError):
+        return False  # a copy for bad days: the store is as good without it
+    return True
+
+
+def kept_roster(directory: Path) -> bytes | None:
+    """The roster that goes furthest, or None if there is none that may be read.
+
+    Raises:
+        KeyFileUnsafe: Others can change it.
+    """
+    found = sorted(_found(directory))
+    if not found:
+        return None
+    return read_file(found[-1][1], bytes_max=ROSTER_COPY_BYTES_MAX, secret=False)
+
+
+def _found(directory: Path) -> list[tuple[int, Path]]:
+    with contextlib.suppress(OSError, ConfigError):
+        return [
+            (int(match[1]), path)
+            for path in directory.iterdir()
+            if (match := _NAME.fullmatch(path.name)) is not None
+        ]
+    return []
+
+
+# ---------------------------------------------------------------------- placement
+# Where a store may lie: apart from its keys and its anchor.
+#
+# Whoever puts a directory back to an earlier time must not put back a store together with the
+# memory of it, and whoever may write the store must not reach the keys. So a store lies neither
+# in the configuration nor in the state directory, neither of them lies in a directory of files
+# that is a store, and neither lies in the directory that holds a SQLite file, which counts as the
+# store's. The home directory of the user is an exception: the user's own directories lie below it
+# whatever one does, so for a SQLite file in it only what lies directly beside the file counts.
+#
+# Paths are compared where they lie and where they lead. What is mounted where, and what a backup
+# takes together, nobody can see from here.
+
+
+def check_placement(url: StoreUrl, settings: Settings) -> None:
+    """Check that a store lies apart from keys and anchor.
+
+    Raises:
+        StoreMisplaced: It does not.
+    """
+    if url.path is None:
+        return
+    system = _FileSystem()
+    # Where the name lies, and where the file does if the name is a link.
+    places = {url.path, url.target(), system.real(url.path)}
+    for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
+        # As it is written, without dots, and where it leads.
+        directories = {Path(os.path.normpath(named)), system.real(named)}
+        if any(system.contains(named, place) for place in places):
+            raise StoreMisplaced(
+                f"store {url}: expected a place outside the {kind} directory, found it in {named}"
+            )
+        if any(system.contains(url.path, directory) for directory in directories):
+            raise StoreMisplaced(
+                f"store {url}: expected the {kind} directory outside of it, found it at {named}"
+            )
+        if url.kind == "sqlite" and any(
+            system.is_beside(place, directory) for place in places for directory in directories
+        ):
+            raise _beside(url, url.path, kind, named)
+
+
+def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced:
+    apart = path.parent / "store"
+    return StoreMisplaced(
+        f"store {url}: expected the {kind} directory outside of {path.parent}, found it at {named}",
+        hint=f"Give the store a directory of its own: mkdir -p {shlex.quote(str(apart))}, then use "
+        f"{replace(url, path=apart / path.name)}",
+    )
+
+
+class _FileSystem:
+    """What lies where, each path looked at once."""
+
+    def __init__(self) -> None:
+        self._real: dict[Path, Path] = {}
+        self._identities: dict[Path, tuple[int, int] | None] = {}
+
+    def real(self, path: Path) -> Path:
+        """The path with every link followed as far as it exists; unlike `resolve`, no error."""
+        if path not in self._real:
+            self._real[path] = Path(os.path.realpath(path))
+        return self._real[path]
+
+    def contains(self, directory: Path, path: Path) -> bool:
+        """Whether a path lies in a directory, whatever either is called."""
+        real = self.real(directory)
+        if path.is_relative_to(real):
+            return True
+        # Names that differ may be one directory: where case does not count, or when mounted twice.
+        return any(self._is_same(real, parent) for parent in path.parents)
+
+    def is_beside(self, file: Path, directory: Path) -> bool:
+        """Whether a directory lies in the directory of a file."""
+        holder = self.real(file.parent)
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
+        if self._is_same(holder, home):
+            return self._is_same(holder, directory.parent)
+        return self.contains(holder, directory)
+
+    def _is_same(self, one: Path, other: Path) -> bool:
+        identity = self._identity(one)
+        return identity is not None and identity == self._identity(other)
+
+    def _identity(self, path: Path) -> tuple[int, int] | None:
+        if path not in self._identities:
+            try:
+                found = path.stat()
+                self._identities[path] = found.st_dev, found.st_ino
+            except OSError:
+                self._identities[path] = None
+        return self._identities[path]
+
+
+# ---------------------------------------------------------------------- files
 
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128

@@ -23,7 +23,6 @@ try:
 except ImportError:  # pragma: no cover - only where there is no POSIX
     grp = None  # type: ignore[assignment]
 
-__all__ = ["Group", "group_faults", "make_shared_directory", "read_shared_secret", "share_secret"]
 
 _DIRECTORY_MODE = 0o2770
 _FILE_MODE = 0o660

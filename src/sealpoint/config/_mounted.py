@@ -21,8 +21,6 @@ from pathlib import Path
 from sealpoint.config._disk import check_file, check_owner, kind_of, read_file
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing
 
-__all__ = ["read_descriptor", "read_mounted"]
-
 _LINKS_MAX = 8
 _ATTEMPTS = 10
 _PAUSE_S = 0.005

@@ -15,14 +15,6 @@ from sealpoint.config._disk import read_file
 from sealpoint.errors import ConfigError, KeyLocked
 from sealpoint.signing import Passphrase, Unlock
 
-__all__ = [
-    "PassphraseSource",
-    "choosing",
-    "environment_passphrase",
-    "read_passphrase_file",
-    "unlocking",
-]
-
 PassphraseSource = str | bytes | Callable[[str], str | bytes]
 """A passphrase, or what is called with the name of a key and returns its passphrase."""
 

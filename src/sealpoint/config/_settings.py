@@ -7,6 +7,7 @@ checked where they are used. Nothing is read when a module is imported.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +16,35 @@ from pathlib import Path
 import platformdirs
 
 from sealpoint.config._disk import check_directory, read_file
-from sealpoint.config._names import check_identity_name
-from sealpoint.errors import ConfigError, DirectoryUnusable
+from sealpoint.errors import ConfigError, DirectoryUnusable, NameInvalid
 
-__all__ = ["Settings", "load_settings"]
+# ---------------------------------------------------------------------- names
+# Which names an identity may have: those that are safe as the name of a file everywhere.
+#
+# Lower case only, so that two names never meet in one file where case does not count; no
+# separator and no leading dot, so that a name never leaves its directory or hides in it.
+
+
+_IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_FOUND_CHARS_MAX = 80
+
+
+def check_identity_name(name: str) -> str:
+    """Return a name that an identity may have.
+
+    Raises:
+        NameInvalid: It may not have this one.
+    """
+    if _IDENTITY.fullmatch(name) is None:
+        raise NameInvalid(
+            "identity name: expected 1 to 64 of a-z, 0-9, dot, underscore and hyphen, beginning "
+            f"with a letter or digit, found {name[:_FOUND_CHARS_MAX]!r}",
+            hint="Choose a name such as worker, alice or billing-2.",
+        )
+    return name
+
+
+# ---------------------------------------------------------------------- settings
 
 _APPLICATION = "sealpoint"
 _FILE_NAME = "config.toml"

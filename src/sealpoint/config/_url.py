@@ -19,8 +19,6 @@ from urllib.parse import quote, unquote_to_bytes
 
 from sealpoint.errors import UrlInvalid
 
-__all__ = ["StoreUrl"]
-
 _Kind = Literal["file", "memory", "sqlite"]
 
 _URL_CHARS_MAX = 8192

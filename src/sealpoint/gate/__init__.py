@@ -5,22 +5,22 @@ The rules, the policy and the review are pure and trust the facts that they are 
 thread and the list of requests gather those from verified chains, and write what was decided.
 """
 
-from sealpoint.gate._desk import Desk, Requests
-from sealpoint.gate._policies import Policies, policy_digest
 from sealpoint.gate._policy import (
     COMPARED_RULES,
     RULE_WORDS,
     SHIPPED_POLICIES,
     Measure,
+    Policies,
     Policy,
     Rule,
+    policy_digest,
     shipped_policy,
 )
+from sealpoint.gate._request_list import Desk, Requests, ThreadPhase, ThreadSummary, summarise
 from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
-from sealpoint.gate._rollout_plan import PlannedWorld, RolloutPlan
-from sealpoint.gate._rollouts import Rollouts
+from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
 from sealpoint.gate._rules import (
     Decision,
     Facts,
@@ -30,7 +30,6 @@ from sealpoint.gate._rules import (
     RolloutFacts,
     decide,
 )
-from sealpoint.gate._summary import ThreadPhase, ThreadSummary, summarise
 from sealpoint.gate._thread import Thread
 
 __all__ = [

@@ -25,8 +25,6 @@ from sealpoint.store import (
     place_of,
 )
 
-__all__ = ["CheckpointLog", "Outline"]
-
 _HASH_BYTES = 32
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

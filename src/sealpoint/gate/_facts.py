@@ -17,8 +17,6 @@ from sealpoint.ledger import Entry, StoreChain
 from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff
 
-__all__ = ["difference", "facts_of", "gather"]
-
 _COMPARED_MAX = 16
 
 

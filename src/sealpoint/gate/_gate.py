@@ -27,9 +27,8 @@ from sealpoint.errors import (
 )
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._facts import gather
-from sealpoint.gate._pending import Asked, Pending
 from sealpoint.gate._policy import Policy, Rule
-from sealpoint.gate._requests import grant_of
+from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, refusal_hint
@@ -53,8 +52,6 @@ from sealpoint.store import (
 )
 from sealpoint.store import Outcome as Written
 from sealpoint.world import World
-
-__all__ = ["Gate"]
 
 _T = TypeVar("_T")
 

@@ -23,9 +23,8 @@ from sealpoint.errors import (
     WorldInvalid,
 )
 from sealpoint.gate._context import GateContext
-from sealpoint.gate._pending import Asked
 from sealpoint.gate._policy import Measure, Policy, Rule
-from sealpoint.gate._requests import Request, Status
+from sealpoint.gate._requests import Asked, Request, Status
 from sealpoint.ledger import (
     BreakGlassBody,
     ExpiryBody,
@@ -49,8 +48,6 @@ from sealpoint.signing import (
 )
 from sealpoint.store import Release, ThreadReader, ThreadState, check_rights
 from sealpoint.world import World, WorldDiff
-
-__all__ = ["Operations"]
 
 
 class Operations:

@@ -1,17 +1,275 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests as people see them: what is asked, how it stands, and what has to be shown."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum, unique
 from typing import Any
 
-from sealpoint.gate._pending import Asked
+from sealpoint.errors import Missing, WorldInvalid
 from sealpoint.gate._policy import Policy
+from sealpoint.gate._resume_call import answer_digest
 from sealpoint.gate._rules import GrantFacts
-from sealpoint.signing import Action, Attestation, Role, Roster, Statement, count
+from sealpoint.ledger import (
+    KINDS,
+    Body,
+    BreakGlassBody,
+    Entry,
+    ExpiryBody,
+    Header,
+    Kind,
+    RequestBody,
+    StoreChain,
+    Unreadable,
+    VerdictBody,
+    believed_words,
+    read_body,
+)
+from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Verdict, count
+from sealpoint.storage import Record
+from sealpoint.store import Chain
+from sealpoint.world import World
 
-__all__ = ["Request", "Status", "grant_of", "make_request"]
+# ---------------------------------------------------------------------- pending
+# What is pending on a thread: a pause, and requests with all that was said to them.
+#
+# It lies between the head and the newest entry that a pause would have stopped, so that part is
+# walked and no more. Every entry there is verified on its own. A request counts only while its
+# basis is that of the thread; one that says anything else than its place, that somebody else
+# signed than it names, or that shows another answer or world than its statement binds, is left
+# out as if it were not there, and so is a word on a request that is not.
+
+
+_ABOUT_REQUESTS = frozenset(
+    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request that is bound to the thread as it is, and what was said to it."""
+
+    entry: Entry
+    body: RequestBody
+    attestations: tuple[Attestation, ...] = ()
+    relayed: tuple[int, ...] = ()
+    """The positions of the entries that hold them."""
+    denials: tuple[tuple[str, datetime], ...] = ()
+    """Who has denied it, of those who might when it was recorded, and when: that is for good."""
+    expired: bool = False
+    """Somebody has recorded that it expired, at a time when it had."""
+    broken_glass: tuple[str, str] | None = None
+    """Who broke the glass for it, and why."""
+
+    @property
+    def id(self) -> str:
+        """The digest of its statement."""
+        return self.body.statement.digest
+
+
+@dataclass(slots=True)
+class Pending:
+    """What is pending on a thread."""
+
+    time: datetime
+    """The time of the thread."""
+    paused: tuple[Entry, str] | None = None
+    """The pause in force, and its reason."""
+    asked: dict[str, Asked] = field(default_factory=dict)
+    """Every request, by the digest of its statement, oldest first."""
+
+
+def read_pending(chain: Chain) -> Pending:
+    """Read what is pending below a verified head.
+
+    Before there is a checkpoint the basis is what the thread began with, and the same holds.
+
+    Raises:
+        Tampered, NotTrusted: An entry is not what was written.
+        Missing: A body is gone that nothing has erased.
+    """
+    tip = chain.tip()
+    if KINDS[tip.entry.header.kind].halts:
+        return Pending(time=tip.time)  # so nothing is: the most frequent case
+    found: list[tuple[Header, Record]] = []
+    for header, record in chain.walk():
+        if KINDS[header.kind].halts or header.kind is Kind.ERASE:
+            break
+        found.append((header, record))
+    return fold_found(chain, tip.basis, reversed(found), Pending(time=tip.time))
+
+
+def fold_found(
+    chain: Chain,
+    basis: tuple[int, bytes],
+    found: Iterable[tuple[Header, Record]],
+    pending: Pending,
+) -> Pending:
+    """Take in entries below a verified head, oldest first, each proven by its link."""
+    for header, record in found:
+        if header.kind in (Kind.UNPAUSE, Kind.ERASE):
+            pending.paused = None
+        elif header.kind is Kind.PAUSE:
+            entry, pause = _read(chain, header, record)
+            # Whatever it says, it is a pause.
+            pending.paused = entry, "" if pause is None else pause.reason
+        elif header.seq > basis[0] and header.kind in _ABOUT_REQUESTS:
+            entry, body = _read(chain, header, record)
+            trust = chain.core.trust()
+            if body is not None:
+                fold_entry(
+                    pending.asked,
+                    entry,
+                    body,
+                    basis=basis[1].hex(),
+                    epoch=trust.epoch,
+                    roster=trust.roster,
+                    then=roster_then(entry, body, trust),
+                )
+    return pending
+
+
+def fold_entry(
+    asked: dict[str, Asked],
+    entry: Entry,
+    body: Body,
+    *,
+    basis: str,
+    epoch: int,
+    roster: Roster | None = None,
+    then: Roster | None = None,
+) -> None:
+    """Take in a verified entry that concerns requests; what concerns none of them is left out.
+
+    Args:
+        asked: The requests so far, by their ids; it is changed.
+        entry: The entry.
+        body: Its body, of whatever kind.
+        basis: The hash of the basis that the entry was written on, in hexadecimal.
+        epoch: The epoch that a request has to be of.
+        roster: Who has a say in whether a request has expired; without it, the requester alone.
+        then: The roster that a denial was recorded under; without it, it is counted later or not.
+    """
+    at = entry.header.at
+    match body:
+        case RequestBody():
+            if _is_bound(entry, body, basis, epoch):
+                made = Asked(entry=entry, body=body)
+                asked.setdefault(made.id, made)
+        case VerdictBody(attestation=word):
+            if (found := asked.get(word.statement)) is not None:
+                asked[found.id] = replace(
+                    found,
+                    attestations=(*found.attestations, word),
+                    relayed=(*found.relayed, entry.seq),
+                    denials=(*found.denials, *_denials(found, word, entry, then)),
+                )
+        case ExpiryBody(request=request):
+            found = asked.get(request)
+            if found is not None and at >= found.body.statement.expires:
+                ended = _may_expire(entry.writer, found.body.statement, roster)
+                asked[found.id] = replace(found, expired=found.expired or ended)
+        case BreakGlassBody(request=request, reason=reason):
+            found = asked.get(request)
+            if found is not None and at < found.body.statement.expires:
+                asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
+        case _:
+            pass
+
+
+def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
+    """The roster that somebody's word was recorded under; None if their key had ended by then."""
+    if not isinstance(body, VerdictBody) or not believed_words(entry, body, trust):
+        return None
+    return trust.roster_at(entry.header.roster)
+
+
+def _denials(
+    asked: Asked, word: Attestation, entry: Entry, then: Roster | None
+) -> Iterator[tuple[str, datetime]]:
+    """A denial by somebody who might deny it then: whatever becomes of their key, it stays.
+
+    Its time is no earlier than that of the request: whoever relays it chooses the time.
+    """
+    if then is None or word.verdict is not Verdict.DENY:
+        return
+    at = max(entry.header.at, asked.entry.header.at)
+    tally = count([word], statement=asked.body.statement, roster=then, now=entry.header.at)
+    yield from ((name, at) for name in tally.denied_by)
+
+
+def _may_expire(writer: str, statement: Statement, roster: Roster | None) -> bool:
+    """Whether somebody's word counts that a request has expired.
+
+    It is that of the requester, and of those who could deny it or stop the thread: anybody else
+    could end what they like by a wrong clock.
+    """
+    identity = None if roster is None else roster.identity(writer)
+    return writer == statement.requester or (
+        identity is not None and identity.may_any((Role.APPROVER, Role.OPERATOR), statement.ns)
+    )
+
+
+def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
+    """Verify an entry on its own, and read its body, which is that of its kind.
+
+    None if it says nothing: whoever may write such entries must not be able to stop the thread.
+    """
+    head = chain.verified_head()
+    entry = head if header.seq == head.seq else chain.verify(record, header.seq)
+    if record.body is None:
+        raise Missing(f"entry {header.seq} of thread {chain.name!r}: expected its body, found none")
+    try:
+        return entry, read_body(header.kind, header.body, record.body)
+    except Unreadable:
+        return entry, None
+
+
+def _is_bound(entry: Entry, body: RequestBody, basis: str, epoch: int) -> bool:
+    """Whether a request is about the thread as it is, by the one who signed it.
+
+    A restore voids every earlier request: its grant may have been spent in what was lost.
+    """
+    statement, header = body.statement, entry.header
+    return (
+        statement.store,
+        statement.ns,
+        statement.thread,
+        statement.epoch,
+        header.epoch,
+        statement.gen,
+        statement.basis,
+        statement.requester,
+    ) == (
+        header.store,
+        header.ns,
+        header.thread,
+        epoch,
+        epoch,
+        header.gen,
+        basis,
+        entry.writer,
+    ) and _is_shown(body)
+
+
+def _is_shown(body: RequestBody) -> bool:
+    """Whether what people are shown is what the statement binds."""
+    try:
+        world = None if body.world is None else World.from_dict(body.world).digest
+        worlds = [World.from_dict(each).digest for each in body.worlds]
+    except WorldInvalid:
+        return False
+    statement = body.statement
+    named = sorted({each for pair in statement.pairs for each in pair})
+    return (answer_digest(body.answer), world, worlds) == (
+        statement.answer,
+        statement.world_to,
+        named,
+    )
+
+
+# ---------------------------------------------------------------------- requests
 
 
 @unique

@@ -14,8 +14,6 @@ from sealpoint.signing import Action, Statement, check_reason
 from sealpoint.store import CheckpointRef, Release, plain_value
 from sealpoint.world import World
 
-__all__ = ["ResumeCall", "answer_digest"]
-
 _encode_json = msgspec.json.Encoder(order="deterministic").encode
 
 

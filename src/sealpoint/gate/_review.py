@@ -20,10 +20,8 @@ from typing import Any, NamedTuple
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
 from sealpoint.gate._facts import difference, facts_of
-from sealpoint.gate._pending import Asked, fold_entry
-from sealpoint.gate._policies import policy_digest
-from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule
-from sealpoint.gate._requests import grant_of
+from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule, policy_digest
+from sealpoint.gate._requests import Asked, fold_entry, grant_of
 from sealpoint.gate._rules import Facts, GrantFacts, Outcome, RolloutFacts, decide
 from sealpoint.ledger import (
     KINDS,
@@ -40,8 +38,6 @@ from sealpoint.ledger import (
 from sealpoint.signing import Action, Role, Roster, Statement, count
 from sealpoint.store import Release
 from sealpoint.world import World, WorldDiff
-
-__all__ = ["Newest", "Reviewer"]
 
 _SLACK = timedelta(minutes=1)
 """What may lie between judging and writing: a grant or an age that ran out meanwhile is forgiven.

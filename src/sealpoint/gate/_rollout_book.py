@@ -11,10 +11,16 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from sealpoint.errors import SealpointError, Unanchored, UnknownThread
-from sealpoint.gate._pending import Asked, Pending, fold_entry, fold_found, roster_then
-from sealpoint.gate._policies import Policies
-from sealpoint.gate._policy import Measure, Policy
-from sealpoint.gate._requests import Request, make_request
+from sealpoint.gate._policy import Measure, Policies, Policy
+from sealpoint.gate._requests import (
+    Asked,
+    Pending,
+    Request,
+    fold_entry,
+    fold_found,
+    make_request,
+    roster_then,
+)
 from sealpoint.gate._rules import RolloutFacts, compared_reasons
 from sealpoint.ledger import Header, Kind, RequestBody, Unreadable, VerdictBody, read_body
 from sealpoint.limits import ROLLOUT_DAYS_MAX
@@ -22,8 +28,6 @@ from sealpoint.signing import Action, Attestation, Roster, Statement, count
 from sealpoint.storage import Record
 from sealpoint.store import RESERVED, Chain, Core
 from sealpoint.world import World
-
-__all__ = ["ROLLOUTS", "Rollout", "RolloutBook"]
 
 ROLLOUTS = f"{RESERVED}rollouts"
 """The name of the thread that is the book."""

@@ -17,19 +17,6 @@ from sealpoint.gate._policy import COMPARED_RULES, RULE_WORDS, Measure, Policy, 
 from sealpoint.store import Release
 from sealpoint.world import LeafClass, WorldDiff
 
-__all__ = [
-    "DENIED_HINT",
-    "Decision",
-    "Facts",
-    "GrantFacts",
-    "Outcome",
-    "Reason",
-    "RolloutFacts",
-    "compared_reasons",
-    "decide",
-    "refusal_hint",
-]
-
 DENIED_HINT = (
     "A denial is for good: sealpoint requests --all shows who said no, and why. Only something "
     "else can be asked for: another answer, checkpoint or world."

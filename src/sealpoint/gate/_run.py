@@ -14,8 +14,6 @@ from sealpoint.errors import SealpointError
 from sealpoint.store import EntryDraft, Key, ResultsDraft, RunPosition, ThreadState
 from sealpoint.world import World
 
-__all__ = ["EndedRuns", "Run", "named_older", "older_in_lane", "older_lanes"]
-
 _ENDED_MAX = 64
 
 

@@ -15,7 +15,7 @@ from sealpoint.errors import SealpointError
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._operations import Operations
-from sealpoint.gate._policies import Policies
+from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import RolloutBook
@@ -40,8 +40,6 @@ from sealpoint.store import (
     ThreadState,
 )
 from sealpoint.world import World, WorldDiff
-
-__all__ = ["Thread"]
 
 
 class Thread:

@@ -4,8 +4,10 @@
 Everything here is pure. Bytes come in as arguments; reading them is the store's work.
 """
 
+from sealpoint.ledger._attestations import CutWatch, believed_words, carried_words, require_words
 from sealpoint.ledger._bodies import (
     AdoptBody,
+    Body,
     BreakGlassBody,
     CheckpointBody,
     EraseBody,
@@ -14,6 +16,7 @@ from sealpoint.ledger._bodies import (
     HandoffBody,
     Origin,
     PauseBody,
+    PruneBody,
     RequestBody,
     RestoreBody,
     ResumeBody,
@@ -28,19 +31,20 @@ from sealpoint.ledger._bodies import (
     read_body,
     require_past,
 )
-from sealpoint.ledger._body import Body
-from sealpoint.ledger._cuts import CutList, CutLists
-from sealpoint.ledger._entry import Entry
-from sealpoint.ledger._header import (
+from sealpoint.ledger._cutoffs import CutList, CutLists
+from sealpoint.ledger._entry import (
     FORMAT_VERSION,
     UNENCRYPTED,
+    Entry,
     Header,
+    Spine,
     encode_header,
+    link_hash,
+    next_link,
     parse_header,
+    skip_seq,
 )
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
-from sealpoint.ledger._links import Spine, link_hash, next_link, skip_seq
-from sealpoint.ledger._pruning import PruneBody
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, StoreChain
 from sealpoint.ledger._thread_chain import (
@@ -54,8 +58,6 @@ from sealpoint.ledger._thread_chain import (
     read_standing,
     verify_entry,
 )
-from sealpoint.ledger._watch import CutWatch
-from sealpoint.ledger._words import believed_words, carried_words, require_words
 
 __all__ = [
     "FORMAT_VERSION",

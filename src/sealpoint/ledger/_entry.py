@@ -1,14 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
 """An entry that has been verified on its own."""
 
-from typing import Self
+import hashlib
+from datetime import UTC, datetime
+from typing import Annotated, Literal, Self
 
 import msgspec
 
-from sealpoint.ledger._header import Header
-from sealpoint.ledger._links import link_hash
+from sealpoint.errors import Edited
+from sealpoint.ledger._kinds import Kind
+from sealpoint.limits import HEADER_BYTES_MAX
 
-__all__ = ["Entry"]
+# ---------------------------------------------------------------------- header
+# The header of an entry: the small part that is signed and stays forever.
+#
+# Readable JSON in one fixed order of fields. Parsing is a round trip: bytes that the writer would
+# not have written are refused, so there are no duplicate keys, no spaces, no other spelling of a
+# number or a time, and no unknown field. Hexadecimal texts are not checked for their form here,
+# since each is compared with an exact value by whoever uses the header.
+
+
+FORMAT_VERSION: Literal[2] = 2
+UNENCRYPTED: Literal["none"] = "none"
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One entry's place, kind and writer. See docs/formats/entry.md for every field."""
+
+    v: Literal[2] = FORMAT_VERSION
+    store: str
+    epoch: _Count
+    ns: str
+    thread: str
+    gen: _Count
+    seq: _Count
+    prev: str | None
+    skip: str | None
+    kind: Kind
+    fence: _Count
+    roster: _Count
+    at: _Time
+    by: str
+    enc: Literal["none"] = UNENCRYPTED
+    body: str
+
+
+class _Earlier(msgspec.Struct):
+    """What can be told of a header of format version 1, whatever else is in it."""
+
+    v: Literal[1]
+
+
+encode_header = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Header).decode
+_decode_earlier = msgspec.json.Decoder(_Earlier).decode
+
+
+def parse_header(data: bytes) -> Header:
+    """Read a header.
+
+    Raises:
+        Edited: The bytes are not exactly what `encode_header` writes for some header.
+    """
+    if len(data) > HEADER_BYTES_MAX:
+        raise Edited(f"entry header: expected at most {HEADER_BYTES_MAX} bytes, found {len(data)}")
+    try:
+        header = _decode(data)
+        # One instant has one spelling: an offset other than Z would be read back as it is.
+        if header.at.tzinfo is UTC and encode_header(header) == data:
+            return header
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        if _says_earlier(data):
+            raise Edited(
+                "entry header: expected format version 2, found version 1, an earlier one that "
+                "this release does not read",
+                hint="If a version from before the first release wrote the whole store, make a "
+                "new store with sealpoint init, and read this one with the version that wrote it. "
+                "If not, somebody changed it: find out who, then restore a good copy.",
+            ) from exc
+        raise Edited("entry header: expected the fields of version 2, found others") from exc
+    raise Edited("entry header: expected the one spelling of its fields, found another")
+
+
+def _says_earlier(data: bytes) -> bool:
+    """Whether bytes that are no header say that they are one of version 1."""
+    try:
+        _decode_earlier(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------- links
+# The links of a chain.
+#
+# Entry `n` names the hash of entry `n - 1` (prev) and of entry `n & (n - 1)` (skip): `n` without
+# its lowest set bit. Following skips wherever they do not overshoot leads from any entry to any
+# older one in a number of steps that grows with the square of the logarithm, so descent from a
+# verified head is proven without reading the whole thread.
+#
+# A *spine* holds the hashes along the skips from an entry down to genesis: exactly those that the
+# next entries will have to name. It is at most 53 hashes long.
+
+
+def link_hash(header: bytes) -> bytes:
+    """What an entry is called by the entries after it: the SHA-256 of its header bytes alone."""
+    return hashlib.sha256(header).digest()
+
+
+def skip_seq(seq: int) -> int:
+    """The position that the skip link of `seq` names."""
+    return seq & (seq - 1)
+
+
+def next_link(seq: int, target: int) -> int:
+    """The next position on the way from `seq` down to `target`."""
+    skipped = skip_seq(seq)
+    return skipped if skipped >= target else seq - 1
+
+
+class Spine:
+    """The hashes that the entries after `seq` will name."""
+
+    __slots__ = ("_hashes",)
+
+    def __init__(self, hashes: dict[int, bytes]) -> None:
+        self._hashes = hashes
+
+    @classmethod
+    def begin(cls, entry: bytes) -> Self:
+        """The spine of a thread of one entry."""
+        return cls({0: entry})
+
+    def hash_at(self, seq: int) -> bytes:
+        """The hash of an entry on the spine."""
+        return self._hashes[seq]
+
+    def grown(self, seq: int, entry: bytes) -> "Spine":
+        """The spine once the entry `seq` follows."""
+        below = skip_seq(seq)
+        hashes = {place: digest for place, digest in self._hashes.items() if place <= below}
+        hashes[seq] = entry
+        return Spine(hashes)
+
+
+# ---------------------------------------------------------------------- entry
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -12,8 +12,6 @@ from types import MappingProxyType
 
 from sealpoint.signing import Role
 
-__all__ = ["KINDS", "Kind", "KindRule"]
-
 
 @unique
 class Kind(StrEnum):

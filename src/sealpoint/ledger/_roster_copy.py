@@ -18,8 +18,6 @@ from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 from sealpoint.signing import TrustPin
 
-__all__ = ["CopiedEntry", "RosterCopy"]
-
 _VERSION = 1
 
 

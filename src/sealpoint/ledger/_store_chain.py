@@ -16,12 +16,9 @@ from datetime import datetime
 from sealpoint.errors import Forged, Misplaced, NotTrusted, Tampered
 from sealpoint.ids import KeyId
 from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, parse_body
-from sealpoint.ledger._cuts import CutLists
-from sealpoint.ledger._entry import Entry
-from sealpoint.ledger._header import Header, parse_header
+from sealpoint.ledger._cutoffs import CutLists, Restore, Restores
+from sealpoint.ledger._entry import Entry, Header, link_hash, parse_header, skip_seq
 from sealpoint.ledger._kinds import KINDS, Kind
-from sealpoint.ledger._links import link_hash, skip_seq
-from sealpoint.ledger._restores import Restore, Restores
 from sealpoint.signing import (
     ANY_NAMESPACE,
     ENTRY_TYPE,
@@ -35,8 +32,6 @@ from sealpoint.signing import (
     pae,
     parse_seals,
 )
-
-__all__ = ["STORE_CHAIN", "StoreChain"]
 
 STORE_CHAIN = bytes(16)
 """The thread id that the store chain has in every store; a drawn id is never this one."""

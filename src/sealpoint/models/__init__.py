@@ -6,7 +6,7 @@ is specified in `docs/formats/model-file.md`. Importing this package needs neith
 blake3; using it does.
 """
 
-from sealpoint.models._digests import FileDigests
+from sealpoint.models._file import FileDigests
 from sealpoint.models._load import UnsafeLoadWarning, load_checkpoint, open_checkpoint
 from sealpoint.models._manifest import SealedFile, sealed_files
 from sealpoint.models._model_file import ModelFile

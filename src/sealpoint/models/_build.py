@@ -4,13 +4,14 @@
 Each tensor of the file stands somewhere in the structure, so that nothing is hidden in a file.
 """
 
+import math
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sealpoint.errors import ModelLimitExceeded, ModelMalformed
-from sealpoint.limits import ENCODE_DEPTH_MAX
-from sealpoint.models._build_tensors import TensorBuilder, dtype_of, plain_tensor
+from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
+from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
+from sealpoint.models._extras import the_numpy
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -22,10 +23,302 @@ from sealpoint.models._nodes import (
     StateDictNode,
     TensorNode,
 )
-from sealpoint.models._placing import Placing
-from sealpoint.models._safetensors import Header
+from sealpoint.models._placing import Placing, contiguous_stride, extent, is_permuted, view_of
+from sealpoint.models._safetensors import ARRAYS, CARRIERS, Header, Tensor, carrier_of
+from sealpoint.models._sparse import check_sparse
 
-__all__ = ["build_plain", "build_state"]
+# ---------------------------------------------------------------------- build tensors
+# Tensors over the memory that was read from a file, as the nodes of its structure describe them.
+#
+# Every field of a node is checked against the header before a tensor is made of it: types against
+# the closed table, views against the bytes of their entry, and what they expand to, copy or have
+# looked at against bounds.
+
+
+_LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+_INT_MAX = (1 << 63) - 1
+_COPIED_TIMES = 2
+_CHECKED_TIMES = 64
+_QUANTIZED = {"qint8": ("int8", 8), "quint8": ("uint8", 8), "qint32": ("int32", 32)}
+
+
+def dtype_of(torch: Any, name: object, what: str) -> Any:
+    """A type of torch by a name of the closed table."""
+    found = getattr(torch, name, None) if type(name) is str and name in CARRIERS else None
+    if found is None:
+        raise ModelMalformed(f"{what}: expected a type of elements that this torch has")
+    return found
+
+
+def plain_tensor(torch: Any, tensor: Tensor, memory: Any, placing: Placing, what: str) -> Any:
+    """One tensor of a file, as the header describes it."""
+    name = carrier_of(tensor.element)
+    if name is None:
+        raise ModelMalformed(
+            f"{what}: tensor {tensor.name!r}: expected a type of elements that torch has, found "
+            f"{tensor.element}"
+        )
+    where = f"{what}: tensor {tensor.name!r}"
+    dtype = dtype_of(torch, name, where)
+    if dtype is torch.bool:
+        _check_booleans(memory, where)  # before it goes where nobody can look at it
+    geometry = tensor.shape, contiguous_stride(tensor.shape)
+    return view_of(torch, placing(memory, "cpu"), dtype, 0, geometry)
+
+
+def _check_booleans(memory: Any, where: str) -> None:
+    if memory.numel() and memory.max() > 1:
+        raise ModelMalformed(f"{where}: expected booleans of 0 or 1, found another byte")
+
+
+class TensorBuilder:
+    """Makes the tensors of one file.
+
+    Args:
+        torch: The module.
+        header: The header of the file.
+        memory: The bytes of each tensor, as a tensor of bytes that fills its storage.
+        placing: Where tensors go.
+        what: What the file is called.
+    """
+
+    def __init__(
+        self, torch: Any, header: Header, memory: Mapping[str, Any], placing: Placing, what: str
+    ) -> None:
+        self._torch = torch
+        self._header = header
+        self._raw = memory
+        self._memory: dict[str, Any] = {}
+        self._devices: dict[str, str] = {}
+        self._placing = placing
+        self._what = what
+        self.unused = set(header.tensors)
+        """The names of tensors that no node stood for yet."""
+        size = max((tensor.end for tensor in header.tensors.values()), default=0)
+        self._expanded_bytes_max = max(size, MODEL_EXPANDED_BYTES_LEAST)
+        self._copied_bytes_left = _COPIED_TIMES * size
+        self._checked_bytes_left = _CHECKED_TIMES * size
+        self._booleans: set[str] = set()
+
+    def _refuse(self, entry: object, expected: str) -> ModelMalformed:
+        name = entry[:80] if type(entry) is str else type(entry).__name__
+        return ModelMalformed(f"{self._what}: tensor {name!r}: expected {expected}")
+
+    def array(self, node: ArrayNode) -> Any:
+        """A numpy array."""
+        tensor, dtype = self._tensor(node.entry), node.dtype
+        if type(dtype) is not str or ARRAYS.get(dtype) != tensor.element:
+            raise self._refuse(tensor.name, "an array of its own type")
+        if tensor.element == "BOOL":
+            self._check_booleans(tensor)
+        if tensor.size == 0:
+            return the_numpy().zeros(tensor.shape, dtype)
+        return self._raw[tensor.name].numpy().view(dtype).reshape(tensor.shape)
+
+    def _tensor(self, entry: object) -> Tensor:
+        tensor = self._header.tensors.get(entry) if type(entry) is str else None
+        if tensor is None:
+            raise self._refuse(entry, "a tensor of the file")
+        self.unused.discard(tensor.name)
+        return tensor
+
+    def _check_booleans(self, tensor: Tensor) -> None:
+        """Once for each entry: any number of nodes may stand for it."""
+        if tensor.name not in self._booleans:
+            _check_booleans(self._raw[tensor.name], f"{self._what}: tensor {tensor.name!r}")
+            self._booleans.add(tensor.name)
+
+    def _copy(self, tensor: Any) -> None:
+        """Count what is about to be copied: any number of nodes may stand for one entry."""
+        self._copied_bytes_left -= tensor.numel() * tensor.element_size()
+        if self._copied_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_COPIED_TIMES} copies of its tensors"
+            )
+
+    def whole_numbers(self, numbers: object, entry: object) -> list[int]:
+        if (
+            type(numbers) is list
+            and len(numbers) <= MODEL_DIMENSIONS_MAX
+            and all(type(number) is int and 0 <= number <= _INT_MAX for number in numbers)
+        ):
+            return numbers
+        raise self._refuse(entry, "shapes and strides of whole numbers")
+
+    def _placed(self, tensor: Tensor, device: str) -> Any:
+        """The memory of an entry, where it belongs. All tensors over it are in one place."""
+        checked = self._placing.checked(device, self._what)
+        if checked.partition(":")[0] == "meta":
+            raise self._refuse(tensor.name, "a device with memory")
+        if tensor.name not in self._memory:
+            self._memory[tensor.name] = self._placing(self._raw[tensor.name], checked)
+            self._devices[tensor.name] = checked
+        if self._devices[tensor.name] != checked:
+            raise self._refuse(tensor.name, "one device for all that shares its memory")
+        return self._memory[tensor.name]
+
+    def _part(self, node: Any) -> Any:
+        """A dense tensor that another one is made of, which alone has gradients."""
+        if type(node) is not TensorNode or not (node.requires_grad is node.parameter is False):
+            raise ModelMalformed(
+                f"{self._what}: expected dense parts without gradients in a sparse or quantized one"
+            )
+        return self.dense(node)
+
+    def dense(self, node: TensorNode) -> Any:
+        """A dense tensor, from a node whose fields are anything."""
+        tensor = self._tensor(node.entry)
+        dtype = dtype_of(self._torch, node.dtype, f"{self._what}: tensor {tensor.name!r}")
+        flags = type(node.requires_grad), type(node.parameter)
+        if flags != (bool, bool) or (node.requires_grad and not _has_gradients(dtype)):
+            raise self._refuse(tensor.name, "flags, and gradients for floating point only")
+        if node.offset is None and node.shape is None:
+            built = self._whole(node, tensor, dtype)
+        else:
+            built = self._view(node, tensor, dtype)
+        if node.parameter:
+            return self._torch.nn.Parameter(built, requires_grad=node.requires_grad)
+        return built.requires_grad_(node.requires_grad)
+
+    def _whole(self, node: TensorNode, tensor: Tensor, dtype: Any) -> Any:
+        carrier = CARRIERS[node.dtype]
+        shape = tensor.shape[:-1] if carrier.pair else tensor.shape
+        if carrier.element != tensor.element or (carrier.pair and tensor.shape[-1:] != (2,)):
+            raise self._refuse(tensor.name, f"elements of {carrier.element}")
+        if dtype is self._torch.bool:
+            self._check_booleans(tensor)
+        memory = self._placed(tensor, node.device)
+        built = view_of(self._torch, memory, dtype, 0, (shape, contiguous_stride(shape)))
+        if node.stride is None:
+            return built
+        stride = self.whole_numbers(node.stride, tensor.name)
+        if len(stride) != len(shape) or not is_permuted(shape, stride):
+            raise self._refuse(tensor.name, "a stride without gaps and overlaps")
+        return self._permuted(tensor, built, stride)
+
+    def _permuted(self, tensor: Tensor, built: Any, stride: list[int]) -> Any:
+        """The same elements in another order in memory; once for all that share it."""
+        key = f"{tensor.name}\x00{stride}"
+        if key not in self._memory:
+            self._copy(built)
+            moved = self._torch.empty_strided(
+                built.shape, stride, dtype=built.dtype, device=built.device
+            )
+            self._memory[key] = moved.copy_(built)
+        memory = self._memory[key]
+        return view_of(self._torch, memory, built.dtype, 0, (built.shape, stride))
+
+    def _view(self, node: TensorNode, tensor: Tensor, dtype: Any) -> Any:
+        shape = self.whole_numbers(node.shape, tensor.name)
+        stride = self.whole_numbers(node.stride, tensor.name)
+        item_bytes = CARRIERS[node.dtype].item_bytes
+        good = len(shape) == len(stride) and type(node.offset) is int and node.offset >= 0
+        if not good or node.offset % item_bytes:  # type: ignore[operator]
+            raise self._refuse(tensor.name, "a view with an offset, a shape and a stride")
+        begin: int = node.offset  # type: ignore[assignment]
+        if begin + extent(shape, stride) * item_bytes > tensor.size:
+            raise self._refuse(tensor.name, f"a view inside of its {tensor.size} bytes")
+        expanded = math.prod(max(side, 1) for side in shape) * item_bytes
+        if expanded > self._expanded_bytes_max:
+            raise ModelLimitExceeded(
+                f"{self._what}: tensor {tensor.name!r}: expected a view of at most "
+                f"{self._expanded_bytes_max} bytes, found {expanded}"
+            )
+        if dtype is self._torch.bool:
+            self._check_booleans(tensor)
+        memory = self._placed(tensor, node.device)
+        return view_of(self._torch, memory, dtype, begin // item_bytes, (shape, stride))
+
+    def sparse(self, node: SparseNode) -> Any:
+        """A sparse tensor."""
+        torch, shape = self._torch, self.whole_numbers(node.shape, node.layout)
+        types = tuple(map(type, (node.layout, node.indices, node.coalesced, node.requires_grad)))
+        if types != (str, list, bool, bool) or node.layout not in _LAYOUTS:
+            raise ModelMalformed(f"{self._what}: expected a sparse tensor of a known layout")
+        indices = [self._part(part) for part in node.indices]
+        values = self._part(node.values)
+        self._checked_bytes_left -= sum(part.numel() * part.element_size() for part in indices)
+        if self._checked_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
+            )
+        try:
+            if node.layout == "sparse_coo":
+                (coordinates,) = indices
+                built = torch.sparse_coo_tensor(
+                    coordinates, values, shape, is_coalesced=node.coalesced, check_invariants=False
+                )
+            else:
+                compressed, plain = indices
+                built = torch.sparse_compressed_tensor(
+                    compressed,
+                    plain,
+                    values,
+                    shape,
+                    layout=getattr(torch, node.layout),
+                    check_invariants=False,
+                )
+            check_sparse(torch, built, self._what)
+        except ModelError:
+            raise
+        except (RuntimeError, ValueError, TypeError, IndexError) as exc:
+            raise ModelMalformed(f"{self._what}: expected the parts of a sparse tensor") from exc
+        if node.requires_grad and not _has_gradients(built.dtype):
+            raise ModelMalformed(f"{self._what}: expected gradients for floating point only")
+        return built.requires_grad_(node.requires_grad)
+
+    def quantized(self, node: QuantizedNode) -> Any:
+        """A quantized tensor."""
+        elements = self._part(node.elements)
+        carrier, bits = _QUANTIZED.get(node.dtype, ("", 0)) if type(node.dtype) is str else ("", 0)
+        if not carrier or node.elements.dtype != carrier:
+            raise ModelMalformed(f"{self._what}: expected a quantized tensor of a known type")
+        self._copy(elements)
+        if type(node.axis) is int:
+            return self._per_channel(node, elements)
+        if node.axis is not None or node.floating is not False:
+            raise ModelMalformed(f"{self._what}: expected an axis only with a scale for each place")
+        low = 0 if node.dtype == "quint8" else -(1 << (bits - 1))
+        scale, zero = node.scale, node.zero_point
+        if type(scale) is not float or not (math.isfinite(scale) and scale > 0):
+            raise ModelMalformed(f"{self._what}: expected a quantized tensor with a scale above 0")
+        if type(zero) is not int or not low <= zero < low + (1 << bits):
+            raise ModelMalformed(f"{self._what}: expected a zero point of its {bits} bits")
+        make = self._torch._make_per_tensor_quantized_tensor  # noqa: SLF001 (no public name)
+        return self._made(make, elements, scale, zero)
+
+    def _per_channel(self, node: QuantizedNode, elements: Any) -> Any:
+        scales, zeros = self._part(node.scale), self._part(node.zero_point)
+        axis: Any = node.axis
+        good = 0 <= axis < elements.dim() and scales.dim() == zeros.dim() == 1
+        if not good or not scales.numel() == zeros.numel() == elements.shape[axis]:
+            raise ModelMalformed(f"{self._what}: expected a scale for each place on the axis")
+        if type(node.floating) is not bool:
+            raise ModelMalformed(f"{self._what}: expected zero points of a known kind")
+        kinds = ("float32", "float32") if node.floating else ("float64", "int64")
+        if (node.scale.dtype, node.zero_point.dtype) != kinds:  # type: ignore[union-attr]
+            raise ModelMalformed(f"{self._what}: expected scales and zero points of {kinds}")
+        # Torch would copy them for each tensor, however few elements it has.
+        if not (scales.is_contiguous() and zeros.is_contiguous()):
+            raise ModelMalformed(f"{self._what}: expected scales and zero points in order")
+        make = self._torch._make_per_channel_quantized_tensor  # noqa: SLF001 (no public name)
+        return self._made(make, elements, scales, zeros, axis)
+
+    def _made(self, make: Callable[..., Any], elements: Any, *arguments: Any) -> Any:
+        try:
+            return make(elements, *arguments)
+        except RuntimeError as exc:
+            raise ModelError(
+                f"{self._what}: expected device {str(elements.device)!r} to take a quantized "
+                "tensor, found that it does not"
+            ) from exc
+
+
+def _has_gradients(dtype: Any) -> bool:
+    return bool(dtype.is_floating_point or dtype.is_complex)
+
+
+# ---------------------------------------------------------------------- build
 
 
 def build_plain(

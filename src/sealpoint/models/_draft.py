@@ -27,12 +27,17 @@ except ImportError:  # not a POSIX system: drafts of ended processes stay
     fcntl = None  # type: ignore[assignment]
 
 from sealpoint.errors import ModelUnreadable
-from sealpoint.models._digests import FileDigests, header_digest
-from sealpoint.models._file import unreadable
-from sealpoint.models._pieces import Piece, batches_of, digests_of, in_parallel, move_piece
+from sealpoint.models._file import (
+    FileDigests,
+    Piece,
+    batches_of,
+    digests_of,
+    header_digest,
+    in_parallel,
+    move_piece,
+    unreadable,
+)
 from sealpoint.models._safetensors import Header
-
-__all__ = ["Draft", "Source", "put_in_place", "real_path", "target_path", "waiting_path"]
 
 Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""

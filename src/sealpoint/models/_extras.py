@@ -10,8 +10,6 @@ from typing import Any
 
 from sealpoint.errors import ExtraMissing
 
-__all__ = ["plainly", "the_blake3", "the_numpy", "the_torch"]
-
 
 def _missing(package: str, cause: ModuleNotFoundError) -> Exception:
     if cause.name != package:

@@ -11,14 +11,12 @@ from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import put_in_place, real_path, waiting_path
 from sealpoint.models._file import ReadFile
+from sealpoint.models._manifest import Run, Sealed
 from sealpoint.models._model_file import ModelFile
 from sealpoint.models._placing import MapLocation
 from sealpoint.models._pt import load_pt, load_trusted
 from sealpoint.models._safetensors import LENGTH_BYTES
-from sealpoint.models._sealing import Run, Sealed
 from sealpoint.store import CheckpointRef
-
-__all__ = ["UnsafeLoadWarning", "load_checkpoint", "open_checkpoint"]
 
 _ZIP = b"PK\x03\x04"
 """What an archive begins with; no header is as long as it would be as a length."""

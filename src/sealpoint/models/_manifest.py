@@ -5,24 +5,26 @@ It is plain data, so that every reader of the store can show it. The root stands
 as well, where it is found without loading the checkpoint.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sealpoint.api import Store
-from sealpoint.errors import ModelMalformed
-from sealpoint.models._digests import FileDigests
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Edited,
+    FileNotSealed,
+    ModelMalformed,
+    RolledBack,
+    SealpointError,
+    StorageUnavailable,
+    UsageError,
+)
+from sealpoint.models._draft import Draft, put_in_place, waiting_path
+from sealpoint.models._file import FileDigests
 from sealpoint.store import CheckpointRef
-
-__all__ = [
-    "METADATA_KEY",
-    "SealedFile",
-    "parse_manifest",
-    "root_in",
-    "sealed_files",
-    "write_manifest",
-    "write_metadata",
-]
 
 METADATA_KEY = "model"
 """Where the metadata of a checkpoint speaks of its file."""
@@ -128,3 +130,127 @@ def _digest(text: str) -> bytes:
     if len(text) != _DIGITS:
         raise ValueError(text)
     return bytes.fromhex(text)
+
+
+# ---------------------------------------------------------------------- sealing
+# A model file and the thread that vouches for it.
+#
+# The digests of each file that is saved are a checkpoint of the run's thread. So files have an
+# order, an owner and a newest one, and the anchor remembers it: whoever changes a file, brings
+# another run's, or puts an older one back is told apart here.
+
+
+_CHANGED = "Do not use this file: find out who changed it, then bring a good copy back."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A training run: a thread of a store."""
+
+    store: Store
+    name: str
+
+    @classmethod
+    def of(cls, store: Store | None, thread: str | None) -> "Run | None":
+        """The run that a caller means, or None without a store.
+
+        Raises:
+            UsageError: One of the two is missing.
+        """
+        if (store is None) != (thread is None):
+            raise UsageError("store, thread: expected both or neither of them, found one")
+        if store is not None and not isinstance(store, Store):
+            raise UsageError(
+                f"store: expected an open store, found {type(store).__name__}",
+                hint="Open it first: with sealpoint.open_store(url) as store: ...",
+            )
+        return None if store is None or thread is None else cls(store=store, name=thread)
+
+    def seal(
+        self, draft: Draft, path: Path, digests: FileDigests, metadata: Mapping[str, Any] | None
+    ) -> CheckpointRef:
+        """Record a durable draft as the newest file of the run, and put it in its place.
+
+        Raises:
+            SealpointError: Whatever `Thread.save` raises. The old file stands then, unless the
+                error is `AnchorUnavailable` with a ref: the entry stands, and so does the file.
+        """
+        beside = {**(metadata or {}), METADATA_KEY: write_metadata(digests, path.name)}
+        waiting = waiting_path(path, digests.root)
+        # Another writer of the same state may wait under the same name, for an entry of its own.
+        is_shared = os.path.lexists(waiting)
+        draft.move_to(waiting)
+
+        def give_up() -> None:
+            if not is_shared and draft.is_at(waiting):
+                waiting.unlink(missing_ok=True)
+
+        try:
+            ref = self.store.thread(self.name).save(write_manifest(digests), metadata=beside)
+        except AnchorUnavailable as error:
+            if error.ref is not None:
+                put_in_place(waiting, path)
+            else:
+                give_up()
+            raise
+        except StorageUnavailable:
+            raise  # perhaps it was saved: the file waits for whoever finds the entry
+        except SealpointError:
+            give_up()
+            raise
+        put_in_place(waiting, path)
+        return ref
+
+    def expected(self, ref: str | CheckpointRef | None) -> "Sealed":
+        """What the newest file of the run has to be, or that of a checkpoint.
+
+        Raises:
+            SealpointError: Whatever `Thread.load` raises.
+            ModelMalformed: The checkpoint is not one of a model file.
+        """
+        loaded = self.store.thread(self.name).load(ref)
+        what = f"thread {self.name!r}, {loaded.ref.id}"
+        return Sealed(run=self, digests=parse_manifest(loaded.state, what), ref=loaded.ref)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """What a thread says that a file has to be."""
+
+    run: Run
+    digests: FileDigests
+    ref: CheckpointRef
+
+    def refusal(self, found: FileDigests | None, what: str) -> SealpointError:
+        """Why a file is not the one that the run expects.
+
+        Args:
+            found: The digests of the file, if it is a model file at all.
+            what: What the file is called.
+        """
+        expected = f"{what}: expected the file of {self.ref.id} (seq {self.ref.seq})"
+        if found is None:
+            return FileNotSealed(f"{expected}, found one that is no safetensors file")
+        root = found.root.hex()
+        if found == self.digests:
+            return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)
+        for ref in self.run.store.thread(self.run.name).history():
+            if root_in(ref.metadata) == root:
+                return RolledBack(
+                    f"{expected}, found that of {ref.id} (seq {ref.seq})",
+                    hint=f"Bring that file back, or ask for this one: ref={ref.id!r}, "
+                    f"--ref seq:{ref.seq}.",
+                )
+        if found.header == self.digests.header:
+            changed = [
+                name
+                for name, digest in self.digests.tensors.items()
+                if found.tensors.get(name) != digest
+            ]
+            if changed:
+                return Edited(
+                    f"{expected}, found {len(changed)} of its tensors changed, such as "
+                    f"{changed[0]!r}",
+                    hint=_CHANGED,
+                )
+        return FileNotSealed(f"{expected}, found one that no checkpoint of this thread vouches for")

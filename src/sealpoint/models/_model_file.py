@@ -11,19 +11,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
-from sealpoint.models._build import build_plain, build_state
-from sealpoint.models._build_tensors import plain_tensor
-from sealpoint.models._digests import FileDigests, header_digest
+from sealpoint.models._build import build_plain, build_state, plain_tensor
 from sealpoint.models._extras import plainly, the_torch
-from sealpoint.models._file import ReadFile
+from sealpoint.models._file import FileDigests, Progress, ReadFile, header_digest
+from sealpoint.models._manifest import Sealed
 from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
-from sealpoint.models._pieces import Progress
 from sealpoint.models._placing import MapLocation, Placing
 from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
-from sealpoint.models._sealing import Sealed
 from sealpoint.store import CheckpointRef
-
-__all__ = ["ModelFile"]
 
 
 class ModelFile:

@@ -24,23 +24,6 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import MODEL_HEADER_BYTES_MAX, MODEL_NODES_MAX, Limits
 
-__all__ = [
-    "METADATA",
-    "STRUCTURE",
-    "ArrayNode",
-    "CounterNode",
-    "DeviceNode",
-    "DtypeNode",
-    "Node",
-    "QuantizedNode",
-    "SizeNode",
-    "SparseNode",
-    "StateDictNode",
-    "TensorNode",
-    "read_structure",
-    "write_structure",
-]
-
 STRUCTURE = "sealpoint.structure"
 """The metadata key of the structure."""
 

@@ -10,33 +10,6 @@ from dataclasses import dataclass
 
 from sealpoint.scan import Global
 
-__all__ = [
-    "BYTEARRAY",
-    "COMPLEX",
-    "COUNTER",
-    "DEVICE",
-    "DTYPES",
-    "ENCODE",
-    "LAYOUT",
-    "LAYOUTS",
-    "ORDERED_DICT",
-    "PARAMETER",
-    "PER_CHANNEL",
-    "PER_TENSOR",
-    "QSCHEMES",
-    "QUANTIZED",
-    "SET",
-    "SIZE",
-    "SPARSE",
-    "STORAGES",
-    "STRIDED",
-    "TENSOR",
-    "TENSOR_V2",
-    "TENSOR_V3",
-    "UNTYPED",
-    "Element",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:

@@ -19,11 +19,9 @@ from sealpoint.limits import (
     MODEL_EXPANDED_BYTES_LEAST,
 )
 from sealpoint.models import _pt_table as table
-from sealpoint.models._memory import contiguous_stride
-from sealpoint.models._sparse_shape import compressed_fault, coo_fault
+from sealpoint.models._placing import contiguous_stride
+from sealpoint.models._sparse import compressed_fault, coo_fault
 from sealpoint.scan import Call, Dict, Global, Persistent, Tuple, Value, shown
-
-__all__ = ["Tensors"]
 
 _INT64_MAX = (1 << 63) - 1
 _LOCATION = re.compile(r"(?!meta\b)[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)

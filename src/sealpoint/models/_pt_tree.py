@@ -20,8 +20,6 @@ from sealpoint.models import _pt_table as table
 from sealpoint.models._pt_tensors import Tensors
 from sealpoint.scan import Call, Dict, Global, List, New, Persistent, Tuple, Value, shown
 
-__all__ = ["judge_tree"]
-
 _KEY_DEPTH_MAX = 8
 _KEY_LIMITS = Limits()
 # torch keeps 8 bits of the number: to it, cuda:256 is cuda:0.

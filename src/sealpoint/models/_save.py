@@ -10,14 +10,11 @@ from sealpoint.api import Store
 from sealpoint.errors import UsageError
 from sealpoint.models._draft import Draft, target_path
 from sealpoint.models._extras import plainly, the_torch
-from sealpoint.models._manifest import METADATA_KEY
+from sealpoint.models._manifest import METADATA_KEY, Run
 from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
 from sealpoint.models._safetensors import read_header, write_header
-from sealpoint.models._sealing import Run
 from sealpoint.models._take import take_apart
 from sealpoint.store import CheckpointRef
-
-__all__ = ["save_checkpoint"]
 
 
 def save_checkpoint(

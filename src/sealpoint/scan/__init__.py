@@ -5,10 +5,9 @@
 Neither knows torch: what the symbols may mean is judged in `sealpoint.models`.
 """
 
-from sealpoint.scan._names import shown
 from sealpoint.scan._pickle import run_pickle
 from sealpoint.scan._tree import Call, Dict, Global, List, New, Node, Persistent, Tuple, Value
-from sealpoint.scan._zip import PICKLE, Archive, Piece, Record, read_archive
+from sealpoint.scan._zip import PICKLE, Archive, Piece, Record, read_archive, shown
 
 __all__ = [
     "PICKLE",

@@ -28,8 +28,6 @@ from sealpoint.scan._tree import (
     Value,
 )
 
-__all__ = ["run_pickle"]
-
 _PROTOCOL = b"\x80\x02"
 _STOP = ord(".")
 _PUTS = frozenset(b"qr")

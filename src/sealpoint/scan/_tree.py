@@ -10,18 +10,6 @@ cannot be written. After `run_pickle` returned, nobody changes a node.
 from dataclasses import dataclass, field
 from typing import TypeAlias, Union
 
-__all__ = [
-    "Call",
-    "Dict",
-    "Global",
-    "List",
-    "New",
-    "Node",
-    "Persistent",
-    "Tuple",
-    "Value",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Global:

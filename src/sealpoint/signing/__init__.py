@@ -15,14 +15,21 @@ from sealpoint.signing._attestation import (
 )
 from sealpoint.signing._keyfile import (
     KeyFacts,
+    Passphrase,
+    Unlock,
     decode_key_file,
     describe_key_file,
     encode_key_file,
     encode_locked_key_file,
 )
-from sealpoint.signing._keys import PrivateKey, PublicKey
-from sealpoint.signing._pae import ENTRY_TYPE, STATEMENT_TYPE, pae
-from sealpoint.signing._remote import RemoteKey, Signer, SigningKey, public_key_of
+from sealpoint.signing._keys import (
+    PrivateKey,
+    PublicKey,
+    RemoteKey,
+    Signer,
+    SigningKey,
+    public_key_of,
+)
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
     STOPPED,
@@ -34,8 +41,14 @@ from sealpoint.signing._roster import (
     RosterDocument,
     RosterKey,
 )
-from sealpoint.signing._sealed_secret import Passphrase, Unlock
-from sealpoint.signing._seals import Seal, encode_seals, parse_seals
+from sealpoint.signing._seals import (
+    ENTRY_TYPE,
+    STATEMENT_TYPE,
+    Seal,
+    encode_seals,
+    pae,
+    parse_seals,
+)
 from sealpoint.signing._statement import (
     DIGITS_LEAST,
     DIGITS_MAX,

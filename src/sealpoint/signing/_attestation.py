@@ -20,21 +20,10 @@ import msgspec
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
-from sealpoint.signing._keys import PublicKey
-from sealpoint.signing._pae import STATEMENT_TYPE, pae
-from sealpoint.signing._remote import SigningKey
+from sealpoint.signing._keys import PublicKey, SigningKey
 from sealpoint.signing._roster import Identity, Role, Roster
+from sealpoint.signing._seals import STATEMENT_TYPE, pae
 from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
-
-__all__ = [
-    "Attestation",
-    "Tally",
-    "Verdict",
-    "attest",
-    "check_attestation",
-    "count",
-    "verify_attestation",
-]
 
 _ED25519 = "ed25519"
 _PROOF_DIGITS_MAX = 4096

@@ -18,18 +18,6 @@ from sealpoint.errors import NotTrusted
 from sealpoint.ids import KeyId
 from sealpoint.signing._keys import PublicKey
 
-__all__ = [
-    "ANY_NAMESPACE",
-    "STOPPED",
-    "Cut",
-    "Identity",
-    "Pool",
-    "Role",
-    "Roster",
-    "RosterDocument",
-    "RosterKey",
-]
-
 ANY_NAMESPACE = "*"
 STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
 """The expiry of a key that is being ended, until its cut is there: past by every clock."""

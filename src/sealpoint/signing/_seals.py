@@ -14,8 +14,6 @@ from sealpoint.errors import Edited, IdMalformed
 from sealpoint.ids import KeyId
 from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
 
-__all__ = ["Seal", "encode_seals", "parse_seals"]
-
 _PAIRS = msgspec.json.Decoder(list[tuple[str, str]])
 _encode = msgspec.json.Encoder().encode
 
@@ -52,3 +50,23 @@ def parse_seals(data: bytes) -> tuple[Seal, ...]:
     if encode_seals(seals) != data:
         raise Edited("seals: expected the one spelling of them, found another")
     return seals
+
+
+# ---------------------------------------------------------------------- pae
+# The exact bytes that are signed: DSSE's pre-authentication encoding.
+#
+# Type and payload are framed by their byte lengths, so no two pairs give the same bytes, and a
+# signature over one type is never one over another. The payload is the stored bytes as they lie;
+# nothing is serialised again in order to verify it.
+
+
+ENTRY_TYPE = b"application/vnd.sealpoint.entry.v1+json"
+"""The type of a ledger entry's header. What kind of entry it is, the header itself says."""
+
+STATEMENT_TYPE = b"application/vnd.sealpoint.statement.v1+json"
+"""The type of what an approver signs: a statement's digest, a verdict and a reason."""
+
+
+def pae(payload_type: bytes, payload: bytes) -> bytes:
+    """Frame a payload for signing."""
+    return b"DSSEv1 %d %b %d %b" % (len(payload_type), payload_type, len(payload), payload)

@@ -25,19 +25,6 @@ from sealpoint.limits import (
     STATEMENT_BYTES_MAX,
 )
 
-__all__ = [
-    "DIGITS_LEAST",
-    "DIGITS_MAX",
-    "Action",
-    "Statement",
-    "begins_digest",
-    "check_reason",
-    "check_reason_size",
-    "fits",
-    "is_digest",
-    "is_hexadecimal",
-]
-
 DIGITS_LEAST = 8
 """So many digits of a digest may stand for it where people name one."""
 

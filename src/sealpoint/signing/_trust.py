@@ -16,8 +16,6 @@ from sealpoint.ids import Digest, StoreId
 from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._seals import Seal
 
-__all__ = ["Root", "RootDocument", "TrustPin"]
-
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024
 _ROOT_KEYS_MAX = 16

@@ -12,8 +12,6 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["Record", "Storage"]
-
 
 class Record(msgspec.Struct, frozen=True):
     """One entry as it lies in the store: unverified bytes.

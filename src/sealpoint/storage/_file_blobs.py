@@ -15,19 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from sealpoint.errors import Edited, Missing
-from sealpoint.storage._file_directory import Directory, File
-from sealpoint.storage._file_drafts import Drafts
-
-__all__ = [
-    "blobs_after",
-    "drop_blobs",
-    "has_blobs",
-    "put_blobs",
-    "read_blob",
-    "read_blobs",
-    "remove_empty_shelves",
-    "require_blobs",
-]
+from sealpoint.storage._file_directory import Directory, Drafts, File
 
 _BLOBS = "blobs"
 _SHELVES = "0123456789abcdef"

@@ -13,22 +13,16 @@ from contextlib import closing
 
 from sealpoint.errors import Edited, HeadMoved, StorageUnavailable
 from sealpoint.storage._contract import Record
-from sealpoint.storage._file_directory import Directory
-from sealpoint.storage._file_drafts import Drafts
-from sealpoint.storage._file_group import RECORDS_MAX, Group, encode_group
-from sealpoint.storage._file_positions import SEQ_MAX, Groups, Span, made_leaf
-
-__all__ = [
-    "BATCH_RECORDS",
-    "drop_parts",
-    "fresh_positions",
-    "has_entries",
-    "has_header",
-    "read_batch",
-    "read_record",
-    "truncate_records",
-    "write_records",
-]
+from sealpoint.storage._file_directory import Directory, Drafts
+from sealpoint.storage._file_positions import (
+    RECORDS_MAX,
+    SEQ_MAX,
+    Group,
+    Groups,
+    Span,
+    encode_group,
+    made_leaf,
+)
 
 BATCH_RECORDS = 32
 _TRIES_MAX = 100

@@ -21,8 +21,6 @@ from sealpoint.storage._sqlite_rows import (
     numbered_record,
 )
 
-__all__ = ["append_rows", "drop_rows", "truncate_rows"]
-
 # A whole record has less; a row is written anew when a part of it goes.
 _ROW_BYTES_MAX = 2 * 1024 * 1024
 

@@ -15,11 +15,8 @@ import threading
 import weakref
 from pathlib import Path
 
-from sealpoint.storage._sqlite_file import connect, file_identity, sync_log
-from sealpoint.storage._sqlite_schema import Purpose
-from sealpoint.storage._sqlite_steps import BoundedConnection
-
-__all__ = ["Handles", "fork_lock"]
+from sealpoint.storage._sqlite_file import BoundedConnection, connect, file_identity, sync_log
+from sealpoint.storage._sqlite_rows import Purpose
 
 
 class Handles:

@@ -16,7 +16,13 @@ from pathlib import Path
 from sealpoint.errors import Edited, UsageError
 from sealpoint.limits import SQL_STEPS_MAX
 from sealpoint.storage._contract import Record
-from sealpoint.storage._sqlite_file import FAILURES, create_file, failure, recover
+from sealpoint.storage._sqlite_file import (
+    FAILURES,
+    BoundedConnection,
+    create_file,
+    failure,
+    recover,
+)
 from sealpoint.storage._sqlite_handles import Handles, fork_lock
 from sealpoint.storage._sqlite_rows import (
     BLOB,
@@ -41,9 +47,6 @@ from sealpoint.storage._sqlite_rows import (
     stored_blob,
     stored_thread,
 )
-from sealpoint.storage._sqlite_steps import BoundedConnection
-
-__all__ = ["SqliteReads"]
 
 
 class SqliteReads:

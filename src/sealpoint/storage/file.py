@@ -19,14 +19,6 @@ from typing import TypeVar
 
 from sealpoint.errors import HeadMoved, ReadOnly, StorageUnavailable, UsageError
 from sealpoint.storage._contract import Record
-from sealpoint.storage._file_arguments import (
-    DIGEST_BYTES,
-    THREAD_BYTES,
-    require_blob_bytes,
-    require_positions,
-    require_records,
-    require_sizes,
-)
 from sealpoint.storage._file_blobs import (
     blobs_after,
     drop_blobs,
@@ -48,12 +40,18 @@ from sealpoint.storage._file_entries import (
     truncate_records,
     write_records,
 )
-from sealpoint.storage._file_labels import drop_label, labelled_threads, put_label
-from sealpoint.storage._file_lock import has_locks
-from sealpoint.storage._file_positions import SEQ_MAX
-from sealpoint.storage._file_root import Failures, Root, create_root
+from sealpoint.storage._file_positions import RECORDS_MAX, SEQ_MAX, require_bounds
+from sealpoint.storage._file_root import (
+    Failures,
+    Root,
+    create_root,
+    drop_label,
+    labelled_threads,
+    put_label,
+)
 from sealpoint.storage._file_threads import (
     compact_thread,
+    has_locks,
     locked_thread,
     made_thread,
     open_thread,
@@ -61,6 +59,60 @@ from sealpoint.storage._file_threads import (
 )
 
 __all__ = ["FileStorage"]
+
+# ---------------------------------------------------------------------- file arguments
+# What may be asked of a file store: refused as `UsageError` before anything is touched.
+#
+# Whatever passes can be read back: it has a name of the right length, a position that has a name,
+# and parts within the bounds that a reader takes.
+
+
+THREAD_BYTES = 16
+DIGEST_BYTES = 32
+
+
+def require_records(seq: int, records: Sequence[Record]) -> None:
+    """Refuse records that could not be read again, or not at once."""
+    if not 1 <= len(records) <= RECORDS_MAX:
+        raise UsageError(f"append: expected 1 to {RECORDS_MAX} records, found {len(records)}")
+    if not 0 <= seq <= SEQ_MAX - len(records):
+        raise UsageError(f"position: expected 0 to {SEQ_MAX - len(records)}, found {seq}")
+    for number, record in enumerate(records, start=seq):
+        require_bounds(number, record)
+
+
+def require_positions(head: int, positions: Collection[int]) -> None:
+    """Refuse positions that no entry can have."""
+    if head < -1 or any(number < 0 for number in positions):
+        raise UsageError(
+            f"drop: expected a head of -1 or more and positions of 0 or more, found head "
+            f"{head} and positions from {min(positions, default=0)}"
+        )
+
+
+def require_sizes(thread: bytes, digests: Collection[bytes], label: bytes | None = None) -> None:
+    """Refuse a thread, digest or label that could not be found again."""
+    _require_size("thread", thread, THREAD_BYTES)
+    for digest in digests:
+        _require_size("digest", digest, DIGEST_BYTES)
+    if label is not None:
+        _require_size("label", label, DIGEST_BYTES)
+
+
+def require_blob_bytes(blobs: Mapping[bytes, bytes]) -> None:
+    """Refuse blobs that are no bytes."""
+    for digest, data in blobs.items():
+        if type(data) is not bytes:
+            raise UsageError(f"blob {digest.hex()}: expected bytes, found {type(data).__name__}")
+
+
+def _require_size(name: str, value: bytes, size_bytes: int) -> None:
+    if type(value) is not bytes or len(value) != size_bytes:
+        found = f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
+        raise UsageError(f"{name}: expected {size_bytes} bytes, found {found}")
+
+
+# ---------------------------------------------------------------------- file
 
 _C = TypeVar("_C")
 _T = TypeVar("_T")

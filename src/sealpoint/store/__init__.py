@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Save and load agent state: threads of checkpoints on a storage, an anchor and a roster."""
 
-from sealpoint.store._accept import AcceptedRestore, accept_restore
 from sealpoint.store._adopt import (
     adopt_store_chain,
     adopt_thread,
@@ -12,12 +11,9 @@ from sealpoint.store._append import Draft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
-from sealpoint.store._core import Core, Parts
-from sealpoint.store._end import Ended, end_keys
+from sealpoint.store._core import Core, Parts, claimed_name
 from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
-from sealpoint.store._genesis import claimed_name
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
-from sealpoint.store._json import plain_value
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
 from sealpoint.store._reader import ThreadReader, decode_world, make_ref, read_world
 from sealpoint.store._refs import (
@@ -40,17 +36,25 @@ from sealpoint.store._release import (
     make_release,
 )
 from sealpoint.store._restore import (
+    AcceptedRestore,
     RestorePlan,
     ThreadOutcome,
     ThreadRestore,
+    accept_restore,
     plan_restore,
 )
 from sealpoint.store._retention import ThreadRetention
-from sealpoint.store._roster import append_root, append_roster, require_roots
-from sealpoint.store._roster_copy import copy_roster, export_roster, import_roster
-from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft
+from sealpoint.store._revocation import Doubt, Ended, Survey, end_keys, take_survey
+from sealpoint.store._roster import (
+    append_root,
+    append_roster,
+    copy_roster,
+    export_roster,
+    import_roster,
+    require_roots,
+)
+from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import Standing, ThreadState
-from sealpoint.store._survey import Doubt, Survey, take_survey
 from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
 from sealpoint.store._writer import EntryDraft, Outcome, SessionStart, ThreadWriter
 

@@ -21,13 +21,10 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import check_reason
 from sealpoint.store._append import Draft, append_all, check_rights
-from sealpoint.store._core import Core
-from sealpoint.store._genesis import newest_genesis
+from sealpoint.store._chain import WholeChain
+from sealpoint.store._core import Core, newest_genesis
 from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
-from sealpoint.store._whole import WholeChain
-
-__all__ = ["adopt_store_chain", "adopt_thread", "enter_copy", "genuine_name", "unanchored_threads"]
 
 
 def _reason(reason: str) -> str:

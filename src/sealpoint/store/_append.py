@@ -45,8 +45,6 @@ from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 from sealpoint.store._expiry import require_unexpired
 
-__all__ = ["Draft", "append", "append_all", "check_rights", "reserve"]
-
 
 class Draft(msgspec.Struct, frozen=True):
     """An entry that is still to be given its place."""

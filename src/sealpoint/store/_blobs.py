@@ -12,8 +12,6 @@ from collections.abc import Iterable, Sequence
 from sealpoint.errors import Edited, Missing, UsageError
 from sealpoint.storage import Storage
 
-__all__ = ["BlobReader", "BlobWriter", "blob_digest", "fresh_digests", "within_bound"]
-
 _FRESH_INLINE_MAX = 64
 _PENDING_BYTES_MAX = 64 * 1024 * 1024
 _TOGETHER_BYTES_MAX = 64 * 1024

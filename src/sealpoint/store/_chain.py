@@ -9,7 +9,7 @@ head by its links. What entries mean is decided in `_thread.py`; `_append.py` wr
 from collections.abc import Iterable, Iterator
 from typing import Protocol, Self
 
-from sealpoint.anchor import Position
+from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
@@ -20,6 +20,7 @@ from sealpoint.errors import (
     NotTrusted,
     RolledBack,
     SealpointError,
+    StorageUnavailable,
     Tampered,
     Unanchored,
     UnknownThread,
@@ -43,17 +44,15 @@ from sealpoint.ledger import (
     parse_header,
     read_fence,
     read_standing,
+    require_past,
     require_words,
     skip_seq,
     verify_entry,
 )
 from sealpoint.storage import Record
-from sealpoint.store._core import Core
+from sealpoint.store._core import Core, claimed_name, newest_genesis
 from sealpoint.store._expiry import check_expiry
-from sealpoint.store._genesis import claimed_name, newest_genesis
 from sealpoint.store._names import label_of, thread_slot
-
-__all__ = ["Chain", "Observer"]
 
 
 class Observer(Protocol):
@@ -437,3 +436,74 @@ class Chain:
 
     def _entry(self, seq: int) -> str:
         return f"entry {seq} of {self._shown}"
+
+
+# ---------------------------------------------------------------------- whole
+# Verifying a thread from its genesis on without the anchor: for adoption and for restores.
+
+
+class WholeChain(Chain):
+    """A thread's chain that begins with its genesis, whatever the anchor has seen of it."""
+
+    def verify_all(self) -> None:
+        """Verify every entry, and that it goes as far as the newest restore says.
+
+        Raises:
+            Tampered, NotTrusted: One of them does not verify.
+            RolledBack: It ends before an entry that was announced.
+        """
+        for seq, record in self.core.storage.scan(self.thread, 0):
+            self._step(record, seq)
+        if self.head is None:
+            raise Missing(f"{self._shown}: expected a genesis in the store, found none")
+        self._cuts.require_settled(self._shown)
+        self.tip()
+        kept = self.core.trust().kept(self.thread)
+        if kept is not None and kept[0] > self.head.seq:
+            raise RolledBack(
+                f"{self._shown}: expected entry {kept[0]}, which the newest restore kept, "
+                f"found the store to end at entry {self.head.seq}"
+            )
+
+    def verify_prefix(self) -> tuple[Entry | None, SealpointError | None]:
+        """The last entry up to which the thread verifies, bodies included, and what comes then.
+
+        Returns:
+            The entry, None if not even a genesis verifies; and why it goes no further, None if
+            the store ends there.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+        """
+        good: Entry | None = None
+        stop: SealpointError | None = None
+        try:
+            for seq, record in self.core.storage.scan(self.thread, 0):
+                entry = self._step(record, seq)
+                if record.body is not None:
+                    require_past(
+                        entry.header,
+                        parse_body(entry.header.kind, entry.header.body, record.body),
+                    )
+                elif stop is None:
+                    # Bodies may be missing only where an erasure follows.
+                    stop = Missing(f"{self._entry(seq)}: expected its body, found none")
+                if entry.header.kind is Kind.ERASE:
+                    stop = None
+                if stop is None:
+                    good = entry
+        except (StorageUnavailable, AnchorUnavailable):
+            raise
+        except SealpointError as error:
+            stop = error if stop is None else stop
+        return good, stop
+
+    def _step(self, record: Record, seq: int) -> Entry:
+        """Verify the entry after the head, or the genesis, and move to it."""
+        expected = 0 if self.head is None else self.head.seq + 1
+        if seq != expected:
+            raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
+        nowhere = Position(self.thread, 0, 0, RESERVED_SEQ, bytes(32))
+        self.head, self._tip = self._next(record, seq, nowhere, self._tip)
+        self.head_record = record
+        return self.head

@@ -8,14 +8,12 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.errors import UsageError
-from sealpoint.store._collect import collect
 from sealpoint.store._core import Core, Parts
 from sealpoint.store._expiry import warn_of_expiry
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import Collected
+from sealpoint.store._sweep import collect
 from sealpoint.store._thread_names import ThreadNames, list_threads
-
-__all__ = ["CheckpointStore"]
 
 _HANDLES_KEPT = 256
 

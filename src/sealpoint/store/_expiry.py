@@ -24,8 +24,6 @@ from sealpoint.ledger import (
 from sealpoint.signing import STOPPED, count
 from sealpoint.store._core import Core
 
-__all__ = ["EXPIRY_WARNING", "check_expiry", "require_unexpired", "warn_of_expiry"]
-
 EXPIRY_WARNING = timedelta(days=30)
 """For so long before a key expires, whoever looks is told."""
 

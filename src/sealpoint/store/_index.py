@@ -30,8 +30,6 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
 
-__all__ = ["CheckpointIndex", "CheckpointPlace", "Key", "ResultPlace", "entry_body", "place_of"]
-
 
 class Key(NamedTuple):
     """What names a checkpoint within its thread."""

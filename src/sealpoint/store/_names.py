@@ -19,17 +19,6 @@ from sealpoint.errors import NameInvalid
 from sealpoint.limits import LANE_BYTES_MAX, NAME_BYTES_MAX
 from sealpoint.world import visible
 
-__all__ = [
-    "RESERVED",
-    "check_name",
-    "check_path",
-    "is_reserved",
-    "label_of",
-    "store_slot",
-    "thread_slot",
-]
-
-
 RESERVED = "sealpoint:"
 """What the names of Sealpoint's own threads begin with."""
 

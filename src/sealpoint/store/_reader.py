@@ -52,8 +52,6 @@ from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Sn
 from sealpoint.store._release import PendingResult, Release, make_release, pending_result
 from sealpoint.store._state import ThreadState
 
-__all__ = ["ThreadReader", "decode_world", "make_ref"]
-
 _WORLD = msgspec.json.Decoder(dict[str, Any])
 
 

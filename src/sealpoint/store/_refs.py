@@ -5,18 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-__all__ = [
-    "CheckpointRef",
-    "Collected",
-    "Erasure",
-    "Event",
-    "Loaded",
-    "Pruning",
-    "Results",
-    "ResultsRef",
-    "Snapshot",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRef:

@@ -19,16 +19,6 @@ import msgspec
 from sealpoint.ledger import Origin, PruneBody
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key, ResultPlace
 
-__all__ = [
-    "Deleted",
-    "PendingResult",
-    "Release",
-    "ReleasedLane",
-    "Standpoint",
-    "make_release",
-    "pending_result",
-]
-
 _encode_json = msgspec.json.Encoder(order="sorted").encode
 
 

@@ -30,8 +30,6 @@ from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
 from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import Swept, sweep, would_sweep
 
-__all__ = ["ThreadRetention"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Keep:

@@ -7,14 +7,15 @@ head stands where it looked, so that a save which goes on meanwhile never loses 
 names. It can be repeated at any time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import HeadMoved, Missing
+from sealpoint.errors import HeadMoved, Missing, SealpointError
 from sealpoint.ledger import (
     KINDS,
+    STORE_CHAIN,
     CheckpointBody,
     Header,
     Kind,
@@ -26,8 +27,7 @@ from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
-
-__all__ = ["Swept", "drop_orphans", "sweep", "would_sweep"]
+from sealpoint.store._refs import Collected
 
 _BATCH = 1000
 
@@ -255,3 +255,50 @@ def _body(header: Header, record: Record) -> bytes:
     if record.body is None:
         raise Missing(f"entry {header.seq}: expected its body, found none")
     return record.body
+
+
+# ---------------------------------------------------------------------- collect
+# Collecting garbage over a whole store: unfinished sweeps, and blobs of saves that never ended.
+
+
+def collect(
+    core: Core,
+    *,
+    dry_run: bool = False,
+    compact: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Collected:
+    """Sweep every thread that the anchor knows, and what belongs to no thread at all."""
+    if not dry_run:
+        core.signer()
+    core.trust()
+    slots = [
+        (slot, position) for slot, position in core.anchor.slots() if position.thread != STORE_CHAIN
+    ]
+    swept, failures = Swept(), []
+    # A thread that the anchor has seen, and the store has not, is damage: nothing of it is touched.
+    seen = {STORE_CHAIN}
+    for number, (slot, position) in enumerate(slots, start=1):
+        try:
+            # A thread that was lost in a restore is one that was never saved.
+            if not core.follow_restore(slot, position).reserved:
+                seen.add(position.thread)
+                chain = Chain.at_slot(core, slot, position.thread)
+                chain.refresh()
+                swept += would_sweep(chain) if dry_run else sweep(chain)
+        except SealpointError as error:
+            seen.add(position.thread)
+            failures.append((position.thread.hex(), str(error)))
+        if progress is not None:
+            progress(number, len(slots))
+    for thread in core.storage.blob_threads():
+        if thread not in seen and core.storage.read(thread, 0) is None:
+            swept += drop_orphans(core, thread, dry_run=dry_run)
+    if compact and not dry_run:
+        core.storage.compact()
+    return Collected(
+        threads=len(slots),
+        blobs=swept.blobs,
+        size_bytes=swept.size_bytes,
+        failures=tuple(failures),
+    )

@@ -17,11 +17,8 @@ from sealpoint.anchor import Position
 from sealpoint.errors import ListIncomplete, SealpointError
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
-from sealpoint.store._core import Core
-from sealpoint.store._genesis import claimed_name
+from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._names import is_reserved, store_slot, thread_slot
-
-__all__ = ["LeftOut", "ThreadNames", "list_threads", "unknown_threads"]
 
 _TOLD_MAX = 3
 _ID_DIGITS = 12

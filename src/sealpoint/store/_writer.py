@@ -45,8 +45,6 @@ from sealpoint.store._release import Release
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._state import ThreadState
 
-__all__ = ["BeginSession", "EntryDraft", "Outcome", "SessionStart", "ThreadWriter"]
-
 EntryDraft = SaveDraft | ResultsDraft
 
 Outcome = CheckpointRef | ResultsRef | SealpointError

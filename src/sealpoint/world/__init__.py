@@ -6,14 +6,11 @@ world of a checkpoint and the world that would go on with it. Everything here is
 and revisions are read by `sealpoint.config`.
 """
 
-from sealpoint.world._code import Code
-from sealpoint.world._diff import LeafChange, WorldDiff
-from sealpoint.world._json import JSON
-from sealpoint.world._leaves import LeafClass
+from sealpoint.world._diff import LeafChange, LeafClass, WorldDiff
+from sealpoint.world._json import JSON, escape, isolate, quoted, visible
 from sealpoint.world._syntax import FunctionSyntax, Syntax, read_syntax
 from sealpoint.world._tool import Tool
-from sealpoint.world._visible import escape, isolate, quoted, visible
-from sealpoint.world._world import World
+from sealpoint.world._world import Code, World
 
 __all__ = [
     "JSON",

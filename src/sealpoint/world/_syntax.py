@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FunctionSyntax", "Syntax", "read_syntax"]
-
 # The parser gives up somewhere above this, depending on who calls it; this is the same for all.
 _DEPTH_MAX = 500
 _SOURCE_CHARS_MAX = 4 * 1024 * 1024

@@ -22,8 +22,6 @@ from sealpoint.world._json import (
     shown,
 )
 
-__all__ = ["Tool", "read_tools", "tool_fields"]
-
 _REFERENCES = frozenset({"$dynamicRef", "$recursiveRef", "$ref"})
 _OWN_FIELDS = frozenset({"launch", "name"})
 _TRIPLE = 3

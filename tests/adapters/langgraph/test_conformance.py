@@ -12,9 +12,9 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.conformance.capabilities import Capability
 
+from benchmarks.agmi import run_agmi
+from benchmarks.agmi_langgraph import LangGraphAdapter
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.testing.agmi import run_agmi
-from sealpoint.testing.agmi_langgraph import LangGraphAdapter
 from tests.adapters.langgraph.stores import BACKENDS, opened
 
 
@@ -82,7 +82,7 @@ def test_the_conformance_suite_passes_with_every_capability(
 
 
 def test_all_nine_edits_of_the_yardstick_are_refused_while_reading() -> None:
-    """`agmi-check --adapter sealpoint.testing.agmi_langgraph:LangGraphAdapter`: nine of nine."""
+    """`agmi-check --adapter benchmarks.agmi_langgraph:LangGraphAdapter`: nine of nine."""
     found = {
         row["edit"].split()[0]: (row["verdict"], row["read"]) for row in run_agmi(LangGraphAdapter)
     }

@@ -15,7 +15,7 @@ import pytest
 
 from sealpoint import api
 from sealpoint.audit import _bundle_check as check_module
-from sealpoint.audit._bundle_lines import BlobLine
+from sealpoint.audit._bundle import BlobLine
 from sealpoint.errors import (
     BundleInvalid,
     Forged,

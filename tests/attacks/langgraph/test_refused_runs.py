@@ -11,7 +11,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.adapters.langgraph._aim import Aim
+from sealpoint.adapters.langgraph._passes import Aim
 from sealpoint.errors import ResumeRefused, SealpointError, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
 from tests.unit.gate.team import Team, policy

@@ -19,7 +19,7 @@ from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.api import Store
-from sealpoint.api._place import StorePlace
+from sealpoint.api._location import StorePlace
 from sealpoint.errors import Forked, NotTrusted, RolledBack, SealpointError, Tampered, Unanchored
 from sealpoint.ledger import (
     Body,

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.api._place import StorePlace
+from sealpoint.api._location import StorePlace
 from sealpoint.ledger import (
     Body,
     CheckpointBody,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from agmi.check import run  # type: ignore[import-untyped] # published without types
 
-from sealpoint.testing.agmi import FileAdapter, SqliteAdapter, run_agmi
+from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
 
 _CHECK = "import sys; from agmi.check import main; sys.exit(main())"
 _ADAPTERS = (SqliteAdapter, FileAdapter)
@@ -67,12 +67,12 @@ def test_a_reader_that_verifies_nothing_accepts_the_edits(adapter: type[Any]) ->
 
 @every_backend
 def test_the_program_says_so_too(adapter: type[Any], tmp_path: Path) -> None:
-    """Anybody can run `agmi-check --adapter sealpoint.testing.agmi:SqliteAdapter`."""
+    """Anybody can run `agmi-check --adapter benchmarks.agmi:SqliteAdapter`."""
     written = tmp_path / "row.json"
     result = subprocess.run(
         [
             *(sys.executable, "-c", _CHECK),
-            *("--adapter", f"sealpoint.testing.agmi:{adapter.__name__}", "--json", str(written)),
+            *("--adapter", f"benchmarks.agmi:{adapter.__name__}", "--json", str(written)),
         ],
         capture_output=True,
         text=True,
@@ -82,16 +82,3 @@ def test_the_program_says_so_too(adapter: type[Any], tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("REJECTED") == 9
     assert len(json.loads(written.read_text())["edits"]) == 9
-
-
-def test_without_the_yardstick_the_adapter_says_how_to_get_it() -> None:
-    """The package is optional; its absence is one sentence with the exact command."""
-    code = "import sys; sys.modules['agmi'] = None; import sealpoint.testing.agmi"
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == (
-        "ImportError: sealpoint.testing.agmi needs agmi: pip install agent-memory-integrity"
-    )

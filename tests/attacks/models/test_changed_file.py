@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from sealpoint.errors import ModelUnreadable
-from sealpoint.models import _flag, _pt
+from sealpoint.models import _pt
+from sealpoint.models import _pt as _flag
 from sealpoint.models._pt import load_pt
 from tests.pt_files import as_file, call, ours, pickled, records_of, saved, text
 

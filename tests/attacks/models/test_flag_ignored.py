@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from sealpoint.errors import FlagNotHonoured, GlobalNotAllowed
-from sealpoint.models import _flag
-from sealpoint.models._flag import proven_load
+from sealpoint.models import _pt as _flag
+from sealpoint.models._pt import proven_load
 from tests.pt_files import call, ours, pickled, saved, stock, text
 
 _STOCK = torch.load

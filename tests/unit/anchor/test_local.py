@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.anchor import _shared
+from sealpoint.anchor import local as _shared
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable, UsageError
 from tests.unit.anchor.places import KEY, NAME, STORE, opened, position, slot

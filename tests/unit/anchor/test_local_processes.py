@@ -15,7 +15,8 @@ _WAIT_S = 120
 _PRELUDE = """
 import os, sys, threading
 from pathlib import Path
-from sealpoint.anchor import Position, _shared
+from sealpoint.anchor import Position
+from sealpoint.anchor import local as _shared
 from sealpoint.anchor.local import LocalAnchor
 from tests.unit.anchor.places import KEY, STORE, position, slot
 
@@ -212,7 +213,7 @@ def test_lock_that_is_never_released_is_reported(
         ) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            monkeypatch.setattr("sealpoint.anchor._shared._LOCK_WAIT_S", 0.05)
+            monkeypatch.setattr("sealpoint.anchor.local._LOCK_WAIT_S", 0.05)
 
             with pytest.raises(AnchorUnavailable, match="expected its lock"):
                 anchor.advance(slot(1), position(0), position(1))

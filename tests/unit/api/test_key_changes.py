@@ -241,7 +241,7 @@ def test_an_interrupted_rotation_is_brought_to_its_end(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sealpoint.config._next_keys.move_file", interrupted)
+        patch.setattr("sealpoint.config._key_files.move_file", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _rotate(made, "worker")
     waiting = made.files.next_key("worker")

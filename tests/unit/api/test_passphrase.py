@@ -10,7 +10,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api
-from sealpoint.api._place import StorePlace
+from sealpoint.api._location import StorePlace
 from sealpoint.config import StoreFiles
 from sealpoint.errors import KeyLocked, StoreExists, UsageError
 from sealpoint.signing import PrivateKey

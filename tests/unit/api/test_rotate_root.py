@@ -154,7 +154,7 @@ def test_an_interrupted_rotation_takes_the_key_that_was_made(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sealpoint.api._roots.append_root", interrupted)
+        patch.setattr("sealpoint.api._roster.append_root", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _rotate(made)
     waiting = made.files.signer("root-2").public

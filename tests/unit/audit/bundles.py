@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.audit._bundle_lines import BeginLine, EndLine, encode_line, signed_message
+from sealpoint.audit._bundle import BeginLine, EndLine, encode_line, signed_message
 from sealpoint.signing import PrivateKey
 from tests.unit.gate.team import SHELL, Team
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint import api
-from sealpoint.audit import _bundle_lines as lines_module
+from sealpoint.audit import _bundle as lines_module
 from sealpoint.audit import verify_bundle
 from sealpoint.errors import (
     BundleInvalid,

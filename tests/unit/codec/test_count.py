@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpoint import Registry
-from sealpoint.codec._count import NodeBudget, count_nodes
+from sealpoint.codec._msgpack import NodeBudget, count_nodes
 from tests import strategies
 from tests.application import make_registry
 from tests.wire import array, extension, mapping, text

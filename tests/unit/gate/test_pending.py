@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sealpoint.gate._pending import Asked, fold_entry
+from sealpoint.gate._requests import Asked, fold_entry
 from sealpoint.ledger import (
     Body,
     BreakGlassBody,

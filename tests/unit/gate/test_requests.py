@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.gate import Measure, Policy, Status
-from sealpoint.gate._pending import Asked
-from sealpoint.gate._requests import grant_of, make_request
+from sealpoint.gate._requests import Asked, grant_of, make_request
 from sealpoint.ledger import Entry, Header, Kind, RequestBody
 from sealpoint.signing import Action, Identity, Role, Roster, Statement, Verdict, attest
 from tests.ledgers import SALT, identity, key, roster

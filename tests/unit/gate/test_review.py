@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
-from sealpoint.audit._words import NONSENSE
+from sealpoint.audit._trail import NONSENSE
 from sealpoint.errors import NeedsApproval, RequestClosed, ResumeRefused
 from sealpoint.gate import Request, Thread
 from sealpoint.gate import _checkpoint_log as log_module

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import Edited, Missing, NotTrusted
 from sealpoint.ledger import CutList, CutLists
-from sealpoint.ledger import _cuts as module
+from sealpoint.ledger import _cutoffs as module
 from sealpoint.limits import CUT_BYTES_MAX
 
 _POSITIONS = st.dictionaries(

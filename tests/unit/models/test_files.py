@@ -22,8 +22,8 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint.models._digests import PIECE_BYTES
 from sealpoint.models._draft import Draft
+from sealpoint.models._file import PIECE_BYTES
 from tests.training import same_state
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import ModelUnreadable
-from sealpoint.models._pinned import PinnedView, read_at
+from sealpoint.models._pt import PinnedView, read_at
 from sealpoint.scan import Piece
 
 _SIZE = 20

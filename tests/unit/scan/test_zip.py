@@ -249,7 +249,7 @@ def test_directory_has_exactly_its_entries(change: int) -> None:
 
 def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers are held in memory, so there is a bound for all of them together."""
-    monkeypatch.setattr("sealpoint.scan._zip.HEADER_BYTES_MAX", 100)
+    monkeypatch.setattr("sealpoint.scan._zip._PADDING_BYTES_MAX", 100)
 
     with pytest.raises(ModelLimitExceeded, match="at most 100 bytes of padding"):
         _read(saved([torch.ones(1) for _ in range(9)]))

@@ -18,7 +18,8 @@ from sealpoint.errors import (
     StorageUnavailable,
     UsageError,
 )
-from sealpoint.storage import Record, _file_lock
+from sealpoint.storage import Record
+from sealpoint.storage import _file_threads as _file_lock
 from sealpoint.storage.file import FileStorage
 from tests.unit.storage.file_places import DIGEST, RECORD, THREAD, run, thread_path, tree
 

@@ -13,7 +13,7 @@ import pytest
 from sealpoint.errors import HeadMoved, StorageUnavailable
 from sealpoint.storage import Record
 from sealpoint.storage._file_directory import Directory
-from sealpoint.storage._file_lock import locked
+from sealpoint.storage._file_threads import locked
 from sealpoint.storage.file import FileStorage
 from tests.unit.storage.file_places import DIGEST, RECORD, THREAD, run, thread_path
 
@@ -215,7 +215,7 @@ def test_child_does_not_keep_the_lock_of_a_parent_that_is_killed(tmp_path: Path)
     """A child forked while a thread of the parent held a lock has no copy of it."""
     program = (
         "from sealpoint.storage._file_directory import Directory\n"
-        "from sealpoint.storage._file_lock import locked\n"
+        "from sealpoint.storage._file_threads import locked\n"
         "inside, never = threading.Event(), threading.Event()\n"
         "def hold():\n"
         "    with locked(lambda: Directory.root(str(path)), 1.0):\n"

@@ -10,7 +10,7 @@ import pytest
 
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._sqlite_file import connect, file_identity
-from sealpoint.storage._sqlite_schema import Purpose
+from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX file kinds")

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-import sealpoint.storage._sqlite_compact as compacting
+import sealpoint.storage.sqlite as compacting
 from sealpoint.errors import ReadOnly, StorageUnavailable, UsageError
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_file import connect, file_identity
-from sealpoint.storage._sqlite_schema import APPLICATION_ID, Purpose
+from sealpoint.storage._sqlite_rows import APPLICATION_ID, Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.unit.storage.sqlite_churn import (
     Churn,
@@ -393,9 +393,9 @@ def test_killed_compaction_loses_nothing(tmp_path: Path, moment: str, at: int) -
         content = content_of(storage)
     program = (
         "import itertools\n"
-        "from sealpoint.storage._sqlite_compact import compact_file\n"
+        "from sealpoint.storage.sqlite import compact_file\n"
         "from sealpoint.storage._sqlite_file import connect, file_identity\n"
-        "from sealpoint.storage._sqlite_schema import Purpose\n"
+        "from sealpoint.storage._sqlite_rows import Purpose\n"
         "steps = itertools.count()\n"
         "die = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
         "connection = connect(path, identity=file_identity(path), purpose=Purpose.COMPACT,\n"

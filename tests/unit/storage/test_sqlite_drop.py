@@ -12,7 +12,7 @@ import pytest
 from sealpoint.errors import Edited, HeadMoved, Missing, SealpointError, StorageUnavailable
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_file import connect, file_identity
-from sealpoint.storage._sqlite_schema import Purpose
+from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 _THREAD = bytes(range(16))

@@ -16,8 +16,8 @@ from sealpoint.errors import Edited
 from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
 from sealpoint.storage import Record
 from sealpoint.storage import _sqlite_file as sqlite_file
-from sealpoint.storage._sqlite_schema import Purpose
-from sealpoint.storage._sqlite_steps import BoundedConnection
+from sealpoint.storage._sqlite_file import BoundedConnection
+from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"

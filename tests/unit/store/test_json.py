@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint.errors import ValueNotAllowed
-from sealpoint.store._json import plain_object
+from sealpoint.store._save_draft import plain_object
 from tests.sameness import same
 from tests.unit.store.simulator import World
 

@@ -4,9 +4,9 @@
 from sealpoint.adapters._extras import extra_missing
 
 try:
-    from sealpoint.adapters.langgraph._declared import TypesNotAllowedWarning
     from sealpoint.adapters.langgraph._guard import declared_world, deliberately, guard
     from sealpoint.adapters.langgraph._saver import SealedSaver
+    from sealpoint.adapters.langgraph._schemas import TypesNotAllowedWarning
     from sealpoint.adapters.langgraph._world import world_of
 except ImportError as exc:
     raise extra_missing("langgraph", ("langchain_core", "langgraph"), exc) from exc

@@ -11,43 +11,347 @@ import copy
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, cast
+from functools import cache
+from typing import Any, NamedTuple, Protocol, cast
+from uuid import UUID
 
+from langchain_core.callbacks import BaseCallbackHandler, BaseCallbackManager, Callbacks
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphDrained
-from langgraph.types import Command
+from langgraph.func import entrypoint, task
+from langgraph.runtime import RunControl
+from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.langgraph._aim import Aim, is_nested
-from sealpoint.adapters.langgraph._control import (
-    PAUSED,
-    RunWatch,
-    TaskStop,
-    paused_error,
-    tasks_are_told,
-)
-from sealpoint.adapters.langgraph._memory import Memory
-from sealpoint.adapters.langgraph._operation import (
-    Stops,
-    edit_operation,
-    require_own_words,
-    run_operation,
-)
+from sealpoint.adapters.langgraph._conversion import Address, shown
+from sealpoint.adapters.langgraph._function_code import Memory
 from sealpoint.adapters.langgraph._passes import (
     DELIBERATE,
     TICKET,
+    Aim,
     Pass,
     in_words_of_graphs,
+    is_nested,
     task_on,
     with_pass,
 )
 from sealpoint.adapters.langgraph._saver import SealedSaver
-from sealpoint.adapters.langgraph._tuples import Address
 from sealpoint.adapters.langgraph._world import world_again
-from sealpoint.errors import ResumeRefused, UsageError
+from sealpoint.codec import Registry
+from sealpoint.errors import Paused, ResumeRefused, UsageError
 from sealpoint.gate import Thread
 from sealpoint.world import World
 
-__all__ = ["CallGate"]
+# ---------------------------------------------------------------------- operation
+# What a call of a guarded graph does, as JSON: people are shown it, and a statement binds it.
+#
+# No two different calls have the same JSON. At its top stand tags and nothing else (`resume`,
+# `update`, `goto`, `graph`, `input`, `go on`, `edit`, `namespace`, `interrupt_before`,
+# `interrupt_after`, `from`); what a caller has chosen stands below the tag of its form.
+#
+# A call whose configuration makes it do something else than it says is refused.
+
+
+_FRAMEWORK = "__pregel_"
+_COPY = "__copy__"
+_HARMLESS = {
+    *(DELIBERATE, TICKET),
+    "__pregel_node_finished",
+    "__pregel_runtime",
+    "__pregel_stream_messages_v2",
+    "__pregel_strict_resume",
+    "__pregel_timed_attempt_observer",
+}
+"""Names that a server of the framework uses, or the guarded graph itself; none of them answers a
+question, jumps, or makes another saver be asked."""
+_Nodes = All | Sequence[str] | None
+
+
+class Stops(NamedTuple):
+    """Breakpoints: before and after which nodes a run stops."""
+
+    before: _Nodes
+    after: _Nodes
+
+    def told(self) -> dict[str, Any]:
+        """Those that there are, by the framework's names for them."""
+        named = {"interrupt_before": self.before, "interrupt_after": self.after}
+        return {
+            name: nodes if isinstance(nodes, str) else list(nodes)
+            for name, nodes in named.items()
+            if nodes
+        }
+
+    def lifts(self, own: "Stops") -> bool:
+        """Whether breakpoints of a call take the place of those of the graph, and lack some."""
+        return any(_lacks(nodes, stop) for nodes, stop in zip(self, own, strict=True))
+
+
+def _lacks(nodes: _Nodes, own: _Nodes) -> bool:
+    if not nodes or not own or nodes == "*":
+        return False
+    return isinstance(nodes, str) or own == "*" or not set(own) <= set(nodes)
+
+
+def run_operation(
+    value: Any, registry: Registry, *, own: Stops, call: Stops, binds: bool
+) -> dict[str, Any] | None:
+    """What a run is given, beside what was saved; None if nothing.
+
+    Args:
+        value: The input, or a command, or None.
+        registry: Which types are allowed.
+        own: The breakpoints of the graph.
+        call: Those that the call has of its own.
+        binds: Whether a new turn answers something, or needs the approval of people.
+
+    Raises:
+        TypeNotAllowed: It holds a type that the registry does not allow.
+    """
+    if isinstance(value, Command):
+        told = _command(value, registry)
+        if told:
+            return told | call.told()
+        value = None
+    if value is None:
+        # A breakpoint leaves no question behind: who lets the run pass it answers one.
+        stops = any((*own, *call))
+        return {"go on": "past a breakpoint"} | call.told() if stops else None
+    if binds or call.lifts(own):
+        return {"input": shown(value, registry)} | call.told()
+    return None
+
+
+def _command(command: Command[Any], registry: Registry) -> dict[str, Any]:
+    goto = command.goto
+    jumps = [goto] if isinstance(goto, str | Send) else goto
+    parts = {
+        "resume": command.resume,
+        "update": command.update,
+        "goto": list(jumps) if isinstance(jumps, list | tuple) else jumps,
+        "graph": command.graph,
+    }
+    return {
+        name: shown(part, registry)
+        for name, part in parts.items()
+        if part is not None and (name != "goto" or goto)
+    }
+
+
+def edit_operation(
+    supersteps: Sequence[Sequence[StateUpdate]], lane: str | None, registry: Registry
+) -> dict[str, Any]:
+    """What an edit writes: its steps in their order, and the writes of each.
+
+    Raises:
+        TypeNotAllowed: It holds a type that the registry does not allow.
+    """
+    told = [[_edit(edit, registry) for edit in superstep] for superstep in supersteps]
+    return {"edit": told, "namespace": lane} if lane else {"edit": told}
+
+
+def _edit(edit: Sequence[Any], registry: Registry) -> dict[str, Any]:
+    if not isinstance(edit, Sequence):
+        return {"values": shown(edit, registry)}
+    values, as_node, task = (*edit, None, None)[:3]
+    if as_node == _COPY and isinstance(values, list):
+        # A copy of a checkpoint, with edits of its own.
+        told = {"edits": [_edit(each, registry) for each in values]}
+    else:
+        told = {"values": shown(values, registry)}
+    return told | {"as_node": as_node} | ({} if task is None else {"task_id": task})
+
+
+def require_own_words(config: Mapping[str, Any]) -> None:
+    """Refuse a call that steers the framework by names which graphs use to their subgraphs.
+
+    They would answer a question, resume or load in the place of what the call says, and what was
+    judged and approved would not be what runs.
+
+    Raises:
+        UsageError: There is such a name.
+    """
+    for name in config.get("configurable") or {}:
+        if str(name).startswith(_FRAMEWORK) and name not in _HARMLESS:
+            raise UsageError(
+                f"configuration: expected no names of the framework's own, found {name!r}",
+                hint="Take out of configurable what begins with __pregel_, and answer with "
+                "Command(resume=...).",
+            )
+
+
+# ---------------------------------------------------------------------- control
+# What stops a guarded run when an operator pauses its thread, or another run takes it over.
+#
+# A graph is stopped before its next step. Inside of a step, a node or an entrypoint may call
+# tasks of the functional API one after the other: it is stopped before the next of these. What
+# has been done before a pause is saved by then or on its way, and is not done again when the run
+# goes on.
+#
+# Refusing to save would come too late for either: the framework saves in the background, and of
+# the tasks that code calls it tells nobody what could not be saved.
+
+
+PAUSED = "paused by an operator"
+"""Why a run was stopped, as the framework tells it on."""
+
+
+class Pausable(Protocol):
+    """A thread, as far as a pause goes."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped it; an error if a run has lost it."""
+
+
+class RunWatch:
+    """The thread of a guarded run, for as long as the run goes on with it."""
+
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self.token: str | None = None
+        """The pass of the run; None: it has not been let in yet."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether an operator has stopped the thread.
+
+        Raises:
+            Superseded: Another run goes on with it by now.
+        """
+        if self.token is None:
+            return self.thread.paused
+        return not self.thread.may_go_on(self.token)
+
+
+class PauseControl(RunControl):
+    """Asks before every step whether the run may go on."""
+
+    __slots__ = ("_also", "_at_exit", "_thread")
+
+    def __init__(self, thread: Pausable, also: RunControl | None, *, at_exit: bool) -> None:
+        super().__init__()
+        self._thread = thread
+        self._also = also
+        self._at_exit = at_exit
+        """Whether all is saved when the run ends, and not before."""
+
+    @property
+    def drain_requested(self) -> bool:
+        if self._also is not None and self._also.drain_requested:
+            self.request_drain(self._also.drain_reason or "shutdown")
+        elif self._thread.paused:
+            if self._at_exit:
+                # A subgraph that ends orderly saves nothing then; one that is broken off does.
+                raise GraphDrained(PAUSED)
+            self.request_drain(PAUSED)
+        return super().drain_requested
+
+
+class TaskStop(BaseCallbackHandler):
+    """Asks before every task that code of a run calls whether the run may go on.
+
+    The framework asks nobody there, but it tells who listens, and lets a listener raise. A task is
+    known by its namespace: what else begins in that is a part of it, and is not stopped. A graph
+    that a node runs on another thread is not stopped either; that thread has pauses of its own.
+
+    Args:
+        thread: The thread of the run.
+        every: Stop whatever begins, because tasks cannot be told from the rest.
+    """
+
+    raise_error = True
+    run_inline = True
+    ignore_llm = ignore_retry = ignore_agent = ignore_retriever = True
+    ignore_chat_model = ignore_custom_event = True
+
+    def __init__(self, thread: Pausable, *, every: bool) -> None:
+        super().__init__()
+        self._thread = thread
+        self._every = every
+        self._root: UUID | None = None
+        self._nodes: set[str] = set()
+        """The namespaces of the nodes of the run itself."""
+        self._begun: set[str] = set()
+
+    def among(self, others: Callbacks) -> Callbacks:
+        """The callbacks of a call, and this one."""
+        if isinstance(others, BaseCallbackManager):
+            found = others.copy()
+            found.add_handler(self, inherit=True)
+            return found
+        return [self, *(others or ())]
+
+    def on_chain_start(
+        self,
+        serialized: Mapping[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """Stop a task that is about to begin."""
+        del serialized, inputs
+        if self._root is None:
+            self._root = run_id  # the run itself
+            return
+        found = metadata or {}
+        place = str(found.get("langgraph_checkpoint_ns"))
+        if not self._every and not _is_called(found.get("langgraph_path")):
+            if parent_run_id == self._root:
+                self._nodes.add(place)
+            return
+        own = self._every or place.partition("|")[0] in self._nodes
+        if own and place not in self._begun:
+            if self._thread.paused:
+                raise GraphDrained(PAUSED)
+            self._begun.add(place)
+
+
+def _is_called(path: object) -> bool:
+    """Whether the path of a task is that of one which code calls."""
+    return isinstance(path, tuple) and (path[0], path[-1]) == ("__pregel_push", True)
+
+
+class _Asked:
+    """A thread that is not paused, and takes note of who asks."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    @property
+    def paused(self) -> bool:
+        self._log.append("asked")
+        return False
+
+
+@cache
+def tasks_are_told() -> bool:
+    """Whether this release of the framework tells listeners of tasks, tried out on a tiny one."""
+    log: list[str] = []
+
+    @task
+    def step() -> None:
+        log.append("ran")
+
+    @entrypoint()
+    def program(_: int) -> None:
+        log.append("began")
+        step().result()
+
+    program.invoke(0, {"callbacks": [TaskStop(_Asked(log), every=False)]})
+    return log == ["began", "asked", "ran"]
+
+
+def paused_error(thread: Thread) -> Paused:
+    """What a call that a pause stopped ends with."""
+    return Paused(
+        f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
+    )
+
+
+# ---------------------------------------------------------------------- call gate
 
 _PASS_BYTES = 16
 _MISSING = object()

@@ -26,18 +26,19 @@ from langchain_core.runnables.config import (
 )
 from langgraph.pregel import Pregel
 
-from sealpoint.adapters.langgraph._aim import is_nested
-from sealpoint.adapters.langgraph._call_gate import CallGate
-from sealpoint.adapters.langgraph._control import PauseControl
-from sealpoint.adapters.langgraph._declared import check_declared
-from sealpoint.adapters.langgraph._off_loop import entered_off_loop
-from sealpoint.adapters.langgraph._passes import DELIBERATE, with_pass, without_pass
+from sealpoint.adapters.langgraph._call_gate import CallGate, PauseControl
+from sealpoint.adapters.langgraph._passes import (
+    DELIBERATE,
+    entered_off_loop,
+    is_nested,
+    with_pass,
+    without_pass,
+)
 from sealpoint.adapters.langgraph._saver import SealedSaver
+from sealpoint.adapters.langgraph._schemas import check_declared
 from sealpoint.adapters.langgraph._world import world_of
 from sealpoint.errors import UsageError
 from sealpoint.world import World
-
-__all__ = ["deliberately", "guard"]
 
 _G = TypeVar("_G", bound=Pregel[Any, Any, Any, Any])
 _MAPPERS = ("_output_mapper", "_state_mapper")

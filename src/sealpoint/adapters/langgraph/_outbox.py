@@ -14,8 +14,6 @@ from sealpoint.errors import SealpointError, StorageUnavailable
 from sealpoint.gate import Thread
 from sealpoint.store import EntryDraft, Outcome
 
-__all__ = ["Outbox", "Ticket"]
-
 _GROUP_MAX = 64
 
 

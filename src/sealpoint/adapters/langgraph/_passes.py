@@ -9,36 +9,244 @@ the checkpoint of results, the namespace, and the source in the metadata; and it
 tells which writes are of one run.
 """
 
+import asyncio
+import copy
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, NamedTuple, cast
-from weakref import WeakValueDictionary
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.runtime import Runtime
 
-from sealpoint.adapters.langgraph._aim import is_nested, map_of
-from sealpoint.adapters.langgraph._off_loop import LoopOrder
-from sealpoint.adapters.langgraph._refusals import Refusals
-from sealpoint.adapters.langgraph._tuples import Address
+from sealpoint.adapters.langgraph._conversion import Address, require_text
 from sealpoint.api import Store
-from sealpoint.errors import ResumeRefused, SealpointError, Superseded
+from sealpoint.errors import (
+    ResumeRefused,
+    SealpointError,
+    StorageUnavailable,
+    Superseded,
+    UsageError,
+)
+from sealpoint.gate import Thread
+from sealpoint.limits import UNTOLD_REFUSALS_MAX
 from sealpoint.store import RunPosition, Snapshot
 from sealpoint.world import World
 
-__all__ = [
-    "DELIBERATE",
-    "TICKET",
-    "Pass",
-    "Passes",
-    "in_words_of_graphs",
-    "position_of",
-    "task_on",
-    "with_pass",
-    "without_pass",
-]
+# ---------------------------------------------------------------------- refusals
+# What subgraphs could not save, until the graph around them is told.
+#
+# The framework drops the error of a subgraph that then asks a question; the graph is told when it
+# puts next, which it does to keep the question. A run that ends otherwise never puts again, so
+# only so many are kept. Of a thread whose error had to go it is still known that there was one:
+# its next put is refused once without the cause, rather than let through. Another thread may be
+# taken for it, and is refused once as well.
+
+
+_MARKS = 64 * 1024
+
+
+class Refusals:
+    """The errors of the subgraphs of a store's runs in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], SealpointError] = {}
+        """By thread, and what its run is known by."""
+        self._marks = bytearray(_MARKS)
+        """Set for the threads whose error is not kept any more."""
+        self._is_marked = False
+
+    def note(self, thread: str, run: str, error: SealpointError) -> None:
+        """Remember the first error of a run."""
+        with self._lock:
+            # A copy: the error itself holds on to what was being saved.
+            self._known.setdefault((thread, run), copy.copy(error))
+            if len(self._known) > UNTOLD_REFUSALS_MAX:
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._marks[_place(oldest[0])] = self._is_marked = True
+
+    def take(self, thread: str, run: str | None) -> SealpointError | None:
+        """What a run has to be told, once."""
+        if run is None or not (self._known or self._is_marked):
+            return None
+        with self._lock:
+            found = self._known.pop((thread, run), None)
+            if found is None and self._marks[_place(thread)]:
+                self._marks[_place(thread)] = False
+                found = StorageUnavailable(
+                    f"thread {thread!r}: something of a subgraph may not have been saved; too many "
+                    "other runs have failed since to say what",
+                    hint="Run the graph again: it goes on from what was saved.",
+                )
+        return found
+
+    def drop(self, thread: str, run: str) -> None:
+        """A run has ended: nobody is left to be told."""
+        with self._lock:
+            self._known.pop((thread, run), None)
+
+    def forget(self, thread: str) -> None:
+        """A run begins anew: what those before it could not save is their own affair."""
+        if self._known or self._is_marked:
+            with self._lock:
+                self._marks[_place(thread)] = False
+                for key in [key for key in self._known if key[0] == thread]:
+                    del self._known[key]
+
+
+def _place(thread: str) -> int:
+    return hash(thread) % _MARKS
+
+
+# ---------------------------------------------------------------------- off loop
+# Decisions that an event loop does not wait for: an OS thread makes them.
+#
+# Calls about one thread are decided in the order in which they came to their loop. Whoever is
+# cancelled meanwhile is told so when the decision has been made, and its pass is worthless by
+# then: nothing of a call goes on after its end. What was recorded stands, as for a run that
+# crashed before its first step, and the next run takes the thread over.
+
+
+_T = TypeVar("_T")
+
+
+class LoopOrder:
+    """Who waits for a decision about a thread, in each event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Lock]
+        ] = WeakKeyDictionary()
+
+    def turn(self, thread: str) -> asyncio.Lock:
+        """What gives the calls of the running loop their turn, first come first served."""
+        with self._lock:
+            turns = self._turns.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+            return turns.setdefault(thread, asyncio.Lock())
+
+
+@asynccontextmanager
+async def entered_off_loop(
+    turn: asyncio.Lock, make: Callable[[], AbstractContextManager[_T]]
+) -> AsyncIterator[_T]:
+    """Make a context manager and enter it in an OS thread, with the caller's context variables.
+
+    Args:
+        turn: What gives the call its turn.
+        make: What makes the context manager; it is left in the event loop.
+    """
+    with ExitStack() as entered:
+        async with turn:
+            enter = copy_context().run
+            deciding = asyncio.get_running_loop().run_in_executor(
+                None, enter, lambda: entered.enter_context(make())
+            )
+            try:
+                await asyncio.wait([deciding])
+            except asyncio.CancelledError:
+                # An OS thread cannot be stopped; what it has entered by then is left.
+                while not deciding.done():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.wait([deciding])
+                deciding.exception()  # nobody is told of it any more
+                raise
+        yield deciding.result()
+
+
+# ---------------------------------------------------------------------- aim
+# From which checkpoints a run begins, as the framework reads it from a configuration.
+#
+# An id beside the thread is not the only way to name a checkpoint: a map names one for each
+# namespace, and counts for more. The gate judges what is going to be loaded, so it has to read
+# the configuration in the same way.
+
+
+_NESTED = "__pregel_read"
+"""What the framework leaves in the configuration of a graph that a task of another one runs."""
+
+
+def is_nested(config: Mapping[str, Any] | None) -> bool:
+    """Whether a graph is run by a task of another one.
+
+    What is left there is a function. A configuration that came over a network may have the name in
+    it, but no function.
+    """
+    return callable(((config or {}).get("configurable") or {}).get(_NESTED))
+
+
+class Aim(NamedTuple):
+    """The checkpoints that a configuration names."""
+
+    root: str | None
+    """The one of the graph itself; None: the newest."""
+    inner: dict[str, str]
+    """Those of its subgraphs, by namespace."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Aim":
+        """Read the configuration of a run that no other run has begun.
+
+        Raises:
+            UsageError: Something else than a name stands for one.
+        """
+        _, lane, named = Address.of(config)
+        by_lane = map_of((config.get("configurable") or {}).get("checkpoint_map"))
+        inner = {key: value for key, value in by_lane.items() if key and value}
+        if lane:
+            # The framework begins at the root; only the map tells where from.
+            if named is not None and inner.setdefault(lane, named) != named:
+                raise UsageError(
+                    f"configuration: checkpoint_id and checkpoint_map name two checkpoints of "
+                    f"namespace {lane!r}",
+                    hint="Pass the configuration that get_state or get_state_history tells.",
+                )
+            lane, named = "", None
+        if lane is not None and lane in by_lane:
+            named = by_lane[lane] or None
+        return cls(named, inner)
+
+    def older(self, thread: Thread) -> dict[str, str]:
+        """Those of subgraphs that are not the newest of their namespace."""
+        found = {}
+        for lane, name in self.inner.items():
+            newest = thread.snapshot(lane)
+            if newest is None or newest.ref.id != name:
+                found[lane] = name
+        return found
+
+
+def map_of(found: object) -> dict[str, str]:
+    """The checkpoints that a configuration names by namespace.
+
+    Raises:
+        UsageError: Something else stands there.
+    """
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise UsageError(
+            f"configuration: expected a map as checkpoint_map, found {type(found).__name__}",
+            hint="Pass the configuration that get_state or get_state_history tells.",
+        )
+    for key, value in found.items():
+        require_text(key, "name in checkpoint_map")
+        require_text(value, "value in checkpoint_map")
+    return dict(found)
+
+
+# ---------------------------------------------------------------------- passes
 
 # What the framework streams shows the configuration without the names that begin like its own.
 TICKET = "__pregel_sealpoint_ticket"

@@ -33,9 +33,19 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
-from sealpoint.adapters.langgraph._copying import copies_of
-from sealpoint.adapters.langgraph._declared import check_declared
-from sealpoint.adapters.langgraph._deleting import keys_of_runs, older_keys
+from sealpoint.adapters.langgraph._conversion import (
+    Address,
+    checkpoint_tuple,
+    copies_of,
+    keys_of_runs,
+    metadata_of,
+    of_channel,
+    older_keys,
+    require_text,
+    shown_question,
+    state_of,
+    storable_writes,
+)
 from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
 from sealpoint.adapters.langgraph._passes import (
     TICKET,
@@ -44,16 +54,11 @@ from sealpoint.adapters.langgraph._passes import (
     position_of,
     without_pass,
 )
-from sealpoint.adapters.langgraph._schemas import allow_types, graph_types, types_of_allowlist
-from sealpoint.adapters.langgraph._shown import shown_question
-from sealpoint.adapters.langgraph._tuples import (
-    Address,
-    checkpoint_tuple,
-    metadata_of,
-    of_channel,
-    require_text,
-    state_of,
-    storable_writes,
+from sealpoint.adapters.langgraph._schemas import (
+    allow_types,
+    check_declared,
+    graph_types,
+    types_of_allowlist,
 )
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
@@ -68,8 +73,6 @@ from sealpoint.errors import (
 )
 from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, RunPosition, SaveDraft
 from sealpoint.world import World
-
-__all__ = ["SealedSaver"]
 
 _INTERRUPT = "__interrupt__"
 _RESUME = "__resume__"

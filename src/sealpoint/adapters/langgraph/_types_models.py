@@ -12,18 +12,129 @@ are not stored get their defaults; one that the installed version does not have 
 dropped.
 """
 
+import dataclasses
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from operator import is_, itemgetter
 from typing import Any
 
+from ormsgpack import MsgpackEncodeError, packb, unpackb
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from sealpoint.adapters.langgraph._types_fields import REQUIRED, Pair, unknown_field
-from sealpoint.errors import BytesMalformed, ValueNotAllowed
+from sealpoint.codec import Cast
+from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
 
-__all__ = ["model_pair", "set_extra", "set_fields", "set_given", "set_private"]
+# ---------------------------------------------------------------------- types fields
+# The frameworks' dataclasses, slotted classes and named tuples as plain data.
+#
+# The form is a map of the fields that differ from their defaults, by name, so that a field that a
+# framework adds changes nothing about stored objects. Putting together sets fields on a bare
+# object: no constructor runs. A field that the installed version does not have is refused, never
+# dropped.
+
+
+Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""The functions that take an object apart and put it together again."""
+
+REQUIRED = object()
+"""Stands for the default of a field that has none."""
+
+_SHOWN_CHARS_MAX = 60
+
+
+def unknown_field(cls: type, name: str) -> VersionUnknown:
+    """The error for a stored field that the installed version of a class does not have."""
+    shown = repr(name) if name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX else "another"
+    package = cls.__module__.partition(".")[0].replace("_", "-")
+    return VersionUnknown(
+        f"{cls.__qualname__}: expected fields that the installed {package} has, found {shown}",
+        hint=f"Install the version of {package} that wrote the checkpoint, or a newer one.",
+    )
+
+
+def dataclass_pair(cls: type) -> Pair:
+    """The pair for a dataclass whose fields lie in slots."""
+    fields: Any = dataclasses.fields(cls)
+    defaults = {
+        field.name: REQUIRED if field.default is dataclasses.MISSING else field.default
+        for field in fields
+    }
+    return slots_pair(cls, defaults)
+
+
+def slots_pair(cls: type, defaults: Mapping[str, Any]) -> Pair:
+    """The pair for a class with slots of these names; each has a default, or `REQUIRED`."""
+    slots: dict[str, Any] = {name: _slot(cls, name) for name in defaults}
+
+    def take(value: Any) -> dict[str, Any]:
+        if getattr(value, "__dict__", None):
+            raise ValueNotAllowed("attributes: expected fields only, found attributes of its own")
+        try:
+            found = {name: slot.__get__(value) for name, slot in slots.items()}
+        except AttributeError as exc:
+            raise ValueNotAllowed("fields: expected each set, found one unset") from exc
+        return _told(found, defaults)
+
+    def build(form: Any) -> Any:
+        value: Any = object.__new__(cls)
+        for name, item in _filled(cls, form, defaults).items():
+            slots[name].__set__(value, item)
+        return value
+
+    return take, build
+
+
+def named_tuple_pair(cls: Any) -> Pair:
+    """The pair for a named tuple."""
+    given: dict[str, Any] = cls._field_defaults
+    defaults = {name: given.get(name, REQUIRED) for name in cls._fields}
+
+    def take(value: Any) -> dict[str, Any]:
+        return _told(dict(zip(defaults, value, strict=True)), defaults)
+
+    def build(form: Any) -> Any:
+        return tuple.__new__(cls, _filled(cls, form, defaults).values())
+
+    return take, build
+
+
+def _slot(cls: type, name: str) -> Any:
+    for base in cls.__mro__:
+        slot = base.__dict__.get(name)
+        if hasattr(slot, "__set__"):
+            return slot
+    raise AttributeError(f"{cls.__qualname__}: no slot {name}")
+
+
+def _told(found: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say something: those whose values are not their defaults."""
+    return {name: item for name, item in found.items() if not _is_default(item, defaults[name])}
+
+
+def _is_default(item: Any, default: Any) -> bool:
+    # The defaults of all these classes are None, texts, truth values and the empty tuple; nothing
+    # of another type is even compared.
+    return item is default or (type(item) is type(default) and item == default)
+
+
+def _filled(cls: type, form: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """All fields in declared order, from those that were stored."""
+    if type(form) is not dict or any(type(name) is not str for name in form):
+        raise BytesMalformed("fields: expected a map with names as keys")
+    for name in form:
+        if name not in defaults:
+            raise unknown_field(cls, name)
+    filled = {**defaults, **form}
+    for name, item in filled.items():
+        if item is REQUIRED:
+            raise BytesMalformed(f"field {name!r}: expected a value, found none")
+    return filled
+
+
+# ---------------------------------------------------------------------- types models
 
 _SHORT, _LONG = 2, 4
 _MASKS_MAX = 256
@@ -77,7 +188,7 @@ class _Model:
                 raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
         fields = {name: attributes[name] for name in self.settled}
         for name in self.others:
-            if name in given or not _is_default(attributes[name], self.declared[name]):
+            if name in given or not _is_model_default(attributes[name], self.declared[name]):
                 fields[name] = attributes[name]
         extra, private = value.__pydantic_extra__, value.__pydantic_private__
         if extra and not self.allows_extra:
@@ -140,7 +251,7 @@ def _default(field: FieldInfo) -> Any:
     return field.get_default(call_default_factory=True, validated_data={})
 
 
-def _is_default(item: Any, field: FieldInfo) -> bool:
+def _is_model_default(item: Any, field: FieldInfo) -> bool:
     """Whether a value is the default; nothing but plain values of one type is even compared."""
     default = _default(field)
     if type(item) is not type(default):
@@ -204,3 +315,156 @@ def _builder(model: _Model) -> Callable[[Any], Any]:
         return value
 
     return build
+
+
+# ---------------------------------------------------------------------- types casts
+# Casts of messages, so that a long chat is not taken apart and put together in every turn.
+#
+# A cast is taken of a message whose fields are scalars and small plain containers. It fits as
+# long as each scalar is the very same object, and each container is of its type and would be
+# written as before.
+
+
+_PACKED_BYTES_MAX = 1024
+_DEPTH_MAX = 8
+_PLANS_MAX = 256
+
+
+class _Plan:
+    """Which fields of a message hold what; many messages share one."""
+
+    __slots__ = ("count", "empty", "empty_of", "full", "full_of", "kinds", "scalars_of")
+
+    def __init__(
+        self,
+        scalars: tuple[str, ...],
+        empty: tuple[tuple[str, type], ...],
+        full: tuple[str, ...],
+    ) -> None:
+        self.count = len(scalars) + len(empty) + len(full)
+        self.empty = empty
+        self.full = full
+        self.kinds = [kind for _, kind in empty]
+        self.scalars_of = _getter(scalars)
+        self.empty_of = _getter(tuple(name for name, _ in empty))
+        self.full_of = _getter(full)
+
+
+class _MessageCast:
+    """What a message said when it was saved."""
+
+    __slots__ = ("_cls", "_extra", "_fields", "_given", "_packed", "_plan", "_scalars")
+
+    def __init__(self, value: BaseModel, plan: _Plan, packed: bytes) -> None:
+        self._cls = type(value)
+        self._plan = plan
+        self._fields = dict(value.__dict__)
+        self._scalars = plan.scalars_of(self._fields)
+        self._packed = packed
+        self._given = frozenset(value.__pydantic_fields_set__)
+        self._extra = value.__pydantic_extra__ is not None
+
+    def fits(self, value: Any) -> bool:
+        fields, plan = value.__dict__, self._plan
+        try:
+            same = all(map(is_, plan.scalars_of(fields), self._scalars))
+            empty = plan.empty_of(fields)
+            full = plan.full_of(fields) if plan.full else ()
+        except KeyError:
+            return False  # a field was removed
+        return (
+            same
+            and len(fields) == plan.count
+            and [*map(type, empty)] == plan.kinds
+            and not any(empty)
+            and value.__pydantic_fields_set__ == self._given
+            and not value.__pydantic_extra__
+            and (not full or _packed(full) == self._packed)
+        )
+
+    def make(self) -> Any:
+        fields, plan = self._fields.copy(), self._plan
+        for name, kind in plan.empty:
+            fields[name] = kind()
+        if plan.full:
+            fields.update(zip(plan.full, unpackb(self._packed), strict=True))
+        value = object.__new__(self._cls)
+        set_fields(value, fields)
+        set_extra(value, {} if self._extra else None)
+        set_given(value, set(self._given))
+        set_private(value, None)
+        return value
+
+
+def message_cast(value: BaseModel) -> Cast | None:
+    """Take a cast of a message, or none if its changes could not be told."""
+    fields, names = value.__dict__, _names(type(value))
+    if tuple(fields) != names or not value.__pydantic_fields_set__.issubset(names):
+        return None  # something lies there that is no field, and would not come back
+    if value.__pydantic_extra__ != _no_extra(type(value)) or value.__pydantic_private__:
+        return None
+    scalars: list[str] = []
+    empty: list[tuple[str, type]] = []
+    full: list[str] = []
+    for name, item in fields.items():
+        kind = type(item)
+        if kind in _SCALARS:
+            scalars.append(name)
+        elif kind is not dict and kind is not list:
+            return None
+        elif item:
+            full.append(name)
+        else:
+            empty.append((name, kind))
+    plan = _plan(tuple(scalars), tuple(empty), tuple(full))
+    packed = _packed(plan.full_of(fields)) if full else b""
+    if packed is None or len(packed) > _PACKED_BYTES_MAX:
+        return None
+    return _MessageCast(value, plan, packed)
+
+
+@lru_cache(maxsize=_PLANS_MAX)
+def _names(cls: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(cls.model_fields)
+
+
+@lru_cache(maxsize=_PLANS_MAX)
+def _no_extra(cls: type[BaseModel]) -> dict[str, Any] | None:
+    """What a model has that was decoded, if nothing was added to it."""
+    return {} if cls.model_config.get("extra") == "allow" else None
+
+
+_plan = lru_cache(maxsize=_PLANS_MAX)(_Plan)
+
+
+def _getter(names: tuple[str, ...]) -> Any:
+    """What takes some fields out of all, always as a tuple."""
+    if not names:
+        return lambda _fields: ()
+    if len(names) == 1:
+        return lambda fields: (fields[names[0]],)
+    return itemgetter(*names)
+
+
+def _packed(containers: tuple[Any, ...]) -> bytes | None:
+    """What containers hold; None if that is more than plain values."""
+    if not all(map(_is_plain, containers)):
+        return None
+    try:
+        return packb([*containers])
+    except (MsgpackEncodeError, ValueError):
+        return None
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether a value holds scalars, and lists and dicts of them with names as keys."""
+    kind = type(value)
+    if kind is dict:
+        members: Any = value.values()
+        if any(type(name) is not str for name in value):
+            return False
+    elif kind is list:
+        members = value
+    else:
+        return kind in _SCALARS
+    return depth < _DEPTH_MAX and all(_is_plain(each, depth + 1) for each in members)

@@ -29,14 +29,11 @@ from langgraph.pregel import Pregel
 from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters.langgraph._function_code import joined_digest
-from sealpoint.adapters.langgraph._memory import Memory
-from sealpoint.adapters.langgraph._parts import Model, Parts, parts_of
+from sealpoint.adapters.langgraph._function_code import Memory, joined_digest
+from sealpoint.adapters.langgraph._graph_parts import Model, Parts, parts_of
 from sealpoint.config import code_of, imported_name
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import JSON, Code, Tool, World
-
-__all__ = ["world_again", "world_of"]
 
 _PACKAGES = (
     *("langchain", "langchain-core", "langgraph", "langgraph-checkpoint", "langgraph-prebuilt"),

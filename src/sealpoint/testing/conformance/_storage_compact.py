@@ -16,7 +16,7 @@ from time import sleep
 
 from sealpoint.errors import HeadMoved
 from sealpoint.storage import Record, Storage
-from sealpoint.testing.conformance._require import require
+from sealpoint.testing.conformance._storage_drops import StorageTruncation
 from sealpoint.testing.conformance._storage_handles import (
     LABEL,
     OTHER_THREAD,
@@ -24,10 +24,8 @@ from sealpoint.testing.conformance._storage_handles import (
     THREAD,
     named,
     record_of,
+    require,
 )
-from sealpoint.testing.conformance._storage_truncate import StorageTruncation
-
-__all__ = ["StorageCompaction"]
 
 _MIB = 1024 * 1024
 _MARK_BYTES = 24

@@ -15,18 +15,22 @@ from unittest import SkipTest
 
 from sealpoint.errors import HeadMoved, SealpointError, UsageError
 from sealpoint.storage import Record, Storage
-from sealpoint.testing.conformance._require import require
 
-__all__ = [
-    "LABEL",
-    "OTHER_THREAD",
-    "SIZE_BYTES_MAX",
-    "THREAD",
-    "StorageHandles",
-    "named",
-    "record_of",
-    "require_raises",
-]
+# ---------------------------------------------------------------------- require
+# How a conformance suite says that a promise was broken: without any test framework.
+
+
+def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as an assertion
+    """Fail a test with the promise that was broken.
+
+    Raises:
+        AssertionError: The condition does not hold.
+    """
+    if not condition:
+        raise AssertionError(message)
+
+
+# ---------------------------------------------------------------------- storage handles
 
 THREAD = bytes(range(16))
 OTHER_THREAD = bytes(range(1, 17))

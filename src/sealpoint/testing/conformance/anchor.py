@@ -24,7 +24,7 @@ from unittest import SkipTest
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
 from sealpoint.errors import AnchorUnavailable, UsageError
-from sealpoint.testing.conformance._require import require
+from sealpoint.testing.conformance._storage_handles import require
 
 __all__ = ["AnchorConformance"]
 

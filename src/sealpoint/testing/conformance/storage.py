@@ -24,7 +24,6 @@ from sealpoint.limits import (
     SEALS_BYTES_MAX,
 )
 from sealpoint.storage import Record
-from sealpoint.testing.conformance._require import require
 from sealpoint.testing.conformance._storage_compact import StorageCompaction
 from sealpoint.testing.conformance._storage_handles import (
     LABEL,
@@ -33,6 +32,7 @@ from sealpoint.testing.conformance._storage_handles import (
     THREAD,
     named,
     record_of,
+    require,
     require_raises,
 )
 

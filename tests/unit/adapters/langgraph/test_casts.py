@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.base import TextAccessor
 
-from sealpoint.adapters.langgraph._types_casts import message_cast
+from sealpoint.adapters.langgraph._types_models import message_cast
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import SealpointError, ValueNotAllowed
 from tests.blobs import Blobs

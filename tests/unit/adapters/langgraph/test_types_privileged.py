@@ -16,7 +16,7 @@ from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
-from sealpoint.adapters.langgraph._types_privileged import check_privileged
+from sealpoint.adapters.langgraph._types import check_privileged
 from sealpoint.errors import TypeNotAllowed
 
 _SEND = Send("pay", {"amount": 1})

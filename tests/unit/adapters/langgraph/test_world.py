@@ -22,7 +22,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, SecretStr
 
-from sealpoint.adapters.langgraph._parts import parts_of
+from sealpoint.adapters.langgraph._graph_parts import parts_of
 from sealpoint.adapters.langgraph._world import _runtime, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World, WorldDiff

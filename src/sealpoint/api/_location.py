@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a URL to the parts of a store: backend, anchor, pin and keys."""
+
+import hmac
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sealpoint.anchor.local import LocalAnchor
+from sealpoint.codec import Registry
+from sealpoint.config import (
+    PassphraseSource,
+    Settings,
+    StoreFiles,
+    StoreUrl,
+    load_settings,
+    read_pin_descriptor,
+    read_pin_file,
+    unlocking,
+)
+from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
+from sealpoint.ledger import StoreChain
+from sealpoint.signing import (
+    Identity,
+    PrivateKey,
+    Role,
+    Root,
+    RosterKey,
+    SigningKey,
+    TrustPin,
+    Unlock,
+)
+from sealpoint.storage.file import FileStorage
+from sealpoint.storage.sqlite import SqliteStorage
+from sealpoint.store import Core, Event, Parts, copy_roster, store_slot
+
+OnEvent = Callable[[Event], object]
+Trust = TrustPin | str | os.PathLike[str] | int
+
+
+def now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StorePlace:
+    """A store on this machine: where it lies, and the files that belong to it."""
+
+    url: StoreUrl
+    files: StoreFiles
+    settings: Settings
+    unlock: Unlock = field(repr=False)
+    """Gives the passphrase of an encrypted key."""
+
+    @classmethod
+    def find(
+        cls,
+        url: str,
+        *,
+        config_dir: str | os.PathLike[str] | None,
+        state_dir: str | os.PathLike[str] | None,
+        passphrase: PassphraseSource | None = None,
+        secrets_dir: str | os.PathLike[str] | None = None,
+        key_fd: int | None = None,
+    ) -> "StorePlace":
+        """Find the files of a store, and refuse a store that lies among its own keys.
+
+        The passphrase is looked for only when an encrypted key is opened: this one, or else the
+        one that the environment names.
+
+        Raises:
+            UrlInvalid: The URL names no store on disk.
+            StoreMisplaced: The store lies in the configuration or state directory.
+        """
+        settings = load_settings(
+            config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir, key_fd=key_fd
+        )
+        parsed = StoreUrl.parse(url)
+        if parsed.path is None:
+            raise UrlInvalid(
+                f"store {url!r}: expected a store on disk, found one in memory",
+                hint="memory: needs no set-up and keeps nothing; open it with open_store.",
+            )
+        files = StoreFiles.find(settings, parsed)
+        files.check_placement()
+        return cls(parsed, files, settings, unlocking(passphrase))
+
+    def path(self) -> Path:
+        """Where the store lies, with no link on the way.
+
+        Raises:
+            NotTrusted: The URL leads elsewhere than it did.
+        """
+        return self.files.target()
+
+    def is_vacant(self, path: Path) -> bool:
+        """Whether nothing lies where the store belongs; for a directory, nothing in it either."""
+        # A disk that fails or a directory that may not be read says nothing about what is there:
+        # it must not look like a store that somebody took away.
+        try:
+            found = path.lstat()
+            if self.url.kind == "file" and stat.S_ISDIR(found.st_mode):
+                with os.scandir(path) as entries:
+                    return next(entries, None) is None
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except PermissionError as exc:
+            raise StorageUnavailable(
+                f"store {self.url}: permission denied{_whose(path)}",
+                hint="Run this as that user. To share a store among users, make it for a group: "
+                "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
+            ) from exc
+        except OSError as exc:
+            raise StorageUnavailable(
+                f"store {self.url}: expected to look for it, found {exc.strerror}"
+            ) from exc
+        return False
+
+    def make_secret(self) -> None:
+        """Make the secret that keys the anchor's slots, unless there is one."""
+        self.files.ensure_secret(os.urandom)
+
+    def parts(
+        self,
+        *,
+        pin: TrustPin,
+        signer: SigningKey | None,
+        namespace: str,
+        registry: Registry | None = None,
+        read_only: bool = False,
+        create: bool = False,
+        on_event: OnEvent | None = None,
+    ) -> Parts:
+        """Open anchor and backend.
+
+        Raises:
+            KeyMissing: The secret that keys the anchor's slots is gone.
+            NotTrusted: The URL leads elsewhere than it did.
+            RolledBack: There is no file to open where the anchor has seen a store.
+        """
+        path = self.path()
+        shared = self.files.group()
+        group = None if shared is None else shared.gid
+        secret = self.files.secret()
+        anchor = LocalAnchor(
+            self.files.anchor_directory(pin.store),
+            store=pin.store.raw,
+            key=hmac.digest(secret, b"sealpoint anchor file", "sha256"),
+            read_only=read_only,
+            group=group,
+        )
+        try:
+            if self.is_vacant(path) and (
+                self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
+            ):
+                raise RolledBack(
+                    f"store {self.url}: expected the store that was here, found no file",
+                    hint="Bring the newest copy back, or name the new place with sealpoint trust "
+                    f"move. To give the store up for good, move {self.files.directory} away.",
+                )
+            backend = FileStorage if self.url.kind == "file" else SqliteStorage
+            storage = backend(path, create=create, read_only=read_only, group=group)
+        except BaseException:
+            anchor.close()
+            raise
+        return Parts(
+            storage=storage,
+            anchor=anchor,
+            pin=pin,
+            secret=secret,
+            signer=signer,
+            registry=Registry() if registry is None else registry,
+            namespace=namespace,
+            read_only=read_only,
+            now=now,
+            random_bytes=os.urandom,
+            on_event=on_event,
+            on_roster=None if read_only else self._keep_roster,
+        )
+
+    def _keep_roster(self, core: Core, chain: StoreChain) -> None:
+        self.files.keep_roster(chain.seq, chain.hashes[-1], lambda: copy_roster(core, chain))
+
+    def root_signers(self, root: Root) -> list[PrivateKey]:
+        """The private keys of a root that are on this machine.
+
+        Raises:
+            KeyLocked: One is encrypted, and the passphrase is missing or does not open it.
+        """
+        # By what the files say, so that no other key needs its passphrase; opening proves it.
+        names = [
+            name
+            for name in self.files.key_names()
+            if self.files.key_facts(name).public in root.keys
+        ]
+        return [self.files.signer(name, self.unlock) for name in names]
+
+    def signer(self, identity: str) -> PrivateKey:
+        """The private key of an identity.
+
+        Raises:
+            KeyMissing: It is not on this machine.
+            KeyLocked: It is encrypted, and the passphrase is missing or does not open it.
+            NotTrusted: There is no pin either: nothing is known about this store.
+        """
+        try:
+            return self.files.signer(identity, self.unlock)
+        except KeyMissing:
+            self.files.pin()
+            raise
+
+    def own_key(self, identity: str) -> PrivateKey:
+        """The same, from the descriptor that the settings name if they do."""
+        if self.settings.key_fd is None:
+            return self.signer(identity)
+        return self.files.key_from_descriptor(self.settings.key_fd, identity, self.unlock)
+
+    def pin(self, trust: Trust | None) -> TrustPin:
+        """The pin that the caller brings along, or else the one that the settings lead to.
+
+        Raises:
+            NotTrusted: There is none.
+            KeyFileUnsafe: Others can change it.
+        """
+        if trust is not None:
+            return read_pin(trust)
+        if self.settings.trust_fd is not None:
+            return read_pin_descriptor(self.settings.trust_fd)
+        return self.files.pin()
+
+
+def _whose(path: Path) -> str:
+    """Of which user the lowest part of a path is that can be looked at."""
+    for part in (path, *path.parents):
+        try:
+            found = part.lstat()
+        except OSError:
+            continue
+        mode = stat.S_IMODE(found.st_mode)
+        return f": {part} is of user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
+    return ""
+
+
+def identity_of(
+    signer: PrivateKey, roles: tuple[Role, ...], *, person: str, namespaces: tuple[str, ...]
+) -> Identity:
+    """A roster's line for a key."""
+    key = RosterKey(scheme="ed25519", public=str(signer.public))
+    return Identity(
+        name=signer.name, person=person, roles=roles, namespaces=namespaces, keys=(key,)
+    )
+
+
+def read_pin(trust: Trust) -> TrustPin:
+    """A pin that the caller brings along: itself, the path of its file, or a descriptor.
+
+    Raises:
+        NotTrusted: The file is missing or no pin.
+        KeyFileUnsafe: Others can change it.
+    """
+    if isinstance(trust, TrustPin):
+        return trust
+    return read_pin_descriptor(trust) if isinstance(trust, int) else read_pin_file(Path(trust))

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a loaded value holds, and how it reads in one line: for showing and comparing.
+
+Whatever its type, a value is a leaf, a sequence, a mapping, a set or a record of named fields.
+Texts made here are for people: they may be cut, and then say by how much. Nothing reads them back.
+"""
+
+import dataclasses
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import Enum, StrEnum
+from typing import Any
+
+import msgspec
+
+_NESTED_CHARS_LEAST = 12
+_INT_BITS_MAX = 8192
+_MORE = " ... and "
+_UNSET = object()
+
+
+class Shape(StrEnum):
+    """What kind of thing a value is to a reader."""
+
+    LEAF = "leaf"
+    MAPPING = "mapping"
+    RECORD = "record"
+    SEQUENCE = "sequence"
+    SET = "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The members of a value, each with its key, field name or place."""
+
+    shape: Shape
+    members: list[tuple[Any, Any]]
+
+
+_LEAF = Parts(Shape.LEAF, [])
+_WORDS = {
+    Shape.LEAF: ("part", "parts"),
+    Shape.MAPPING: ("key", "keys"),
+    Shape.RECORD: ("field", "fields"),
+    Shape.SEQUENCE: ("item", "items"),
+    Shape.SET: ("member", "members"),
+}
+
+
+def parts_of(value: Any) -> Parts:
+    """What a value directly holds."""
+    kind = type(value)
+    if kind is str or isinstance(value, Enum):
+        return _LEAF
+    fields = _fields_of(value)
+    if fields is not None:
+        return Parts(Shape.RECORD, list(fields.items()))
+    if isinstance(value, list | tuple | deque):
+        return Parts(Shape.SEQUENCE, list(enumerate(value)))
+    if isinstance(value, set | frozenset):
+        return Parts(Shape.SET, [(None, member) for member in value])
+    if isinstance(value, dict):
+        return Parts(Shape.MAPPING, list(value.items()))
+    return _LEAF
+
+
+def _fields_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass, pydantic model, attrs class, NamedTuple, Struct or slice."""
+    kind: Any = type(value)
+    names: tuple[str, ...]
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return dict(zip(kind._fields, value, strict=True))
+    if isinstance(value, slice):
+        names = ("start", "stop", "step")
+    elif isinstance(value, msgspec.Struct):
+        names = kind.__struct_fields__
+    elif hasattr(kind, "__pydantic_fields__") and not dataclasses.is_dataclass(kind):
+        extra = value.__pydantic_extra__
+        return {**value.__dict__, **(extra if isinstance(extra, Mapping) else {})}
+    elif dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = tuple(field.name for field in kind.__attrs_attrs__)
+    else:
+        return None
+    found = {name: getattr(value, name, _UNSET) for name in names}
+    return {name: member for name, member in found.items() if member is not _UNSET}
+
+
+def type_name(value: Any) -> str:
+    """The type of a value, with its module unless it is built in."""
+    kind = type(value)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return module + kind.__qualname__
+
+
+def counted(parts: Parts) -> str:
+    """How much a value holds, in words: `3 items`."""
+    one, many = _WORDS[parts.shape]
+    return f"{len(parts.members):,} {one if len(parts.members) == 1 else many}"
+
+
+def key_step(shape: Shape, key: Any) -> str:
+    """The piece of a path that leads to a member."""
+    if shape is Shape.RECORD:
+        return f".{key}"
+    if shape is Shape.SET:
+        return "{...}"
+    if type(key) is str:
+        return f"[{json.dumps(key, ensure_ascii=False)}]"
+    return f"[{short_text(key, 40)}]"
+
+
+def short_text(value: Any, chars_max: int = 72) -> str:
+    """A value in about one line; what is left out is counted."""
+    parts = parts_of(value)
+    if parts.shape is Shape.LEAF:
+        return _leaf_text(value, chars_max)
+    opening, closing = _brackets(value, parts.shape)
+    if parts.members and chars_max <= _NESTED_CHARS_LEAST:
+        return f"{opening}{counted(parts)}{closing}"
+    texts: list[str] = []
+    used = len(opening) + len(closing)
+    for place, (key, member) in enumerate(parts.members):
+        text = _label(parts.shape, key) + short_text(member, max(chars_max // 2, 1))
+        if texts and used + len(text) > chars_max:
+            texts.append(f"{_MORE.lstrip()}{len(parts.members) - place:,} more")
+            break
+        texts.append(text)
+        used += len(text) + 2
+    comma = "," if type(value) is tuple and len(parts.members) == 1 else ""
+    return f"{opening}{', '.join(texts)}{comma}{closing}"
+
+
+def _label(shape: Shape, key: Any) -> str:
+    if shape is Shape.RECORD:
+        return f"{key}="
+    if shape is Shape.MAPPING:
+        return f"{short_text(key, 40)}: "
+    return ""
+
+
+def _brackets(value: Any, shape: Shape) -> tuple[str, str]:
+    kind = type(value)
+    if kind is list:
+        return "[", "]"
+    if kind is tuple:
+        return "(", ")"
+    if kind is dict or (kind is set and value):
+        return "{", "}"
+    name = kind.__qualname__
+    if shape is Shape.SEQUENCE:
+        return f"{name}([", "])"
+    if shape is Shape.RECORD or not value:
+        return f"{name}(", ")"
+    return f"{name}({{", "})"
+
+
+def whole_text(value: Any, chars_max: int) -> str | None:
+    """A value in one line with nothing left out, or None where it does not fit."""
+    parts = parts_of(value)
+    if parts.shape is Shape.LEAF:
+        text = _leaf_text(value, chars_max)
+        return text if len(text) <= chars_max and _MORE not in text else None
+    opening, closing = _brackets(value, parts.shape)
+    if type(value) is tuple and len(parts.members) == 1:
+        closing = f",{closing}"
+    left = chars_max - len(opening) - len(closing)
+    texts: list[str] = []
+    for key, member in parts.members:
+        label = _label(parts.shape, key)
+        inner = whole_text(member, left - len(label)) if left > 0 else None
+        if inner is None or _MORE in label:
+            return None
+        texts.append(label + inner)
+        left -= len(label) + len(inner) + 2
+    return f"{opening}{', '.join(texts)}{closing}"
+
+
+def _leaf_text(value: Any, chars_max: int) -> str:
+    shown = max(chars_max, 2 * _NESTED_CHARS_LEAST)
+    for kinds, text_of in _LEAVES:
+        if isinstance(value, kinds):
+            return text_of(value, shown)
+    if type(value).__module__.partition(".")[0] in ("numpy", "torch"):
+        return _array_text(value, shown)
+    return _cut(_printed(value), shown, "characters")
+
+
+def _cut(text: str, shown: int, unit: str) -> str:
+    """A text that is cut only where that makes it shorter."""
+    rest = f"{_MORE}{len(text) - shown:,} more {unit}"
+    return text if len(text) <= shown + len(rest) else text[:shown] + rest
+
+
+def _printed(value: Any) -> str:
+    """The text that a type gives itself, in one line. Application types may fail at it."""
+    try:
+        return " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 (application code; whatever it raises, there is no text)
+        return f"<{type(value).__qualname__} without a text>"
+
+
+def _str_text(text: str, shown: int) -> str:
+    rest = f"{_MORE}{len(text) - shown:,} more characters"
+    if len(text) <= shown + len(rest):
+        return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text[:shown], ensure_ascii=False) + rest
+
+
+def _int_text(value: int, shown: int) -> str:
+    # Python refuses to print an int of thousands of digits in decimal.
+    printed = repr(value) if value.bit_length() <= _INT_BITS_MAX else hex(value)
+    return _cut(printed, shown, "digits")
+
+
+def _bytes_text(value: bytes, shown: int) -> str:
+    if len(value) <= shown:
+        return repr(value)
+    return f"{value[:shown]!r}{_MORE}{len(value) - shown:,} more bytes"
+
+
+def _enum_text(value: Enum, _shown: int) -> str:
+    return f"{type(value).__qualname__}.{value.name}" if value.name else _printed(value)
+
+
+def _time_text(value: date | time, _shown: int) -> str:
+    zone = getattr(getattr(value, "tzinfo", None), "key", None)
+    beside = (f" {zone}" if zone else "") + (" fold=1" if getattr(value, "fold", 0) else "")
+    return f"{type(value).__qualname__}({value.isoformat()}{beside})"
+
+
+def _array_text(value: Any, shown: int) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if not shape or dtype is None:
+        return _cut(_printed(value), shown, "characters")
+    text = f"{type(value).__qualname__} {dtype} of shape {tuple(int(n) for n in shape)}"
+    size = math.prod(int(length) for length in shape)
+    if size > shown:
+        return f"{text}{_MORE}its {size:,} elements"
+    return f"{text}: {_printed(value.tolist())}"
+
+
+_LEAVES: tuple[tuple[Any, Callable[[Any, int], str]], ...] = (
+    (Enum, _enum_text),
+    (bool, lambda value, _shown: repr(value)),
+    (str, _str_text),
+    (int, _int_text),
+    (bytes, _bytes_text),
+    (datetime, _time_text),
+    (date, _time_text),
+    (time, _time_text),
+)
+
+
+# ---------------------------------------------------------------------- render
+# A state as lines that people read: every value with its type, nested values further in.
+#
+# What is left out is counted in the line that leaves it out, unless everything is asked for.
+# Lines of a text that has several stand behind a bar, so that no text can look like a part of the
+# tree.
+
+
+_LINE_CHARS = 64
+_MEMBERS_SHOWN = 40
+_TEXT_LINES_SHOWN = 12
+_TEXT_CHARS_SHOWN = 600
+_DEPTH_MAX = 100
+_EVERYTHING = 1 << 60
+
+
+def render(value: Any, *, name: str = "state", everything: bool = False) -> Iterator[str]:
+    """The lines that show a value.
+
+    Args:
+        value: The value.
+        name: What it is called.
+        everything: Leave nothing out.
+    """
+    yield from _Rendering(everything=everything).lines(name, value, 0)
+
+
+class _Rendering:
+    def __init__(self, *, everything: bool) -> None:
+        self._members_max = _EVERYTHING if everything else _MEMBERS_SHOWN
+        self._text_lines_max = _EVERYTHING if everything else _TEXT_LINES_SHOWN
+        self._text_chars_max = _EVERYTHING if everything else _TEXT_CHARS_SHOWN
+
+    def lines(self, label: str, value: Any, depth: int) -> Iterator[str]:
+        opening = f"{'  ' * depth}{label}: "
+        if type(value) is str and "\n" in value:
+            yield from self._text(opening, value, depth)
+            return
+        parts = parts_of(value)
+        if parts.shape is Shape.LEAF:
+            yield opening + short_text(value, self._text_chars_max)
+            return
+        line = whole_text(value, _LINE_CHARS)
+        if line is not None:
+            yield opening + line
+            return
+        yield f"{opening}{type_name(value)}, {counted(parts)}"
+        if depth >= _DEPTH_MAX:
+            yield f"{'  ' * (depth + 1)}... nested deeper than can be shown"
+            return
+        for place, (key, member) in enumerate(parts.members):
+            if place >= self._members_max:
+                yield f"{'  ' * (depth + 1)}... and {len(parts.members) - place:,} more"
+                return
+            yield from self.lines(_row_label(parts.shape, key), member, depth + 1)
+
+    def _text(self, opening: str, value: str, depth: int) -> Iterator[str]:
+        """A text of several lines, each behind a bar."""
+        lines = value.split("\n")
+        yield f"{opening}str, {len(lines):,} lines"
+        for place, line in enumerate(lines):
+            if place >= self._text_lines_max:
+                yield f"{'  ' * (depth + 1)}... and {len(lines) - place:,} more lines"
+                return
+            shown = line[: self._text_chars_max]
+            more = len(line) - len(shown)
+            rest = f" ... and {more:,} more characters" if more else ""
+            yield f"{'  ' * (depth + 1)}| {shown}{rest}"
+
+
+def _row_label(shape: Shape, key: Any) -> str:
+    if shape is Shape.MAPPING:
+        return short_text(key)
+    return "-" if shape is Shape.SET else key_step(shape, key)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All requests of a namespace, in every thread, each verified where it lies.
+
+A thread whose anchored entry is its newest and is one that a pause would have stopped has nothing
+pending, and is read no further. What was verified once is not verified again while the thread's
+newest entry is the same bytes; who counts and what has expired is asked anew each time.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum, unique
+from itertools import islice
+
+from sealpoint.anchor import Position
+from sealpoint.errors import (
+    AnchorUnavailable,
+    SealpointError,
+    StorageUnavailable,
+    UnknownCheckpoint,
+    UnknownRequest,
+    UsageError,
+)
+from sealpoint.gate._policy import Policies
+from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
+from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
+from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, begins_digest
+from sealpoint.store import Chain, Core, ThreadReader, ThreadState, thread_slot, unknown_threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requests:
+    """The requests of a namespace, oldest first."""
+
+    requests: tuple[Request, ...]
+    failures: tuple[tuple[str, str], ...]
+    """The threads that could not be read, or that the anchor does not know: id, and the message.
+    What they hold is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was verified of a thread, and the newest entry that it was verified for."""
+
+    raw: bytes
+    epoch: int
+    """The epoch of the store then: a restore voids what was asked for before it."""
+    name: str
+    named: bool
+    """Whether the name is what its genesis says; otherwise it is looked up again."""
+    pending: Pending
+
+
+def check_digits(text: str, what: str) -> None:
+    """Refuse what cannot be the first digits of an id.
+
+    Raises:
+        UsageError: There are too few digits, or other characters.
+    """
+    if not begins_digest(text):
+        raise UsageError(
+            f"{what}: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of its id, found {text[:64]!r}"
+        )
+
+
+def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
+    """The one request whose id begins with some digits.
+
+    Raises:
+        UsageError: There are too few digits, or other characters.
+        UnknownRequest: There is none, or more than one.
+    """
+    check_digits(digits, what)
+    found = [each for each in requests if each.id.startswith(digits)]
+    if len(found) != 1:
+        raise UnknownRequest(f"{what} {digits[:12]}: expected one of this id, found {len(found)}")
+    return found[0]
+
+
+class Desk:
+    """Where the requests of an open store are looked up."""
+
+    def __init__(self, core: Core, policies: Policies, book: RolloutBook) -> None:
+        self._core = core
+        self._book = book
+        self._policies = policies
+        self._known: dict[bytes, _Known] = {}
+
+    def list(self) -> Requests:
+        """Every request that is about its thread as that is now, whatever became of it.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+            Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+        """
+        core = self._core
+        roster = core.trust().roster
+        policy = self._policies.in_force(roster)
+        found: list[Request] = []
+        failures: list[tuple[str, str]] = []
+        known: dict[bytes, _Known] = {}
+        book = thread_slot(core.parts.secret, core.namespace, ROLLOUTS)
+        for slot, anchored in core.anchor.slots():
+            if anchored.thread == STORE_CHAIN or anchored.reserved or anchored.erased:
+                continue
+            if slot == book:
+                try:
+                    found += self._book.all()
+                except SealpointError as error:
+                    failures.append((anchored.thread.hex(), error.message))
+                continue
+            try:
+                seen = self._read(slot, anchored)
+            except SealpointError as error:
+                failures.append((anchored.thread.hex(), error.message))
+                continue
+            if seen is None:
+                continue
+            if seen.named:
+                known[anchored.thread] = seen
+            now = core.now(seen.pending.time)
+            found += [
+                make_request(asked, seen.name, roster=roster, policy=policy, now=now)
+                for asked in seen.pending.asked.values()
+                # A rollout that is not in the book lets nothing pass.
+                if asked.body.statement.action is not Action.ROLLOUT
+            ]
+        self._known = known
+        failures += [
+            (each.thread, f"thread {each.name!r}: expected the anchor to know it")
+            for each in unknown_threads(core)
+        ]
+        found.sort(key=lambda request: (request.asked_at, request.id))
+        return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
+
+    def find(self, request_id: str) -> Request:
+        """The one request whose id begins with some digits.
+
+        Raises:
+            UsageError: There are too few digits, or other characters.
+            UnknownRequest: There is none, or more than one.
+        """
+        check_digits(request_id, "request")
+        return only_one(self.list().requests, request_id, "request")
+
+    def _read(self, slot: bytes, anchored: Position) -> _Known | None:
+        """What is pending on a thread; None if nothing is, or it is of another namespace."""
+        core, thread, epoch = self._core, anchored.thread, self._core.trust().epoch
+        newest = [record for _, record in islice(core.storage.scan(thread, anchored.seq), 2)]
+        known = self._known.get(thread)
+        if len(newest) == 1 and link_hash(newest[0].header) == anchored.entry:
+            header = parse_header(newest[0].header)
+            if header.ns != core.namespace or KINDS[header.kind].halts:
+                return None
+            if known is not None and (known.raw, known.epoch) == (newest[0].header, epoch):
+                return known
+        chain = Chain.at_slot(core, slot, thread)
+        # Before its namespace is believed: whoever edits a genesis could hide a request with it.
+        chain.refresh()
+        if chain.place.ns != core.namespace:
+            return None
+        pending = read_pending(chain)
+        named = thread_slot(core.parts.secret, core.namespace, chain.name) == slot
+        return _Known(chain.verified_head().raw, epoch, chain.name, named, pending)
+
+
+# ---------------------------------------------------------------------- summary
+# What a thread is at, for a list of threads: paused, waiting, or gone on with.
+#
+# It is read from the verified end of the thread, costs the same however long that is, and keeps
+# nothing. Whether a run is alive somewhere, nobody can see from here: a session that was begun
+# and not ended says only that somebody may be at work.
+
+
+@unique
+class ThreadPhase(StrEnum):
+    """What a thread is at."""
+
+    PAUSED = "paused"
+    """An operator has paused it."""
+    NEEDS_APPROVAL = "waits for approval"
+    """Somebody has asked for an approval, and there is none yet, or it was not used."""
+    NEEDS_ANSWER = "waits for an answer"
+    """A question is pending."""
+    SAVED = "saved"
+    """It was saved, and waits for nobody: it is at work, may go on, or has finished."""
+    EMPTY = "empty"
+    """It holds no checkpoint."""
+    UNREADABLE = "not readable"
+    """It does not verify, or cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadSummary:
+    """One thread in a list of threads."""
+
+    name: str
+    phase: ThreadPhase
+    changed: datetime | None
+    """When it was last saved or gone on with; None if it cannot be read."""
+    owner: str | None
+    """The identity or pool that owns it."""
+    entries: int | None
+    """How many entries it has."""
+    reason: str = ""
+    """Why it is paused or not readable."""
+
+
+def summarise(core: Core, name: str, policies: Policies) -> ThreadSummary:
+    """Say what a thread is at.
+
+    Args:
+        core: The store.
+        name: The thread.
+        policies: Those of the store: what a request still needs depends on them.
+
+    Raises:
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+    """
+    try:
+        return _summary(ThreadState(core, name), name, policies)
+    except (StorageUnavailable, AnchorUnavailable):
+        raise
+    except SealpointError as error:
+        return ThreadSummary(
+            name=name,
+            phase=ThreadPhase.UNREADABLE,
+            changed=None,
+            owner=None,
+            entries=None,
+            reason=error.message,
+        )
+
+
+def _summary(state: ThreadState, name: str, policies: Policies) -> ThreadSummary:
+    state.refresh()
+    chain = state.chain
+    tip, pending = chain.tip(), read_pending(chain)
+    phase, reason = ThreadPhase.SAVED, ""
+    if pending.paused is not None:
+        phase, reason = ThreadPhase.PAUSED, pending.paused[1]
+    elif any(_is_open(state.core, asked, name, policies) for asked in pending.asked.values()):
+        phase = ThreadPhase.NEEDS_APPROVAL
+    else:
+        try:
+            release = state.retry_if_pruned(ThreadReader(state).release)
+            if release.question is not None:
+                phase = ThreadPhase.NEEDS_ANSWER
+        except UnknownCheckpoint:
+            phase = ThreadPhase.EMPTY
+    return ThreadSummary(
+        name=name,
+        phase=phase,
+        changed=chain.descend(tip.basis[0])[1].at,
+        owner=tip.fence.owner,
+        entries=tip.entry.seq + 1,
+        reason=reason,
+    )
+
+
+def _is_open(core: Core, asked: Asked, name: str, policies: Policies) -> bool:
+    roster = core.trust().roster
+    policy, now = policies.in_force(roster), core.now(asked.entry.header.at)
+    return make_request(asked, name, roster=roster, policy=policy, now=now).status is Status.OPEN

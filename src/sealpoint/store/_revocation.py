@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ending keys: look, stop them, look until nothing moves, cut.
+
+A cut is final, so it must not miss what an honest worker saved meanwhile. The stop is a roster in
+which the keys have expired: workers refuse to sign, and nobody takes from such a key what the
+anchor has not seen. What they wrote until then stands still, and is listed. ADR 0008 says why.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from sealpoint.anchor import Position
+from sealpoint.errors import (
+    AnchorUnavailable,
+    HeadMoved,
+    SealpointError,
+    StorageUnavailable,
+    Unanchored,
+)
+from sealpoint.ids import KeyId
+from sealpoint.ledger import STORE_CHAIN, CutList, StoreChain, carried_words, link_hash
+from sealpoint.signing import STOPPED, Cut, Identity, PrivateKey, PublicKey, RosterDocument
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core, claimed_name
+from sealpoint.store._roster import append_roster
+
+# ---------------------------------------------------------------------- survey
+# A look at every thread of a store: where some keys wrote last, for the cuts that end them.
+#
+# A thread's head is verified as for any read, and from it the links lead down to the newest entry
+# by each key, or that carries a word of it: an approval counts up to there. A thread that does
+# not verify is listed with the entry that the anchor has seen: what was good before the key ended
+# stays good once the damage is repaired. One that the anchor does not know is in no list, so
+# nothing there by such a key will count.
+
+
+Progress = Callable[[int, int], object]
+_Line = tuple[bytes, int, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """A thread that does not verify."""
+
+    thread: str
+    """Its id in hexadecimal."""
+    name: str
+    """What it calls itself, if that could be read: no more than a claim."""
+    code: str
+    """The code of the error that a reader gets."""
+    message: str
+    kept: int | None
+    """The anchored position, up to which entries of an ended key still count; None: none do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """Where some keys wrote last, in every thread."""
+
+    positions: Mapping[str, CutList]
+    """For each key, by the digits of its id, the threads that it wrote."""
+    heads: CutList
+    """The verified head of every thread."""
+    doubts: tuple[Doubt, ...]
+
+    @property
+    def threads(self) -> int:
+        """How many threads some of the keys wrote, or may have written."""
+        lists = list(self.positions.values())
+        if len(lists) == 1:
+            return len(lists[0])
+        return len({thread for made in lists for thread in made.threads()})
+
+    def agrees(self, other: "Survey") -> bool:
+        """Whether two looks found the same: the keys wrote nothing in between.
+
+        A thread that verifies in one of them alone may be about to change: its worker has written
+        an entry and the anchor does not know it yet.
+        """
+        return _outcome(self) == _outcome(other)
+
+
+def _outcome(survey: Survey) -> tuple[dict[str, bytes], set[tuple[str, str]]]:
+    return (
+        {key: made.data for key, made in survey.positions.items()},
+        {(doubt.thread, doubt.code) for doubt in survey.doubts},
+    )
+
+
+def take_survey(
+    core: Core,
+    keys: frozenset[str],
+    before: Survey | None = None,
+    progress: Progress | None = None,
+) -> Survey:
+    """Look at every thread.
+
+    Args:
+        core: The store. Unless it is read-only, the anchor follows to every verified head.
+        keys: The digits of the ids of the keys that are looked for.
+        before: An earlier look for the same keys: threads that stand still are not walked again.
+        progress: Called now and then with how many threads are done, and how many there are.
+
+    Raises:
+        StorageUnavailable, AnchorUnavailable: Nobody can look.
+        Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
+    """
+    return _Surveyor(core, keys, before).run(progress)
+
+
+class _Surveyor:
+    def __init__(self, core: Core, keys: frozenset[str], before: Survey | None) -> None:
+        self._core = core
+        self._before = before
+        self._since = _first_rosters(core.renewed_trust(), keys)
+        self._found: dict[str, list[_Line]] = {key: [] for key in keys}
+        self._heads: list[_Line] = []
+        self._doubts: list[Doubt] = []
+
+    def run(self, progress: Progress | None) -> Survey:
+        core = self._core
+        # Threads before slots: a name is reserved before it has an entry.
+        threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
+        slots = {position.thread: slot for slot, position in core.anchor.slots()}
+        slots.pop(STORE_CHAIN, None)
+        # Those that the store has lost may be brought back from a copy.
+        threads.extend(slots.keys() - set(threads))
+        for number, thread in enumerate(threads):
+            self._look(thread, slots.get(thread))
+            if progress is not None:
+                progress(number + 1, len(threads))
+        return Survey(
+            positions={key: CutList.of(lines) for key, lines in self._found.items()},
+            heads=CutList.of(self._heads),
+            doubts=tuple(sorted(self._doubts, key=lambda doubt: (doubt.name, doubt.thread))),
+        )
+
+    def _look(self, thread: bytes, slot: bytes | None) -> None:
+        core = self._core
+        anchored = None if slot is None else core.anchor.get(slot)
+        try:
+            if slot is None or anchored is None:
+                raise Unanchored(
+                    f"thread {thread.hex()[:12]}: expected the anchor to know it, found it in the "
+                    "store only"
+                )
+            if anchored.reserved and core.storage.read(thread, 0) is None:
+                return  # a name that nothing was ever saved under
+            chain = Chain.at_slot(core, slot, thread)
+            chain.refresh()
+            found = self._newest(chain)
+        except (StorageUnavailable, AnchorUnavailable):
+            raise
+        except SealpointError as error:
+            self._doubt(thread, anchored, error)
+            return
+        head = chain.verified_head()
+        self._heads.append((thread, head.seq, head.hash))
+        for key, (seq, entry) in found.items():
+            self._found[key].append((thread, seq, entry))
+
+    def _newest(self, chain: Chain) -> dict[str, tuple[int, bytes]]:
+        """The newest entry by each key, or that carries a word of it."""
+        head = chain.verified_head()
+        if self._before is not None and self._before.heads.position(chain.thread) == (
+            head.seq,
+            head.hash,
+        ):
+            known = {
+                key: made.position(chain.thread) for key, made in self._before.positions.items()
+            }
+            return {key: place for key, place in known.items() if place is not None}
+        found: dict[str, tuple[int, bytes]] = {}
+        wanted = dict(self._since)
+        for header, record in chain.walk():
+            words = carried_words(header, record.body)
+            for key in {header.by, *(word.credential for word in words)} & wanted.keys():
+                del wanted[key]
+                found[key] = header.seq, link_hash(record.header)
+            # Along a thread the roster never goes back: before its first one, no key wrote.
+            if all(first > header.roster for first in wanted.values()):
+                break
+        return found
+
+    def _doubt(self, thread: bytes, anchored: Position | None, error: SealpointError) -> None:
+        seen = None if anchored is None else self._seen(anchored)
+        if seen is not None:
+            for lines in self._found.values():
+                lines.append((thread, *seen))
+        self._doubts.append(
+            Doubt(
+                thread=thread.hex(),
+                name=_claimed_name(self._core, thread),
+                code=error.code,
+                message=str(error),
+                kept=None if seen is None else seen[0],
+            )
+        )
+
+    def _seen(self, anchored: Position) -> tuple[int, bytes] | None:
+        """The entry that the anchor, or a restore accepted since, vouches for."""
+        chain = self._core.trust()
+        if anchored.epoch < chain.epoch:
+            return chain.restores.kept(anchored.thread, chain.lists)
+        return None if anchored.reserved else (anchored.seq, anchored.entry)
+
+
+def _claimed_name(core: Core, thread: bytes) -> str:
+    try:
+        return claimed_name(core, thread)[1]
+    except SealpointError:
+        return ""
+
+
+def _first_rosters(chain: StoreChain, keys: frozenset[str]) -> dict[str, int]:
+    """For each key, the first roster that holds it; 0 for one that none does."""
+    found = {}
+    for key in keys:
+        name = KeyId(bytes.fromhex(key))
+        found[key] = next((each.seq for each in chain.rosters if each.holder(name)), 0)
+    return found
+
+
+# ---------------------------------------------------------------------- revocation
+
+_LOOKS_MAX = 8
+
+Change = Callable[[RosterDocument], RosterDocument]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How some keys ended."""
+
+    roster: int
+    """The position of the roster that carries their cuts."""
+    threads: int
+    """In how many threads some entries of theirs still count."""
+    doubts: tuple[Doubt, ...]
+    """Threads that did not verify when the positions were taken."""
+    beyond: tuple[Doubt, ...]
+    """Threads that verified then and do not now: something came after the cut."""
+
+
+def end_keys(
+    core: Core,
+    keys: frozenset[str],
+    roots: Sequence[PrivateKey],
+    *,
+    change: Change,
+    reason: str | None,
+    settle: Callable[[], object],
+    progress: Progress | None = None,
+) -> Ended:
+    """End keys for good, and change the roster in the same step.
+
+    It may be repeated when it was interrupted: a key that is stopped already is not stopped again.
+
+    Args:
+        core: The store, open for writing.
+        keys: The digits of their ids.
+        roots: The root keys that are here.
+        change: Makes of a roster without the keys the one that is to follow.
+        reason: Why, for the record.
+        settle: Called between two looks that differ, to let some time pass.
+        progress: Called now and then with how many threads are done, and how many there are.
+
+    Raises:
+        KeyMissing: There are too few root keys here.
+        HeadMoved: Somebody else changes the store chain, or the keys go on writing.
+        NotTrusted: The roster would contradict itself.
+    """
+    # (1) The anchor comes to know whatever was saved: after the stop, only that counts.
+    survey = take_survey(core, keys, None, progress)
+    # (2) Stop.
+    chain = core.renewed_trust()
+    stopped = _stopped(chain.roster.document, keys)
+    if stopped != chain.roster.document:
+        core.written(append_roster(core, chain, stopped, roots, reason=reason))
+    # (3) Look until nothing moves.
+    for _ in range(_LOOKS_MAX):
+        before, survey = survey, take_survey(core, keys, survey, progress)
+        if survey.agrees(before):
+            break
+        settle()
+    else:
+        raise HeadMoved(
+            "keys that are being ended: expected them to stop writing, found them to go on",
+            hint="Stop the processes that hold these keys, then repeat this.",
+        )
+    # (4) Cut.
+    lists = survey.positions
+    made = {key: Cut(key=key, positions=found.digest.hex()) for key, found in lists.items()}
+    chain = core.renewed_trust()
+    document = change(_without(chain.roster.document, keys))
+    document = msgspec.structs.replace(
+        document, cuts=(*document.cuts, *(made[key] for key in sorted(made)))
+    )
+    blobs = {found.digest: found.data for found in lists.values()}
+    written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
+    core.written(written)
+    # (5) What came in between is refused from now on: say where.
+    after = take_survey(core, keys, survey, progress)
+    known = {doubt.thread for doubt in survey.doubts}
+    return Ended(
+        roster=written.roster.seq,
+        threads=survey.threads,
+        doubts=survey.doubts,
+        beyond=tuple(doubt for doubt in after.doubts if doubt.thread not in known),
+    )
+
+
+def _stopped(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
+    """The roster in which these keys have expired."""
+
+    def stopped(identity: Identity) -> Identity:
+        held = tuple(
+            msgspec.structs.replace(key, expires=STOPPED) if _id(key.public) in keys else key
+            for key in identity.keys
+        )
+        return msgspec.structs.replace(identity, keys=held)
+
+    return msgspec.structs.replace(
+        document, identities=tuple(stopped(identity) for identity in document.identities)
+    )
+
+
+def _without(document: RosterDocument, keys: frozenset[str]) -> RosterDocument:
+    """The roster in which nobody holds these keys; identities keep their lines."""
+    return msgspec.structs.replace(
+        document,
+        identities=tuple(
+            msgspec.structs.replace(
+                identity, keys=tuple(key for key in identity.keys if _id(key.public) not in keys)
+            )
+            for identity in document.identities
+        ),
+    )
+
+
+def _id(public: str) -> str:
+    return PublicKey.parse(public).id.raw.hex()
