@@ -6,6 +6,7 @@ roster in the store, then the anchor. What is there already is used, never repla
 """
 
 import os
+from pathlib import Path
 
 from sealpoint.api._location import StorePlace, identity_of
 from sealpoint.config import Group, PassphraseSource, choosing, make_shared_directory
@@ -120,9 +121,7 @@ def _shared(place: StorePlace, name: str | None) -> Group | None:
     group = Group.find(name, place.settings.state_dir)
     group.require_member()
     make_shared_directory(place.settings.state_dir, group)
-    path = place.path()
-    # SQLite makes files beside its own; a store of files is a directory itself.
-    make_shared_directory(path.parent if place.url.kind == "sqlite" else path, group)
+    make_shared_directory(place.directory(), group)
     _require_new(place)
     place.files.declare_group(group)
     return group
@@ -130,21 +129,13 @@ def _shared(place: StorePlace, name: str | None) -> Group | None:
 
 def _require_new(place: StorePlace) -> None:
     """Refuse to make a store where there is one, before anything is written."""
-    path = place.path()
-    try:
-        housed, vacant = path.parent.is_dir(), place.is_vacant(path)
-    except OSError as exc:
-        raise StorageUnavailable(
-            f"store {place.url}: expected to look at {path}, found: {exc.strerror}"
-        ) from exc
-    if not housed:
-        raise StorageUnavailable(
-            f"store {place.url}: expected a directory {path.parent}, found none",
-            hint=f"Make it: mkdir -p '{path.parent}'. Nothing was written.",
-        )
+    target = place.target()
+    if place.url.path is not None:
+        _require_directory(place, Path(target).parent)
+    vacant = place.url.is_vacant(target)
     if not vacant and not place.files.has_pin():
         raise StoreExists(
-            f"store {place.url}: expected nothing there, found a file",
+            f"store {place.url}: expected nothing there, found a store or a file",
             hint="To trust an existing store, run: sealpoint trust import PIN",
         )
     if place.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(place.files.key_names()):
@@ -155,6 +146,20 @@ def _require_new(place: StorePlace) -> None:
         )
     if place.files.is_initialised() and not vacant:
         raise StoreExists(f"store {place.url}: expected none, found it initialised already")
+
+
+def _require_directory(place: StorePlace, directory: Path) -> None:
+    try:
+        is_there = directory.is_dir()
+    except OSError as exc:
+        raise StorageUnavailable(
+            f"store {place.url}: expected to look at {directory}, found: {exc.strerror}"
+        ) from exc
+    if not is_there:
+        raise StorageUnavailable(
+            f"store {place.url}: expected a directory {directory}, found none",
+            hint=f"Make it: mkdir -p '{directory}'. Nothing was written.",
+        )
 
 
 def _is_new(storage: Storage) -> bool:

@@ -3,7 +3,6 @@
 
 import hmac
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from sealpoint.config import (
     read_pin_file,
     unlocking,
 )
-from sealpoint.errors import KeyMissing, RolledBack, StorageUnavailable, UrlInvalid
+from sealpoint.errors import KeyMissing, RolledBack, UrlInvalid, UsageError
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import (
     Identity,
@@ -33,8 +32,6 @@ from sealpoint.signing import (
     TrustPin,
     Unlock,
 )
-from sealpoint.storage.file import FileStorage
-from sealpoint.storage.sqlite import SqliteStorage
 from sealpoint.store import Core, Event, Parts, copy_roster, store_slot
 
 OnEvent = Callable[[Event], object]
@@ -80,7 +77,7 @@ class StorePlace:
             config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir, key_fd=key_fd
         )
         parsed = StoreUrl.parse(url)
-        if parsed.path is None:
+        if not parsed.backend.outlives_process:
             raise UrlInvalid(
                 f"store {url!r}: expected a store on disk, found one in memory",
                 hint="memory: needs no set-up and keeps nothing; open it with open_store.",
@@ -89,7 +86,7 @@ class StorePlace:
         files.check_placement()
         return cls(parsed, files, settings, unlocking(passphrase))
 
-    def path(self) -> Path:
+    def target(self) -> str:
         """Where the store lies, with no link on the way.
 
         Raises:
@@ -97,28 +94,20 @@ class StorePlace:
         """
         return self.files.target()
 
-    def is_vacant(self, path: Path) -> bool:
-        """Whether nothing lies where the store belongs; for a directory, nothing in it either."""
-        # A disk that fails or a directory that may not be read says nothing about what is there:
-        # it must not look like a store that somebody took away.
-        try:
-            found = path.lstat()
-            if self.url.kind == "file" and stat.S_ISDIR(found.st_mode):
-                with os.scandir(path) as entries:
-                    return next(entries, None) is None
-        except (FileNotFoundError, NotADirectoryError):
-            return True
-        except PermissionError as exc:
-            raise StorageUnavailable(
-                f"store {self.url}: permission denied{_whose(path)}",
-                hint="Run this as that user. To share a store among users, make it for a group: "
-                "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
-            ) from exc
-        except OSError as exc:
-            raise StorageUnavailable(
-                f"store {self.url}: expected to look for it, found {exc.strerror}"
-            ) from exc
-        return False
+    def directory(self) -> Path:
+        """The directory that is the store's: itself, or that of its file, which gets others beside.
+
+        Raises:
+            NotTrusted: The URL leads elsewhere than it did.
+            UsageError: The store does not lie on this machine.
+        """
+        if self.url.path is None:
+            raise UsageError(
+                f"store {self.url}: expected a store on this machine, found one elsewhere",
+                hint="Leave --group out: users of this machine share files, and here are none.",
+            )
+        path = Path(self.target())
+        return path.parent if self.url.backend.lies_as == "file" else path
 
     def make_secret(self) -> None:
         """Make the secret that keys the anchor's slots, unless there is one."""
@@ -142,7 +131,7 @@ class StorePlace:
             NotTrusted: The URL leads elsewhere than it did.
             RolledBack: There is no file to open where the anchor has seen a store.
         """
-        path = self.path()
+        target = self.target()
         shared = self.files.group()
         group = None if shared is None else shared.gid
         secret = self.files.secret()
@@ -154,7 +143,7 @@ class StorePlace:
             group=group,
         )
         try:
-            if self.is_vacant(path) and (
+            if self.url.is_vacant(target) and (
                 self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
             ):
                 raise RolledBack(
@@ -162,8 +151,7 @@ class StorePlace:
                     hint="Bring the newest copy back, or name the new place with sealpoint trust "
                     f"move. To give the store up for good, move {self.files.directory} away.",
                 )
-            backend = FileStorage if self.url.kind == "file" else SqliteStorage
-            storage = backend(path, create=create, read_only=read_only, group=group)
+            storage = self.url.open(target, create=create, read_only=read_only, group=group)
         except BaseException:
             anchor.close()
             raise
@@ -231,18 +219,6 @@ class StorePlace:
         if self.settings.trust_fd is not None:
             return read_pin_descriptor(self.settings.trust_fd)
         return self.files.pin()
-
-
-def _whose(path: Path) -> str:
-    """Of which user the lowest part of a path is that can be looked at."""
-    for part in (path, *path.parents):
-        try:
-            found = part.lstat()
-        except OSError:
-            continue
-        mode = stat.S_IMODE(found.st_mode)
-        return f": {part} is of user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
-    return ""
 
 
 def identity_of(

@@ -63,7 +63,7 @@ def open_store(
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
-    in_memory = StoreUrl.parse(url).kind == "memory"
+    in_memory = not StoreUrl.parse(url).backend.outlives_process
     _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
     if in_memory:
         _require_plain(trust, read_only=read_only)

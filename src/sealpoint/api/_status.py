@@ -142,12 +142,11 @@ def _policy(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
 
 def _mode_faults(place: StorePlace, group: Group, anchor: Path) -> list[StatusFault]:
     """What about the modes keeps members of the group out, or lets others in."""
-    path = place.path()
-    shared, files = [path], [anchor / "anchor.slots"]
-    if place.url.kind == "sqlite":
-        shared = [path.parent]
-        files += [path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")]
-    directories = [place.files.state_dir, anchor.parent, anchor, *shared]
+    files = [anchor / "anchor.slots"]
+    if place.url.backend.lies_as == "file":
+        target = place.target()
+        files += [Path(target), *(Path(target + end) for end in place.url.backend.beside)]
+    directories = [place.files.state_dir, anchor.parent, anchor, place.directory()]
     return [
         StatusFault(
             code=DirectoryUnusable.code,

@@ -95,16 +95,16 @@ def move_store(
     Raises:
         NotTrusted: Nothing is known here about the old URL.
         StoreExists: There is a pin for the new one already.
-        StorageUnavailable: There is no file at the new URL.
+        StorageUnavailable: There is no store at the new URL.
     """
     new = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
     # Where the old one lay does not matter any more: a misplaced store may be moved away.
     old = StoreFiles(new.settings, StoreUrl.parse(old_url))
     old.pin()
-    if new.is_vacant(new.url.target()):
+    if new.url.is_vacant(new.url.target()):
         raise StorageUnavailable(
-            f"store {new.url}: expected the moved file, found none",
-            hint="Move the file first, then say where it lies now.",
+            f"store {new.url}: expected the moved store, found none",
+            hint="Move the store first, then say where it lies now.",
         )
     new.files.move_from(old)
     return new.files.pin()

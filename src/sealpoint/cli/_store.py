@@ -22,6 +22,7 @@ from sealpoint.config import (
     StoreFiles,
     StoreUrl,
     environment_passphrase,
+    lasting_forms,
     load_settings,
     read_passphrase_file,
 )
@@ -254,10 +255,10 @@ def _find(
             hint="Give --store sqlite:///agents.db, set SEALPOINT_STORE, or write "
             f'store = "sqlite:////path/agents.db" into {settings.config_dir / "config.toml"}.',
         )
-    if StoreUrl.parse(settings.store).path is None:
+    if not StoreUrl.parse(settings.store).backend.outlives_process:
         raise UrlInvalid(
             "store: expected one on disk, found one in memory, which lives in one process alone",
-            hint="Write sqlite:///relative.db, sqlite:////absolute/path.db or file:///absolute/path.",
+            hint=f"Write {lasting_forms()}.",
         )
     return Where(
         url=settings.store,

@@ -5,6 +5,7 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
+from sealpoint.config._backends import StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
@@ -17,7 +18,6 @@ from sealpoint.config._passphrase import (
     unlocking,
 )
 from sealpoint.config._settings import Settings, check_identity_name, load_settings
-from sealpoint.config._url import StoreUrl
 
 __all__ = [
     "Group",
@@ -31,6 +31,7 @@ __all__ = [
     "environment_passphrase",
     "group_faults",
     "imported_name",
+    "lasting_forms",
     "load_settings",
     "make_shared_directory",
     "module_digest",

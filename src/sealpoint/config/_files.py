@@ -34,12 +34,12 @@ from pathlib import Path
 
 import msgspec
 
+from sealpoint.config._backends import StoreUrl
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
 from sealpoint.config._group import Group, read_shared_secret, share_secret
 from sealpoint.config._key_files import NextKeyFiles, Note, read_note
 from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._settings import Settings
-from sealpoint.config._url import StoreUrl
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
@@ -123,10 +123,10 @@ def _found(directory: Path) -> list[tuple[int, Path]]:
 #
 # Whoever puts a directory back to an earlier time must not put back a store together with the
 # memory of it, and whoever may write the store must not reach the keys. So a store lies neither
-# in the configuration nor in the state directory, neither of them lies in a directory of files
-# that is a store, and neither lies in the directory that holds a SQLite file, which counts as the
+# in the configuration nor in the state directory, neither of them lies in a directory that is a
+# store, and neither lies in the directory that holds the file of a store, which counts as the
 # store's. The home directory of the user is an exception: the user's own directories lie below it
-# whatever one does, so for a SQLite file in it only what lies directly beside the file counts.
+# whatever one does, so for a file in it only what lies directly beside the file counts.
 #
 # Paths are compared where they lie and where they lead. What is mounted where, and what a backup
 # takes together, nobody can see from here.
@@ -138,11 +138,12 @@ def check_placement(url: StoreUrl, settings: Settings) -> None:
     Raises:
         StoreMisplaced: It does not.
     """
-    if url.path is None:
+    path = url.path
+    if path is None:
         return
     system = _FileSystem()
     # Where the name lies, and where the file does if the name is a link.
-    places = {url.path, url.target(), system.real(url.path)}
+    places = {path, Path(url.target()), system.real(path)}
     for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
         # As it is written, without dots, and where it leads.
         directories = {Path(os.path.normpath(named)), system.real(named)}
@@ -150,14 +151,14 @@ def check_placement(url: StoreUrl, settings: Settings) -> None:
             raise StoreMisplaced(
                 f"store {url}: expected a place outside the {kind} directory, found it in {named}"
             )
-        if any(system.contains(url.path, directory) for directory in directories):
+        if any(system.contains(path, directory) for directory in directories):
             raise StoreMisplaced(
                 f"store {url}: expected the {kind} directory outside of it, found it at {named}"
             )
-        if url.kind == "sqlite" and any(
+        if url.backend.lies_as == "file" and any(
             system.is_beside(place, directory) for place in places for directory in directories
         ):
-            raise _beside(url, url.path, kind, named)
+            raise _beside(url, path, kind, named)
 
 
 def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced:
@@ -165,7 +166,7 @@ def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced
     return StoreMisplaced(
         f"store {url}: expected the {kind} directory outside of {path.parent}, found it at {named}",
         hint=f"Give the store a directory of its own: mkdir -p {shlex.quote(str(apart))}, then use "
-        f"{replace(url, path=apart / path.name)}",
+        f"{replace(url, address=str(apart / path.name))}",
     )
 
 
@@ -253,7 +254,7 @@ class StoreFiles(NextKeyFiles):
             )
         return TrustPin.parse(data)
 
-    def target(self) -> Path:
+    def target(self) -> str:
         """Where the store lies: its URL leads there, and did when it was first used here.
 
         Raises:
@@ -271,10 +272,10 @@ class StoreFiles(NextKeyFiles):
                     hint=f"If {found} is the store: {move}",
                 )
             return found
-        if note.target != str(found):
+        if note.target != found:
             raise NotTrusted(
-                f"store {self.url}: expected its directory to be {Path(note.target).parent}, found "
-                f"that it leads to {found.parent}",
+                f"store {self.url}: expected it to lead to {note.target}, found that it leads to "
+                f"{found}",
                 hint=f"Somebody may have put a link there. If you moved the store yourself: {move}",
             )
         return found
@@ -293,7 +294,7 @@ class StoreFiles(NextKeyFiles):
                     yield note
 
     def _ways_on(self) -> str:
-        here = str(self.url.target())
+        here = self.url.target()
         for note in self._known():
             if note.target == here:
                 return f"This store is known here as {note.url}: use that URL."

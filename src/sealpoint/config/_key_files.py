@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from sealpoint.config._backends import StoreUrl
 from sealpoint.config._disk import (
     check_directory,
     make_directory,
@@ -22,7 +23,6 @@ from sealpoint.config._disk import (
 )
 from sealpoint.config._mounted import read_descriptor, read_mounted
 from sealpoint.config._settings import Settings, check_identity_name
-from sealpoint.config._url import StoreUrl
 from sealpoint.errors import (
     ConfigError,
     DirectoryUnusable,
@@ -119,7 +119,7 @@ class StoreDirectory:
         return self.directory / "store.json"
 
     def _note(self) -> bytes:
-        note = Note(url=str(self.url), target=str(self.url.target()))
+        note = Note(url=str(self.url), target=self.url.target())
         return msgspec.json.format(msgspec.json.encode(note), indent=2) + b"\n"
 
 

@@ -115,7 +115,7 @@ def test_moved_store_goes_on_under_its_new_url(
     with sealpoint.open_store(url, **where) as store:
         store.thread("t").save(1)
     moved = f"file://{tmp_path}/moved"
-    with pytest.raises(StorageUnavailable, match="expected the moved file, found none"):
+    with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
         api.move_store(url, moved, **where)
     (tmp_path / "moved").mkdir()
     with pytest.raises(StorageUnavailable):

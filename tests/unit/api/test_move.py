@@ -258,6 +258,6 @@ def test_a_move_to_where_no_file_lies_is_refused(made: Place) -> None:
     """A mistyped URL takes nothing along: the store stays where it is known."""
     before = made.everything()
 
-    with pytest.raises(StorageUnavailable, match="expected the moved file, found none"):
+    with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
         api.move_store(made.url, f"sqlite:///{made.disk / 'typo.db'}", **made.directories)
     assert made.everything() == before
