@@ -13,11 +13,15 @@ author = "The Sealpoint authors"
 copyright = author  # noqa: A001 - Sphinx reads this name
 version = release = sealpoint.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["build"]
 html_theme = "furo"
 html_title = f"Sealpoint {release}"
+
+# Of a console block the commands are copied, without their prompts and without what they print.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -42,15 +46,9 @@ nitpick_ignore_regex = [
     (r"py:.*", rf"({_OTHERS})(\..*)?"),
     # A type variable is documented by the signature it stands in.
     (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
-    # What public objects hold, and the formats describe: no names of the reference.
-    (r"py:class", r"sealpoint\.(ledger\._cuts\.CutList|signing\._trust\.Root)"),
-    # What `open_checkpoint` makes a `ModelFile` of; nobody else does.
-    (r"py:class", r"sealpoint\.models\._(file\.ReadFile|sealing\.Sealed)"),
-    # What a store makes its `Rollouts` of; nobody else does.
-    (r"py:class", r"sealpoint\.(store\._core\.Core|gate\._policies\.Policies)"),
-    (r"py:class", r"sealpoint\.gate\._rollout_book\.RolloutBook"),
-    # What an error promises of the request it carries, which is a `Request`.
-    (r"py:class", r"sealpoint\.errors\._gate\.AskedRequest"),
+    # What public objects hold or are made of, and nobody else makes: no names of the reference.
+    (r"py:class", r"sealpoint\..*\.(CutList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint\.errors\.AskedRequest"),
 ]
 
 _HIDDEN_COLON = "\N{RATIO}"

@@ -65,6 +65,7 @@ _PAGES = (
     "docs/guides/keys-elsewhere.md",
     "docs/guides/langgraph.md",
     "docs/guides/langgraph-types.md",
+    "docs/guides/move-to-another-machine.md",
     "docs/guides/observability.md",
     "docs/guides/resume-safely.md",
     "docs/guides/retention.md",
