@@ -47,7 +47,7 @@ nitpick_ignore_regex = [
     # A type variable is documented by the signature it stands in.
     (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
     # What public objects hold or are made of, and nobody else makes: no names of the reference.
-    (r"py:class", r"sealpoint\..*\.(CutList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
     (r"py:class", r"sealpoint\.errors\.AskedRequest"),
 ]
 

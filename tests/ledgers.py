@@ -20,14 +20,14 @@ from sealpoint.ledger import (
     AdoptBody,
     Body,
     CheckpointBody,
-    CutList,
-    CutLists,
     Entry,
     EraseBody,
     GenesisBody,
     Header,
     Kind,
     Place,
+    PositionList,
+    PositionLists,
     PruneBody,
     ResumeBody,
     RootBody,
@@ -45,7 +45,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import (
     ENTRY_TYPE,
-    Cut,
+    Cutoff,
     Identity,
     Pool,
     PrivateKey,
@@ -109,15 +109,15 @@ def identity(
 
 
 def roster(
-    *identities: Identity, pools: Sequence[Pool] = (), cuts: Sequence[Cut] = ()
+    *identities: Identity, pools: Sequence[Pool] = (), cutoffs: Sequence[Cutoff] = ()
 ) -> RosterDocument:
     """A roster of these identities."""
-    return RosterDocument(identities=identities, pools=tuple(pools), cuts=tuple(cuts))
+    return RosterDocument(identities=identities, pools=tuple(pools), cutoffs=tuple(cutoffs))
 
 
-def cut(name: str, positions: CutList) -> Cut:
+def cut(name: str, positions: PositionList) -> Cutoff:
     """The end of the key of this name."""
-    return Cut(key=key(name).key, positions=positions.digest.hex())
+    return Cutoff(key=key(name).key, positions=positions.digest.hex())
 
 
 def seals(header: bytes, *signers: PrivateKey, payload_type: bytes = ENTRY_TYPE) -> bytes:
@@ -141,7 +141,7 @@ class StoreLedger:
 
     def __init__(self, trusted: TrustPin | None = None) -> None:
         self.blobs: dict[bytes, bytes] = {}
-        self.chain = StoreChain(trusted or pin(), lists=CutLists(self.blobs.get))
+        self.chain = StoreChain(trusted or pin(), lists=PositionLists(self.blobs.get))
         self.records: list[Record] = []
 
     def header(self, kind: Kind, body: bytes, signer: PrivateKey, **changes: Any) -> Header:
@@ -180,9 +180,9 @@ class StoreLedger:
         body = RootBody(salt=SALT, root=root.document)
         return self.record(Kind.ROOT, body, *signers, **changes)
 
-    def cut_list(self, *positions: tuple[bytes, int, bytes]) -> CutList:
+    def cut_list(self, *positions: tuple[bytes, int, bytes]) -> PositionList:
         """A list of last positions, which the chain finds from now on."""
-        made = CutList.of(positions)
+        made = PositionList.of(positions)
         self.blobs[made.digest] = made.data
         return made
 

@@ -17,7 +17,6 @@ __all__ = [
     "BODY_BYTES_MAX",
     "BUNDLE_BYTES_MAX",
     "BUNDLE_LINE_BYTES_MAX",
-    "CUT_BYTES_MAX",
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
     "HEADER_BYTES_MAX",
@@ -35,6 +34,7 @@ __all__ = [
     "NAME_BYTES_MAX",
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
+    "POSITION_LIST_BYTES_MAX",
     "REASON_BYTES_MAX",
     "REQUEST_BYTES_MAX",
     "ROLLOUT_DAYS_MAX",
@@ -75,7 +75,7 @@ SEALS_BYTES_MAX = 8 * _KIB
 BODY_BYTES_MAX = 1 * _MIB
 """The body of one entry: metadata, names, reasons; payload lies in blobs."""
 
-CUT_BYTES_MAX = 64 * _MIB
+POSITION_LIST_BYTES_MAX = 64 * _MIB
 """The list of one key's last accepted positions: 56 bytes for each thread that it wrote."""
 
 ROSTER_COPY_BYTES_MAX = 1024 * _MIB

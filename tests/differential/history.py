@@ -27,7 +27,7 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.gate import Status, Thread
-from sealpoint.store import CheckpointRef, EntryDraft, Key, Outcome, SaveDraft
+from sealpoint.store import CheckpointRef, CommitDraft, Key, Outcome, SaveDraft
 from sealpoint.world import World
 from tests.differential.disk import Disk
 from tests.differential.edits import EDITS, Target
@@ -330,7 +330,7 @@ class History:
             for each in range(WORKERS):
                 self._reopen(each)
 
-    def write(self, thread: Thread, drafts: Callable[[], list[EntryDraft]]) -> None:
+    def write(self, thread: Thread, drafts: Callable[[], list[CommitDraft]]) -> None:
         """Write; who has lost the thread loads and tries once more, as an application would."""
         outcomes = self._written(thread, drafts())
         if any(isinstance(each, HeadMoved | Superseded) for each in outcomes):
@@ -340,7 +340,7 @@ class History:
             if isinstance(outcome, SealpointError):
                 raise outcome
 
-    def _written(self, thread: Thread, drafts: list[EntryDraft]) -> list[Outcome]:
+    def _written(self, thread: Thread, drafts: list[CommitDraft]) -> list[Outcome]:
         for draft in drafts:
             if isinstance(draft, SaveDraft):
                 draft.holds = draft.id is not None  # as a framework's adapter does
@@ -397,7 +397,7 @@ def _add(history: History, step: Step, written: _Written, thread: Thread) -> Non
 def _step_on(history: History, step: Step, written: _Written, thread: Thread) -> None:
     """Results and the checkpoint after them, as one group."""
 
-    def drafts() -> list[EntryDraft]:
+    def drafts() -> list[CommitDraft]:
         added = results([step.two], written.some(0, ""), "task", world=_WORLD)
         return [added, _draft(step, written, "")]
 
@@ -442,7 +442,7 @@ def _pause(history: History, step: Step, written: _Written, _thread: Thread) -> 
 def _hide(_history: History, step: Step, written: _Written, thread: Thread) -> None:
     lane = LANES[step.two % 2]
     keys = [Key(lane, written.some(step.one, lane))]
-    thread.hide(None if step.one % 9 == 0 else keys)
+    thread.delete(None if step.one % 9 == 0 else keys)
 
 
 def _prune(_history: History, step: Step, _written: _Written, thread: Thread) -> None:

@@ -432,9 +432,9 @@ class GateModel(GateRollouts):
                 kind = "asking" if twist == "question" else "results"
                 self.work(owner, name, "", [kind], 0, holds=False, world=None)
             case "delete":
-                self.hide(name, "", "newest", 0)
+                self.delete(name, "", "newest", 0)
             case "delete older":
-                self.hide(name, "", "older", 0)
+                self.delete(name, "", "older", 0)
             case "held back":
                 self.pause(name, on=True)
                 self.work(owner, name, "", ["put"], 0, holds=True, world=None)
@@ -487,7 +487,7 @@ class GateModel(GateRollouts):
             "results": lambda: self.work(
                 other, name, "", ["results"], 0, holds=False, world=wish["world"]
             ),
-            "delete": lambda: self.hide(name, "", "newest", 0),
+            "delete": lambda: self.delete(name, "", "newest", 0),
             "prune": lambda: self.prune(name),
             "begin": lambda: self.begin(other, name, wish),
         }

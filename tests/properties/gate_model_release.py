@@ -28,8 +28,8 @@ __all__ = [
 
 STATES = (Kind.CHECKPOINT, Kind.HELD)
 """The kinds that hold a state."""
-_GIVES_UP = (Kind.PRUNE, Kind.HIDE)
-_MOVES = (*STATES, Kind.WRITES, Kind.RESUME, Kind.HANDOFF, *_GIVES_UP)
+_GIVES_UP = (Kind.PRUNE, Kind.DELETE)
+_MOVES = (*STATES, Kind.RESULTS, Kind.RESUME, Kind.HANDOFF, *_GIVES_UP)
 """The kinds after which a resume would mean something else."""
 
 
@@ -137,10 +137,10 @@ def given_up(lines: Sequence[Line]) -> set[int]:
     return {
         line.seq
         for line in lines
-        if line.kind in (*STATES, Kind.WRITES)
+        if line.kind in (*STATES, Kind.RESULTS)
         and (
             (line.seq < body.before and line.seq not in body.kept)
-            or any(first <= line.seq <= last for first, last in body.hidden)
+            or any(first <= line.seq <= last for first, last in body.deleted)
         )
     }
 
@@ -161,7 +161,7 @@ def _added(lines: Iterable[Line], target: Line, gone: set[int]) -> tuple[Line, .
     return tuple(
         line
         for line in lines
-        if line.kind is Kind.WRITES
+        if line.kind is Kind.RESULTS
         and line.name == target.name
         and line.seq >= target.since
         and line.seq not in gone
@@ -203,7 +203,7 @@ def would_run(lines: Sequence[Line], entry: str | None) -> WouldRun | None:
     if target is None:
         return None
     states = [line for line in lines if line.kind in STATES]
-    added = [line for line in lines if line.kind is Kind.WRITES and line.seq not in gone]
+    added = [line for line in lines if line.kind is Kind.RESULTS and line.seq not in gone]
     since = [line for line in (*states, *added) if line.seq > target.rank]
     busy = {line.body.lane for line in since} - {target.body.lane}
     heads = [head for lane in sorted(busy) for head in living(lines, lane, gone)[:1]]
@@ -243,7 +243,7 @@ def _question(
     there = {line.name: line.seq for line in lines if line.kind in STATES}
     for line in lines:
         if (
-            line.kind is Kind.WRITES
+            line.kind is Kind.RESULTS
             and line.seq > target.rank
             and line.body.lane == target.body.lane
             and line.body.question is not None

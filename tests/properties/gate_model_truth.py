@@ -207,10 +207,10 @@ class ThreadFacts:
                 assert self.paused == (line.kind is Kind.HELD), f"{line.kind}: {self.paused=}"
                 assert line.fence == self.fence, "saved in a session that is over"
                 self._check_rank(line, gone)
-            case Kind.WRITES:
+            case Kind.RESULTS:
                 assert line.fence == self.fence, "added in a session that is over"
                 assert not (self.paused and body.answers), "answered while paused"
-            case Kind.HIDE | Kind.PRUNE:
+            case Kind.DELETE | Kind.PRUNE:
                 found = given_up([*self.lines, line])
                 assert found >= gone, "what was given up came back"
                 self._check_gone(line.kind, found - gone, gone)
@@ -220,7 +220,7 @@ class ThreadFacts:
     def _check_rank(self, line: Line, gone: set[int]) -> None:
         """A name keeps its place until it is deleted; results count from its session on."""
         hidden = [
-            span for each in self.lines if each.kind is Kind.HIDE for span in each.body.hidden
+            span for each in self.lines if each.kind is Kind.DELETE for span in each.body.deleted
         ]
         same = [each for each in self.lines if each.kind in STATES and each.name == line.name]
         if same and not any(first <= same[-1].seq <= last for first, last in hidden):
@@ -229,7 +229,7 @@ class ThreadFacts:
         early = [
             each.seq
             for each in self.lines
-            if each.kind is Kind.WRITES
+            if each.kind is Kind.RESULTS
             and each.name == line.name
             and each.seq >= line.fence
             and each.seq not in gone
@@ -241,7 +241,7 @@ class ThreadFacts:
     def _check_gone(self, kind: Kind, found: set[int], gone: set[int]) -> None:
         """What was taken is what somebody wanted to be rid of."""
         goes = self.goes
-        holding = [line for line in self.lines if line.kind in (*STATES, Kind.WRITES)]
+        holding = [line for line in self.lines if line.kind in (*STATES, Kind.RESULTS)]
         if kind is Kind.PRUNE:
             assert isinstance(goes, int)
             latest = {line.name: line for line in holding if line.kind in STATES}

@@ -141,7 +141,7 @@ class GateWork(GateScene):
     def _ids(self, name: str, lane: str) -> list[str]:
         """The names of a lane that were not deleted, the newest first."""
         facts = self.facts[name]
-        hidden = [line.body.hidden for line in facts.lines if line.kind is Kind.HIDE]
+        hidden = [line.body.deleted for line in facts.lines if line.kind is Kind.DELETE]
         spans = hidden[-1] if hidden else ()
         return list(
             dict.fromkeys(
@@ -163,7 +163,7 @@ class GateWork(GateScene):
         for (draft, value), outcome in zip(items, outcomes, strict=True):
             if isinstance(outcome, SealpointError):
                 self.count(f"save refused: {outcome.code}")
-                stops = draft.halts or (isinstance(draft, SaveDraft) and not draft.holds)
+                stops = draft.blocked_by_pause or (isinstance(draft, SaveDraft) and not draft.holds)
                 assert not sure or (paused and stops), f"refused in a session: {outcome}"
                 assert not sure or isinstance(outcome, Paused)
                 continue
@@ -175,7 +175,7 @@ class GateWork(GateScene):
                 if outcome.held:
                     self.count("held back")
         self.learn(name)
-        found = [line for line in facts.lines[before:] if line.kind in (*STATES, Kind.WRITES)]
+        found = [line for line in facts.lines[before:] if line.kind in (*STATES, Kind.RESULTS)]
         assert len(found) == landed, "refused, and written"
         if landed:
             self.sessions[process, name] = facts.fence
@@ -199,7 +199,7 @@ class GateWork(GateScene):
     # ------------------------------------------------------------------ giving up
 
     @rule(name=names, lane=lanes, which=st.sampled_from(DELETIONS), place=_places)
-    def hide(self, name: str, lane: str, which: str, place: int) -> None:
+    def delete(self, name: str, lane: str, which: str, place: int) -> None:
         """The owner deletes checkpoints."""
         if not self.exists(name):
             return
@@ -211,7 +211,7 @@ class GateWork(GateScene):
         }
         facts.goes = None if which == "all" else frozenset((lane, each) for each in chosen[which])
         keys = None if facts.goes is None else [Key(*each) for each in facts.goes]
-        self.thread(facts.owner, name).hide(keys, reason="not wanted")
+        self.thread(facts.owner, name).delete(keys, reason="not wanted")
         self.learn(name)
         self.count(f"deleted: {which}")
 
@@ -243,13 +243,15 @@ class GateWork(GateScene):
         try:
             found = thread.snapshot(lane, name, running=True, session=run.session)
         except Superseded:
-            deleted = any(line.kind is Kind.HIDE for line in facts.lines if line.seq > run.session)
+            deleted = any(
+                line.kind is Kind.DELETE for line in facts.lines if line.seq > run.session
+            )
             assert facts.fence != run.session or deleted, "nobody has overtaken it"
             self.count("overtaken, and given nothing")
             return
         assert facts.fence == run.session, "overtaken, and given something"
         since = [line for line in facts.lines if line.seq > run.session]
-        wrote = any(line.kind in (*STATES, Kind.WRITES) for line in since)
+        wrote = any(line.kind in (*STATES, Kind.RESULTS) for line in since)
         if wrote:
             self.check_snapshot(found, self._goes_on_with(run, lane, name))
             self.count("read what it wrote")

@@ -46,7 +46,7 @@ class Keyed(Retained):
         how = "key rotated" if successor else "key revoked"
         self.tally[how if scene.clean else f"{how}, in a changed store"] += 1
         if scene.clean:
-            assert (ended.doubts, ended.beyond) == ((), ())
+            assert (ended.unverified, ended.beyond) == ((), ())
         scene.keys[who] = successor
         scene.ended.add(old)
 
@@ -56,7 +56,7 @@ class Keyed(Retained):
         unfinished, self._unfinished = self._unfinished, {}
         for who, successor in sorted(unfinished.items()):
             with rooted(scene.world, random_bytes=scene.random) as root:
-                cut = key(scene.keys[who]).key in root.core.renewed_trust().roster.cuts
+                cut = key(scene.keys[who]).key in root.core.renewed_trust().roster.cutoffs
             if cut:
                 scene.ended.add(scene.keys[who])
                 scene.keys[who] = successor

@@ -225,7 +225,7 @@ def test_what_is_deleted_before_it_is_read_is_replaced_by_nothing(team: Team) ->
     """A run that was decided about the newest is not given what a deletion left."""
     thread = team.fresh()
     session = thread.begin(world=READ)
-    team.fresh().hide([Key("", "2")])
+    team.fresh().delete([Key("", "2")])
     found = thread.snapshot(running=True, session=session)
 
     assert found is None or found.state == {"n": 2}
@@ -256,7 +256,7 @@ def test_a_run_from_an_older_checkpoint_is_not_given_the_newest(team: Team) -> N
 def test_a_lane_that_is_left_is_not_run_in_a_wider_world(team: Team) -> None:
     """Where the main lane was deleted, what another lane holds still needs approval."""
     saved(team.thread(), put({"child": 1}, "3", "child"))
-    team.thread().hide([Key("", "1"), Key("", "2")])
+    team.thread().delete([Key("", "1"), Key("", "2")])
     thread = team.fresh()
     outcomes = thread.commit([put({"n": 3}, "4", world=Declared.of(SHELL))])
 
@@ -270,7 +270,7 @@ def test_an_honest_resume_stays_justified_when_its_checkpoint_goes(team: Team, h
     """The world of the resume was that of the checkpoint, and both digests are still there."""
     team.thread().resume(world=READ)
     if how == "hide":
-        team.thread().hide(None)
+        team.thread().delete(None)
     else:
         team.thread().save({"n": 3}, world={"permissions": []})
         team.thread().save({"n": 4})

@@ -98,7 +98,7 @@ class _Model:
                 if kept.seq != last:
                     kept.pruned, kept.results = True, []
 
-    def hide(self, names: set[Key] | None) -> None:
+    def delete(self, names: set[Key] | None) -> None:
         for kept in (self.kept, self.early):
             for key in [key for key in kept if names is None or key in names]:
                 del kept[key]
@@ -150,8 +150,8 @@ class _History:
             thread.prune(keep_last=what, compact=False)
             self.model.prune(what)
         elif action == "hide":
-            thread.hide(what)
-            self.model.hide(what)
+            thread.delete(what)
+            self.model.delete(what)
         elif action == "collect":
             assert store.gc(compact=False).failures == ()
         else:

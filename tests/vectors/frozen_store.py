@@ -25,7 +25,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
-from sealpoint.store import Core, Parts
+from sealpoint.store import Core, StoreParts
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW
 from tests.vectors.ledger import as_bytes
@@ -60,7 +60,7 @@ def frozen_core(
     storage.append(STORE_CHAIN, 0, list(map(frozen_record, frozen["store_chain"])), blobs={})
     pin = msgspec.json.format(msgspec.json.encode(frozen["pin"]), indent=2) + b"\n"
     core = Core(
-        Parts(
+        StoreParts(
             storage=storage,
             anchor=anchor,
             pin=TrustPin.parse(pin),

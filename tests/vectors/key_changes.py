@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sealpoint.ledger import Kind, link_hash
-from sealpoint.signing import Cut, Root, RosterDocument, TrustPin
+from sealpoint.signing import Cutoff, Root, RosterDocument, TrustPin
 from sealpoint.storage import Record
 from tests.ledgers import NOW, StoreLedger, ThreadLedger, cut, identity, key, pin, roster
 from tests.vectors.ledger import vector_entry, vector_row
@@ -38,7 +38,7 @@ def _pin() -> TrustPin:
 def _store(length: int) -> StoreLedger:
     ledger = StoreLedger(_pin())
     made = ledger.cut_list(_last())
-    documents = {0: _FIRST, 2: roster(*_RENEWED, cuts=[cut("worker", made)])}
+    documents = {0: _FIRST, 2: roster(*_RENEWED, cutoffs=[cut("worker", made)])}
     for seq in range(length):
         if seq == 1:
             ledger.add(ledger.root_record(_NEXT, "root", "new-1", "new-2"))
@@ -75,16 +75,18 @@ def _refused_rosters() -> Iterator[tuple[str, RosterDocument]]:
     """Rosters in the place of the one with the cut."""
     ended = _store(3).chain.roster.document
     yield "a key gone without a cut", roster(*_RENEWED)
-    yield "a key held in spite of its cut", roster(*_FIRST.identities, cuts=ended.cuts)
+    yield "a key held in spite of its cut", roster(*_FIRST.identities, cutoffs=ended.cutoffs)
     yield (
         "a cut of a key that nobody held",
-        roster(*_RENEWED, cuts=[*ended.cuts, Cut("ab" * 32, "cd" * 32)]),
+        roster(*_RENEWED, cutoffs=[*ended.cutoffs, Cutoff("ab" * 32, "cd" * 32)]),
     )
     yield (
         "a cut in capitals",
-        roster(*_RENEWED, cuts=[Cut(ended.cuts[0].key.upper(), ended.cuts[0].positions)]),
+        roster(
+            *_RENEWED, cutoffs=[Cutoff(ended.cutoffs[0].key.upper(), ended.cutoffs[0].positions)]
+        ),
     )
-    yield "a key cut twice", roster(*_RENEWED, cuts=[*ended.cuts, *ended.cuts])
+    yield "a key cut twice", roster(*_RENEWED, cutoffs=[*ended.cutoffs, *ended.cutoffs])
 
 
 def _refused() -> Iterator[dict[str, Any]]:
@@ -107,7 +109,7 @@ def _refused() -> Iterator[dict[str, Any]]:
         record = two.roster_record(document, "new-1", "new-2")
         yield case("store", 2, name, "not-trusted", record)
     for name, cuts in {"a cut gone": (), "another list": (cut("worker", two.cut_list()),)}.items():
-        record = three.roster_record(roster(*_RENEWED, cuts=cuts), "new-1", "new-2")
+        record = three.roster_record(roster(*_RENEWED, cutoffs=cuts), "new-1", "new-2")
         yield case("store", 3, name, "not-trusted", record)
     ended = _written()
     late: dict[str, dict[str, Any]] = {

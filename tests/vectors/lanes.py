@@ -21,8 +21,8 @@ from sealpoint.ledger import (
     Origin,
     PauseBody,
     PruneBody,
+    ResultsBody,
     UnpauseBody,
-    WritesBody,
     parse_header,
 )
 from sealpoint.storage import Record
@@ -61,14 +61,14 @@ def _saved(seq: int, name: str, **fields: Any) -> tuple[Kind, Body]:
 
 
 def _added(seq: int, name: str, task: str, **fields: Any) -> tuple[Kind, Body]:
-    body = WritesBody(salt=SALT, checkpoint=name, task=task, root=digest(_value(seq)))
-    return Kind.WRITES, msgspec.structs.replace(body, **fields)
+    body = ResultsBody(salt=SALT, checkpoint=name, task=task, root=digest(_value(seq)))
+    return Kind.RESULTS, msgspec.structs.replace(body, **fields)
 
 
 def _gone(
-    kind: Kind, before: int, *kept: int, hidden: Any, earlier: int | None = None
+    kind: Kind, before: int, *kept: int, deleted: Any, earlier: int | None = None
 ) -> tuple[Kind, Body]:
-    return kind, PruneBody(salt=SALT, before=before, kept=kept, hidden=hidden, earlier=earlier)
+    return kind, PruneBody(salt=SALT, before=before, kept=kept, deleted=deleted, earlier=earlier)
 
 
 @cache
@@ -91,12 +91,12 @@ def _made() -> ThreadLedger:
         (Kind.HELD, _saved(11, "3", parent="2", question="sure?")[1]),
         (Kind.UNPAUSE, UnpauseBody(salt=SALT, reason="fine")),
         _saved(13, "3", again=11, parent="2", question="sure?"),
-        _gone(Kind.HIDE, 0, hidden=((5, 6),)),
+        _gone(Kind.DELETE, 0, deleted=((5, 6),)),
         _saved(15, "1", lane="sub|1:2", prune=14),
         _added(16, "1", "a", lane="sub|1:2", answers=True),
-        _gone(Kind.PRUNE, 9, 7, hidden=((5, 6),), earlier=14),
+        _gone(Kind.PRUNE, 9, 7, deleted=((5, 6),), earlier=14),
         _saved(18, "4", prune=17),
-        _gone(Kind.HIDE, 9, 7, hidden=((5, 7), (10, 10)), earlier=17),
+        _gone(Kind.DELETE, 9, 7, deleted=((5, 7), (10, 10)), earlier=17),
         _added(20, "4", "c"),
     ):
         ledger.add(kind, body, signer="ann" if kind in {Kind.PAUSE, Kind.UNPAUSE} else "")
@@ -130,7 +130,7 @@ def _results() -> Iterator[dict[str, Any]]:
     for after in (12, 21):
         ledger, body = _cut(after), _added(after, "2", "z")[1]
         for who in ("second", "officer", "ann", "clerk"):
-            made = _with_value(ledger.record(Kind.WRITES, body, signer=who), after)
+            made = _with_value(ledger.record(Kind.RESULTS, body, signer=who), after)
             yield _case(after, f"results at {after} by {who}", "not-trusted", made)
         others: list[tuple[str, str, dict[str, Any]]] = [
             ("that set the fence", "not-trusted", {"fence": after}),
@@ -138,12 +138,12 @@ def _results() -> Iterator[dict[str, Any]]:
             ("of another generation", "misplaced", {"gen": 1}),
         ]
         for name, error, changes in others:
-            made = _with_value(ledger.record(Kind.WRITES, body, **changes), after)
+            made = _with_value(ledger.record(Kind.RESULTS, body, **changes), after)
             yield _case(after, f"results at {after} {name}", error, made)
-    early = _with_value(_cut(1).record(Kind.WRITES, _added(1, "1", "a")[1]), 1)
+    early = _with_value(_cut(1).record(Kind.RESULTS, _added(1, "1", "a")[1]), 1)
     yield _case(1, "results before any session", "not-trusted", early)
     ledger, body = _cut(21), _added(21, "4", "z")[1]
-    made = ledger.record(Kind.WRITES, body)
+    made = ledger.record(Kind.RESULTS, body)
     yield _case(21, "results without their payload", "missing", made)
     yield _case(21, "results with another payload", "edited", _with_value(made, 20))
     gone = msgspec.structs.replace(_with_value(made, 21), body=None)
@@ -209,7 +209,7 @@ def _spellings() -> Iterator[dict[str, Any]]:
         "an origin as a list": b',"origin":["%b","%b"]}' % (b"66" * 16, root.encode()),
         **{f"an origin {name}": b',"origin":%b}' % text for name, text in _ORIGINS.items()},
     }.items():
-        made = ledger.record(Kind.WRITES, start + rest)
+        made = ledger.record(Kind.RESULTS, start + rest)
         yield _case(21, f"results: {name}", "edited", _with_value(made, 21))
     for name, field in {
         "a rank as a text": b'"again":"3"',
@@ -233,25 +233,25 @@ def _positions() -> Iterator[dict[str, Any]]:
 
 def _deletions() -> Iterator[dict[str, Any]]:
     ledger = _cut(21)
-    hidden = ((5, 7), (10, 10))
+    deleted = ((5, 7), (10, 10))
 
     def gone(
         name: str, error: str, kind: Kind, spans: Any, before: int = 9, *kept: int, **changes: Any
     ) -> dict[str, Any]:
         earlier = changes.pop("earlier", 19)
-        body = _gone(kind, before, *kept, hidden=spans, earlier=earlier)[1]
+        body = _gone(kind, before, *kept, deleted=spans, earlier=earlier)[1]
         return _case(21, name, error, ledger.record(kind, body, **changes))
 
     for who in ("second", "officer", "ann"):
-        yield gone(f"a deletion by {who}", "not-trusted", Kind.HIDE, hidden, signer=who)
-    yield gone("a deletion that sets the fence", "not-trusted", Kind.HIDE, hidden, fence=21)
-    yield gone("a deletion of another generation", "misplaced", Kind.HIDE, hidden, gen=1)
-    yield gone("a deletion that shows again", "misplaced", Kind.HIDE, ((5, 6), (10, 10)))
-    yield gone("a deletion that shows all", "misplaced", Kind.HIDE, ())
-    yield gone("a deletion of less", "misplaced", Kind.HIDE, ((5, 7),))
-    yield gone("a deletion that goes less far", "misplaced", Kind.HIDE, hidden, 8)
-    yield gone("a deletion that keeps what was given up", "misplaced", Kind.HIDE, hidden, 9, 8)
-    yield gone("a deletion of what is yet to come", "misplaced", Kind.HIDE, ((5, 7), (10, 21)))
+        yield gone(f"a deletion by {who}", "not-trusted", Kind.DELETE, deleted, signer=who)
+    yield gone("a deletion that sets the fence", "not-trusted", Kind.DELETE, deleted, fence=21)
+    yield gone("a deletion of another generation", "misplaced", Kind.DELETE, deleted, gen=1)
+    yield gone("a deletion that shows again", "misplaced", Kind.DELETE, ((5, 6), (10, 10)))
+    yield gone("a deletion that shows all", "misplaced", Kind.DELETE, ())
+    yield gone("a deletion of less", "misplaced", Kind.DELETE, ((5, 7),))
+    yield gone("a deletion that goes less far", "misplaced", Kind.DELETE, deleted, 8)
+    yield gone("a deletion that keeps what was given up", "misplaced", Kind.DELETE, deleted, 9, 8)
+    yield gone("a deletion of what is yet to come", "misplaced", Kind.DELETE, ((5, 7), (10, 21)))
     yield gone("a prune that deletes", "misplaced", Kind.PRUNE, ((5, 7), (10, 10), (13, 13)), 9)
     yield gone("a prune that shows again", "misplaced", Kind.PRUNE, ((5, 7),), 9)
     for name, earlier in {
@@ -260,10 +260,10 @@ def _deletions() -> Iterator[dict[str, Any]]:
         "itself": 21,
         "what is none": 18,
     }.items():
-        for kind in (Kind.HIDE, Kind.PRUNE):
+        for kind in (Kind.DELETE, Kind.PRUNE):
             text = f"a {kind} that names {name} as the one before it"
-            yield gone(text, "misplaced", kind, hidden, 9, 7, earlier=earlier)
-    yield gone("a deletion whose one before is below 0", "edited", Kind.HIDE, hidden, earlier=-1)
+            yield gone(text, "misplaced", kind, deleted, 9, 7, earlier=earlier)
+    yield gone("a deletion whose one before is below 0", "edited", Kind.DELETE, deleted, earlier=-1)
     for name, spans in {
         "stretches that fall": ((10, 10), (5, 7)),
         "stretches that touch": ((5, 7), (8, 10)),
@@ -271,14 +271,14 @@ def _deletions() -> Iterator[dict[str, Any]]:
         "a stretch that ends before it begins": ((5, 7), (10, 9)),
         "a stretch below 0": ((-1, 7), (10, 10)),
     }.items():
-        yield gone(name, "edited", Kind.HIDE, spans)
+        yield gone(name, "edited", Kind.DELETE, spans)
     for name, rest in {
         "a stretch of one number": b"[[5]]",
         "a stretch of texts": b'[["5","7"]]',
         "no stretches, written": b"[]",
     }.items():
         data = b'{"salt":"%b","before":9,"hidden":%b}' % (SALT.encode(), rest)
-        yield _case(21, name, "edited", ledger.record(Kind.HIDE, data))
+        yield _case(21, name, "edited", ledger.record(Kind.DELETE, data))
     for name, prune in {"no deletion": None, "the one before": 17, "itself": 21}.items():
         made = ledger.record(Kind.CHECKPOINT, _saved(21, "5", prune=prune)[1])
         text = f"a checkpoint that names {name}"

@@ -20,9 +20,9 @@ from sealpoint.ledger import (
     Origin,
     PauseBody,
     PruneBody,
+    ResultsBody,
     ResumeBody,
     UnpauseBody,
-    WritesBody,
     link_hash,
     parse_header,
 )
@@ -109,16 +109,16 @@ def _saved(name: str, kind: Kind = Kind.CHECKPOINT, **fields: Any) -> Step:
 def _added(name: str, task: str, **fields: Any) -> Step:
     def made(ledger: ThreadLedger) -> Body:
         root = digest(_value(ledger.seq))
-        body = WritesBody(salt=SALT, checkpoint=name, task=task, root=root)
+        body = ResultsBody(salt=SALT, checkpoint=name, task=task, root=root)
         return msgspec.structs.replace(body, **fields)
 
-    return Kind.WRITES, made
+    return Kind.RESULTS, made
 
 
-def _gone(kind: Kind, before: int, *kept: int, hidden: Any = ()) -> Step:
+def _gone(kind: Kind, before: int, *kept: int, deleted: Any = ()) -> Step:
     def made(ledger: ThreadLedger) -> Body:
         earlier = ledger.retention_seq
-        return PruneBody(salt=SALT, before=before, kept=kept, hidden=hidden, earlier=earlier)
+        return PruneBody(salt=SALT, before=before, kept=kept, deleted=deleted, earlier=earlier)
 
     return kind, made
 
@@ -279,10 +279,10 @@ _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
         (
             *(_GENESIS, _BEGIN, _saved("1"), _saved("2"), _saved("3")),
             *(_saved("1", lane="sub"), _saved("2", lane="sub")),
-            *(_gone(Kind.HIDE, 0, hidden=((4, 4), (6, 6))), _resumed(_DELETED[1])),
-            *(_gone(Kind.HIDE, 0, hidden=((4, 6),)), _saved("4")),
-            _gone(Kind.PRUNE, 4, 3, hidden=((4, 6),)),
-            *(_gone(Kind.HIDE, 4, 3, hidden=((4, 6), (10, 10))), _resumed(_DELETED[7])),
+            *(_gone(Kind.DELETE, 0, deleted=((4, 4), (6, 6))), _resumed(_DELETED[1])),
+            *(_gone(Kind.DELETE, 0, deleted=((4, 6),)), _saved("4")),
+            _gone(Kind.PRUNE, 4, 3, deleted=((4, 6),)),
+            *(_gone(Kind.DELETE, 4, 3, deleted=((4, 6), (10, 10))), _resumed(_DELETED[7])),
         ),
     ),
     "copy": (
@@ -309,7 +309,7 @@ _THREADS: dict[str, tuple[tuple[Said, ...], tuple[Step, ...]]] = {
                 _added("1", "a", lane="sub", answers=True),
             ),
             *(_added("2", "b", lane="sub"), _added("1", "c", lane="nothing saved")),
-            *(_resumed(_BELOW[3]), _gone(Kind.HIDE, 0, hidden=((4, 6),))),
+            *(_resumed(_BELOW[3]), _gone(Kind.DELETE, 0, deleted=((4, 6),))),
         ),
     ),
 }

@@ -15,8 +15,8 @@ import msgspec
 
 from sealpoint.ledger import (
     CheckpointBody,
-    CutList,
     Kind,
+    PositionList,
     PruneBody,
     RestoreBody,
     link_hash,
@@ -243,10 +243,10 @@ def store_chain(length: int = 5) -> StoreLedger:
             gone = [restored(epoch, lost=True).line(4 + 2 * epoch)]
             if seq == 1:
                 gone.append(begun_again(0).line(2))
-            lists = (CutList.of(stays).data, CutList.of(gone).data)
+            lists = (PositionList.of(stays).data, PositionList.of(gone).data)
             # The first one releases nothing, the second one the thread that it cut.
             signers, released = (("root",), []) if seq == 1 else (("bob", "ann"), stays[-1:])
-            listed = CutList.of(released).data
+            listed = PositionList.of(released).data
             ledger.add(restore_record(ledger, *lists, *signers, released=listed))
         elif seq == 4:
             ledger.add(ledger.adopt_record("ann", epoch=2))

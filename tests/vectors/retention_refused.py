@@ -14,8 +14,8 @@ import msgspec
 from sealpoint.ledger import (
     AdoptBody,
     Body,
-    CutList,
     Kind,
+    PositionList,
     PruneBody,
     encode_body,
 )
@@ -317,7 +317,7 @@ def _backwards(ledger: ThreadLedger) -> dict[str, Any]:
         record = ledger.record(Kind.CHECKPOINT, checkpoint(seq), epoch=epoch, roster=0)
         ledger.records.append(record)
         made.payloads[seq] = chains.restored().payloads[seq]
-    store, listed = chains.store_chain(1), CutList.of([made.line(3)]).data
+    store, listed = chains.store_chain(1), PositionList.of([made.line(3)]).data
     return _case(
         ("restored", 2, 1),
         "an epoch that goes back",
@@ -338,8 +338,8 @@ def _lists(made: Made) -> Iterator[dict[str, Any]]:
             changed = _hexes({restore.kept: found})
             yield _case(start, f"the {name} list, {what}", what, genesis, lists=changed)
     lines = [each.line(last) for each, last in ((made, 4), (chains.pruned(), 9))]
-    first, second = (CutList.of([line]).data for line in lines)
-    longer = CutList.of([made.line(3)]).data
+    first, second = (PositionList.of([line]).data for line in lines)
+    longer = PositionList.of([made.line(3)]).data
     for name, data in {
         "threads in falling order": second + first,
         "a thread twice": first + first,

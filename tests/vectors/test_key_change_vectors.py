@@ -11,9 +11,9 @@ import pytest
 
 from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.ledger import (
-    CutLists,
-    CutWatch,
+    CutoffCheck,
     Place,
+    PositionLists,
     StoreChain,
     Tip,
     begin,
@@ -42,14 +42,14 @@ _THREAD = [_record(vector) for vector in _FROZEN["thread"]]
 
 def _store_chain(records: list[Record]) -> StoreChain:
     lists = {hashlib.sha256(_LIST).digest(): _LIST}
-    chain = StoreChain(_PIN, lists=CutLists(lists.get))
+    chain = StoreChain(_PIN, lists=PositionLists(lists.get))
     for record in records:
         chain = chain.extended(record.header, record.seals, record.body)
     return chain
 
 
-def _thread(records: list[Record]) -> tuple[Tip, CutWatch]:
-    chain, watch = _store_chain(_STORE_CHAIN), CutWatch()
+def _thread(records: list[Record]) -> tuple[Tip, CutoffCheck]:
+    chain, watch = _store_chain(_STORE_CHAIN), CutoffCheck()
     tip: Tip | None = None
     for seq, record in enumerate(records):
         entry = verify_entry(record.header, record.seals, place=_PLACE, seq=seq, chain=chain)
@@ -73,7 +73,7 @@ def test_the_genuine_chains_are_believed() -> None:
     tip, watch = _thread(_THREAD)
     watch.require_settled("thread")
 
-    assert (chain.root.version, chain.roster.seq, len(chain.roster.cuts)) == (2, 2, 1)
+    assert (chain.root.version, chain.roster.seq, len(chain.roster.cutoffs)) == (2, 2, 1)
     assert [entry.hex() for entry in chain.hashes] == [
         vector["hash"] for vector in _FROZEN["store_chain"]
     ]

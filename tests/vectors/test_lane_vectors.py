@@ -151,7 +151,7 @@ def test_the_vectors_have_every_field_and_error() -> None:
     bodies = [json.loads(as_bytes(entry["body"])) for entry in _ENTRIES]
     names = [case["name"] for case in _REFUSED]
 
-    assert kinds >= {Kind.WRITES, Kind.HIDE, Kind.PRUNE, Kind.PAUSE, Kind.HELD}
+    assert kinds >= {Kind.RESULTS, Kind.DELETE, Kind.PRUNE, Kind.PAUSE, Kind.HELD}
     assert {
         *("lane", "again", "since", "origin", "path", "question", "answers", "hidden", "earlier")
     } <= {name for body in bodies for name in body}

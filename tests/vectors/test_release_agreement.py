@@ -18,8 +18,8 @@ from sealpoint.ledger import (
     Kind,
     PauseBody,
     PruneBody,
+    ResultsBody,
     UnpauseBody,
-    WritesBody,
     link_hash,
     parse_header,
 )
@@ -77,14 +77,14 @@ class _Writer:
         seq, name = self.ledger.seq, self._name()
         before = self._newest.get(name)
         again, since = None, None
-        if before is not None and not self.given_up.hides(before[0]):
+        if before is not None and not self.given_up.deletes(before[0]):
             _, again, since = before
         else:
             since = next(
                 (
                     at
                     for at, whose, kind in self._holding
-                    if kind is Kind.WRITES and whose == name and at >= self._session
+                    if kind is Kind.RESULTS and whose == name and at >= self._session
                     if not self.given_up.covers(at)
                 ),
                 None,
@@ -107,7 +107,7 @@ class _Writer:
 
     def _add(self) -> None:
         lane, name = self._name()
-        body = WritesBody(
+        body = ResultsBody(
             salt=SALT,
             checkpoint=name,
             task=self.random.choice("xyz"),
@@ -116,20 +116,20 @@ class _Writer:
             question=self.random.choice(_QUESTIONS),
             answers=self.random.random() < 0.3,
         )
-        self._holding.append((self.ledger.seq, (lane, name), Kind.WRITES))
-        self.ledger.add(Kind.WRITES, body)
+        self._holding.append((self.ledger.seq, (lane, name), Kind.RESULTS))
+        self.ledger.add(Kind.RESULTS, body)
 
     def _hide(self) -> None:
         names = {name for _, name, _ in self._holding if self.random.random() < 0.4}
         spans: list[tuple[int, int]] = []
         grows = False
         for seq, name, _ in self._holding:
-            goes = name in names or self.given_up.hides(seq)
+            goes = name in names or self.given_up.deletes(seq)
             if goes:
                 spans.append((spans.pop()[0], seq) if grows else (seq, seq))
             grows = goes
-        if tuple(spans) != self.given_up.hidden:
-            self._give_up(Kind.HIDE, self.given_up.before, self.given_up.kept, tuple(spans))
+        if tuple(spans) != self.given_up.deleted:
+            self._give_up(Kind.DELETE, self.given_up.before, self.given_up.kept, tuple(spans))
 
     def _prune(self) -> None:
         if not self.saved:
@@ -141,14 +141,14 @@ class _Writer:
             if seq < before and not self.given_up.covers(seq)
             if seq == self.saved[-1][0] or self.random.random() < 0.5
         )
-        self._give_up(Kind.PRUNE, before, kept, self.given_up.hidden)
+        self._give_up(Kind.PRUNE, before, kept, self.given_up.deleted)
 
     def _give_up(
-        self, kind: Kind, before: int, kept: tuple[int, ...], hidden: tuple[tuple[int, int], ...]
+        self, kind: Kind, before: int, kept: tuple[int, ...], deleted: tuple[tuple[int, int], ...]
     ) -> None:
         earlier = self.ledger.retention_seq
         self.given_up = PruneBody(
-            salt=SALT, before=before, kept=kept, hidden=hidden, earlier=earlier
+            salt=SALT, before=before, kept=kept, deleted=deleted, earlier=earlier
         )
         self.ledger.add(kind, self.given_up)
 

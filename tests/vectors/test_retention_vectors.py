@@ -26,7 +26,7 @@ from sealpoint.limits import Limits
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
-from sealpoint.store import Core, Parts
+from sealpoint.store import Core, StoreParts
 from tests.ledgers import NOW
 from tests.vectors import decoder, verifier
 from tests.vectors.ledger import as_bytes
@@ -91,7 +91,7 @@ class _Store:
         storage, anchor = MemoryStorage(), MemoryAnchor()
         storage.append(STORE_CHAIN, 0, self.store_chain, blobs=_by_digest(self.lists))
         core = Core(
-            Parts(
+            StoreParts(
                 storage=storage,
                 anchor=anchor,
                 pin=_PIN,

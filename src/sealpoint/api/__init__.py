@@ -45,7 +45,13 @@ from sealpoint.api._store import Store
 from sealpoint.api._trust import export_pin, import_pin, move_store
 from sealpoint.api._why import Why, WhyApproval, verify_bundle
 from sealpoint.audit import AuditRecord, BundleReport, BundleThread
-from sealpoint.store import AcceptedRestore, Doubt, RestorePlan, ThreadOutcome, ThreadRestore
+from sealpoint.store import (
+    AcceptedRestore,
+    RestorePlan,
+    ThreadOutcome,
+    ThreadRestore,
+    UnverifiedThread,
+)
 
 __all__ = [
     "AcceptedRestore",
@@ -56,7 +62,6 @@ __all__ = [
     "AuditRecord",
     "BundleReport",
     "BundleThread",
-    "Doubt",
     "Examined",
     "ExportedRequest",
     "KeyInfo",
@@ -73,6 +78,7 @@ __all__ = [
     "StoreStatus",
     "ThreadOutcome",
     "ThreadRestore",
+    "UnverifiedThread",
     "Why",
     "WhyApproval",
     "accept_restore",

@@ -23,13 +23,13 @@ from sealpoint.ledger import StoreChain
 from sealpoint.signing import Identity, PrivateKey, PublicKey, Role, RosterDocument, RosterKey
 from sealpoint.store import (
     Core,
-    Doubt,
-    Ended,
+    EndedKeys,
+    UnverifiedThread,
     append_roster,
     check_name,
-    end_keys,
+    find_key_usage,
     require_roots,
-    take_survey,
+    revoke_keys,
 )
 
 # ---------------------------------------------------------------------- revoke
@@ -57,10 +57,10 @@ class Revocation:
     """The position of the roster that ended them; None after a dry run."""
     threads: int
     """In how many threads something by these keys is there, and stays good."""
-    unverified: tuple[Doubt, ...]
+    unverified: tuple[UnverifiedThread, ...]
     """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
     those that it does not know."""
-    beyond: tuple[Doubt, ...] = ()
+    beyond: tuple[UnverifiedThread, ...] = ()
     """Threads that do not verify any more, because something came after the end."""
 
 
@@ -107,16 +107,16 @@ def revoke_key(
         ending = _chosen(identity_in(chain, name), key)
         shown = tuple(f"{_PREFIX}{each}" for each in sorted(ending))
         if dry_run:
-            survey = take_survey(core, ending, None, progress)
+            usage = find_key_usage(core, ending, None, progress)
             return Revocation(
                 name=name,
                 keys=shown,
                 roster=None,
-                threads=survey.threads,
-                unverified=survey.doubts,
+                threads=usage.threads,
+                unverified=usage.unverified,
             )
         roots = require_roots(chain.root, place.root_signers(chain.root))
-        ended = end_keys(
+        ended = revoke_keys(
             core,
             ending,
             roots,
@@ -131,7 +131,7 @@ def revoke_key(
         keys=shown,
         roster=ended.roster,
         threads=ended.threads,
-        unverified=ended.doubts,
+        unverified=ended.unverified,
         beyond=ended.beyond,
     )
 
@@ -220,10 +220,10 @@ class Rotation:
     """In how many threads something by the old keys is there, and stays good."""
     here: bool
     """Whether the new private key is on this machine, in the place of the old one."""
-    unverified: tuple[Doubt, ...] = ()
+    unverified: tuple[UnverifiedThread, ...] = ()
     """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
     those that it does not know."""
-    beyond: tuple[Doubt, ...] = ()
+    beyond: tuple[UnverifiedThread, ...] = ()
     """Threads that do not verify any more, because something came after the end."""
 
 
@@ -392,17 +392,17 @@ class _Order:
     reason: str | None
     progress: Callable[[int, int], object] | None
 
-    def planned(self, core: Core, old: Iterable[KeyId]) -> Ended:
+    def planned(self, core: Core, old: Iterable[KeyId]) -> EndedKeys:
         """What would end."""
-        survey = take_survey(core, _digits(old), None, self.progress)
-        return Ended(roster=-1, threads=survey.threads, doubts=survey.doubts, beyond=())
+        usage = find_key_usage(core, _digits(old), None, self.progress)
+        return EndedKeys(roster=-1, threads=usage.threads, unverified=usage.unverified, beyond=())
 
     def carried_out(
         self, core: Core, made: PublicKey, old: Collection[KeyId], roots: Sequence[PrivateKey]
-    ) -> Ended:
+    ) -> EndedKeys:
         """Exchange the keys; an identity without one, or with the new one alone, loses none."""
         if old:
-            return end_keys(
+            return revoke_keys(
                 core,
                 _digits(old),
                 roots,
@@ -416,7 +416,7 @@ class _Order:
         if document != chain.roster.document:
             written = append_roster(core, chain, document, roots, reason=self.reason)
             chain = core.written(written)
-        return Ended(roster=chain.roster.seq, threads=0, doubts=(), beyond=())
+        return EndedKeys(roster=chain.roster.seq, threads=0, unverified=(), beyond=())
 
     def _given(self, document: RosterDocument, made: PublicKey) -> RosterDocument:
         """The roster in which the identity has these rights, and the new key with them."""
@@ -470,7 +470,7 @@ def _require_key_here(place: StorePlace, name: str) -> None:
 
 
 def _rotation(
-    name: str, made: PublicKey | None, old: Iterable[KeyId], ended: Ended, *, here: bool
+    name: str, made: PublicKey | None, old: Iterable[KeyId], ended: EndedKeys, *, here: bool
 ) -> Rotation:
     return Rotation(
         name=name,
@@ -480,6 +480,6 @@ def _rotation(
         roster=None if made is None else ended.roster,
         threads=ended.threads,
         here=here,
-        unverified=ended.doubts,
+        unverified=ended.unverified,
         beyond=ended.beyond,
     )

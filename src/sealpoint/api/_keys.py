@@ -263,7 +263,7 @@ class _Listing:
             for identity in chain.roster.identities
             for key in identity.keys
         ]
-        ended = [self._ended(key) for key in chain.roster.cuts]
+        ended = [self._ended(key) for key in chain.roster.cutoffs]
         others = [
             self._row(name, public, None, None, self._beside(public))
             for public, name in list(self._here.items())

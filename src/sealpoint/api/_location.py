@@ -32,7 +32,7 @@ from sealpoint.signing import (
     TrustPin,
     Unlock,
 )
-from sealpoint.store import Core, Event, Parts, copy_roster, store_slot
+from sealpoint.store import Core, Event, StoreParts, copy_roster, store_slot
 
 OnEvent = Callable[[Event], object]
 Trust = TrustPin | str | os.PathLike[str] | int
@@ -123,7 +123,7 @@ class StorePlace:
         read_only: bool = False,
         create: bool = False,
         on_event: OnEvent | None = None,
-    ) -> Parts:
+    ) -> StoreParts:
         """Open anchor and backend.
 
         Raises:
@@ -155,7 +155,7 @@ class StorePlace:
         except BaseException:
             anchor.close()
             raise
-        return Parts(
+        return StoreParts(
             storage=storage,
             anchor=anchor,
             pin=pin,

@@ -26,8 +26,8 @@ from sealpoint.codec import Registry, tree_blobs
 from sealpoint.config import PassphraseSource
 from sealpoint.errors import BundleInvalid, DecodeError, NotTrusted, SealpointError, UsageError
 from sealpoint.gate import Request, Thread
-from sealpoint.ledger import STORE_CHAIN, Kind, WritesBody, parse_body, parse_header
-from sealpoint.limits import CUT_BYTES_MAX, REQUEST_BYTES_MAX
+from sealpoint.ledger import STORE_CHAIN, Kind, ResultsBody, parse_body, parse_header
+from sealpoint.limits import POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
 from sealpoint.signing import Attestation, Signer, SigningKey, TrustPin, Verdict
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.memory import MemoryStorage
@@ -35,9 +35,9 @@ from sealpoint.store import (
     BlobReader,
     CheckpointRef,
     Core,
-    Parts,
     PendingResult,
     Release,
+    StoreParts,
     blob_digest,
     enter_copy,
 )
@@ -220,7 +220,7 @@ def export_request(store: Store, request_id: str) -> bytes:
         records = [record for _, record in core.storage.scan(chain, 0, last)]
         copy.append(chain, 0, records, blobs={})
     for digest in trust.blobs:
-        copy.blob(STORE_CHAIN, digest, CUT_BYTES_MAX)
+        copy.blob(STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX)
     # Examined in the very copy, as it will be elsewhere: what that reads is what is exported.
     parts = _boxed(
         copy,
@@ -272,7 +272,7 @@ def _take_values(copy: Storage, thread: bytes, shown: frozenset[int], registry: 
         record = copy.read(thread, seq)
         if record is None or record.body is None:
             continue
-        body: WritesBody = parse_body(Kind.WRITES, parse_header(record.header).body, record.body)
+        body: ResultsBody = parse_body(Kind.RESULTS, parse_header(record.header).body, record.body)
         root = bytes.fromhex(body.root)
         reader = BlobReader(
             copy, thread, limits.blob_bytes_max, f"entry {seq}", (root, record.payload)
@@ -452,9 +452,9 @@ def _boxed(
     namespace: str,
     name: str,
     registry: Registry,
-) -> Parts:
+) -> StoreParts:
     """The parts of a store in memory, whose chain and thread are verified from the beginning."""
-    parts = Parts(
+    parts = StoreParts(
         storage=storage,
         anchor=MemoryAnchor(),
         pin=pin,

@@ -16,7 +16,7 @@ from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import PrivateKey, RemoteKey, Root, Signer, TrustPin, public_key_of
 from sealpoint.storage.memory import MemoryStorage
-from sealpoint.store import Core, Parts, append_roster
+from sealpoint.store import Core, StoreParts, append_roster
 
 
 def open_store(
@@ -102,7 +102,7 @@ def _require_alone(signer: Signer | None, *, other_key: object, keyless: bool) -
         raise UsageError("signer: expected no memory:, read_only=, key_fd= or passphrase= with it")
 
 
-def _opened(parts: Parts, signer: Signer | None = None, identity: str | None = None) -> Store:
+def _opened(parts: StoreParts, signer: Signer | None = None, identity: str | None = None) -> Store:
     try:
         if signer is not None:
             parts = replace(parts, signer=remote_key(Core(parts).trust(), signer, identity))
@@ -144,7 +144,7 @@ def _memory(
     root = PrivateKey.draw("root", os.urandom)
     worker = PrivateKey.draw(check_identity_name(identity), os.urandom)
     operator = PrivateKey.draw("operator" if identity != "operator" else "worker", os.urandom)
-    parts = Parts(
+    parts = StoreParts(
         storage=MemoryStorage(),
         anchor=MemoryAnchor(),
         pin=TrustPin(

@@ -84,7 +84,7 @@ def rotate_root(
         root = _root(version, chain.root.threshold if threshold is None else threshold, every)
         for key in root.keys:
             holder = chain.roster.holder(key.id)
-            if holder is not None or key.id.raw.hex() in chain.roster.cuts:
+            if holder is not None or key.id.raw.hex() in chain.roster.cutoffs:
                 raise UsageError(
                     f"root: expected keys of its own, found key {key.id.short()} of an identity"
                 )

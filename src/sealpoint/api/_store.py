@@ -31,13 +31,13 @@ from sealpoint.gate import (
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import CheckpointStore, Collected, Core, Parts, ThreadNames, is_reserved
+from sealpoint.store import CheckpointStore, Collected, Core, StoreParts, ThreadNames, is_reserved
 
 
 class Store:
     """An open store. `open_store` makes one; use it in a `with` block, or close it."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         self._checkpoints = CheckpointStore(parts, self._handle)
         core = self._checkpoints.core
         self._policies = Policies(core)

@@ -16,7 +16,7 @@ from sealpoint.audit import (
     NOT_RELEASED,
     AuditRecord,
     BundleReport,
-    Step,
+    ChainStep,
     ThreadWalk,
     record_of,
     store_chain_record,
@@ -204,7 +204,7 @@ class Explaining:
         self._seq = seq
         self._review = reviewer(core, policies, walk.thread)
         self._name = ""
-        self._steps: list[Step] = []
+        self._steps: list[ChainStep] = []
         """Since the basis before the subject: what a decision rests on lies there."""
         self._newest: Newest | None = None
         self._unjustified: tuple[str, ...] = ()
@@ -238,9 +238,9 @@ class Explaining:
             unjustified=self._unjustified,
         )
 
-    def _gathered(self) -> tuple[Step, Step | None, bool]:
+    def _gathered(self) -> tuple[ChainStep, ChainStep | None, bool]:
         """The entry itself, what spends its request, and whether its session has written."""
-        subject: Step | None = None
+        subject: ChainStep | None = None
         closed, spending, session, released = False, None, -1, True
         for step in self._walk.steps():
             header = step.entry.header
@@ -272,7 +272,7 @@ class Explaining:
             self._release = None
         return subject, spending, released
 
-    def _request_of(self, subject: Step) -> Step | None:
+    def _request_of(self, subject: ChainStep) -> ChainStep | None:
         """The request that an entry makes, answers or spends."""
         body = subject.body
         if isinstance(body, RequestBody):
@@ -290,7 +290,7 @@ class Explaining:
         return None
 
     @staticmethod
-    def _spends(step: Step, request: Step | None) -> bool:
+    def _spends(step: ChainStep, request: ChainStep | None) -> bool:
         if request is None:
             return False
         statement: Statement = request.body.statement
@@ -300,7 +300,11 @@ class Explaining:
         return isinstance(body, HandoffBody) and body.statement == statement
 
     def _concerns(
-        self, step: Step, request: Step | None, subject: Step, spending: Step | None
+        self,
+        step: ChainStep,
+        request: ChainStep | None,
+        subject: ChainStep,
+        spending: ChainStep | None,
     ) -> bool:
         if step is subject or step is request or step is spending:
             return True
@@ -313,7 +317,12 @@ class Explaining:
         return step.entry.header.kind in (Kind.PAUSE, Kind.UNPAUSE)
 
     def _decision(
-        self, subject: Step, request: Step | None, spending: Step | None, *, released: bool
+        self,
+        subject: ChainStep,
+        request: ChainStep | None,
+        spending: ChainStep | None,
+        *,
+        released: bool,
     ) -> str:
         decided = spending or subject
         kind = decided.entry.header.kind
@@ -345,21 +354,23 @@ class Explaining:
             return f"it may be spent, since the glass was broken for it; approved by {said}"
         return f"it waits; approved by {said}"
 
-    def _broken_glass(self, request: Step) -> bool:
+    def _broken_glass(self, request: ChainStep) -> bool:
         digest = request.body.statement.digest
         return any(
             isinstance(step.body, BreakGlassBody) and step.body.request == digest
             for step in self._steps
         )
 
-    def _tally(self, statement: Statement, decided: Step) -> Tally:
+    def _tally(self, statement: Statement, decided: ChainStep) -> Tally:
         roster = decided.chain.roster_at(decided.entry.header.roster) or decided.chain.roster
         words = [
             step.body.attestation for step in self._steps if isinstance(step.body, VerdictBody)
         ]
         return count(words, statement=statement, roster=roster, now=decided.entry.header.at)
 
-    def _approvals(self, statement: Statement | None, decided: Step) -> tuple[WhyApproval, ...]:
+    def _approvals(
+        self, statement: Statement | None, decided: ChainStep
+    ) -> tuple[WhyApproval, ...]:
         if statement is None:
             return ()
         tally = self._tally(statement, decided)
@@ -394,7 +405,7 @@ class Explaining:
             )
         return tuple(found)
 
-    def _policy(self, decided: Step, statement: Statement | None) -> Policy | None:
+    def _policy(self, decided: ChainStep, statement: Statement | None) -> Policy | None:
         digest = statement.policy if statement is not None else None
         if isinstance(decided.body, ResumeBody):
             digest = decided.body.policy
@@ -407,7 +418,7 @@ class Explaining:
             return None
 
     def _rules(
-        self, decided: Step, request: Step | None, policy: Policy | None
+        self, decided: ChainStep, request: ChainStep | None, policy: Policy | None
     ) -> tuple[Reason, ...]:
         if policy is None:
             return ()
@@ -434,7 +445,7 @@ class Explaining:
             )
         return ()
 
-    def _facts(self, decided: Step, request: Step | None) -> Iterator[tuple[str, str]]:
+    def _facts(self, decided: ChainStep, request: ChainStep | None) -> Iterator[tuple[str, str]]:
         before = decided.before
         if before is not None and before.fence.owner is not None:
             yield "owner", visible(before.fence.owner)
@@ -473,7 +484,7 @@ class Explaining:
             for before, after in named.pairs:
                 yield "lets pass", f"from world {before} to {after}"
 
-    def _worlds(self, named: Any, request: Step | None) -> Iterator[tuple[str, str]]:
+    def _worlds(self, named: Any, request: ChainStep | None) -> Iterator[tuple[str, str]]:
         newest, old = self._newest, None
         if request is not None:
             old = request.body.statement.world_from

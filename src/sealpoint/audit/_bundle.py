@@ -16,11 +16,11 @@ import msgspec
 
 from sealpoint.audit._payloads import Retention
 from sealpoint.audit._trail import select_threads
-from sealpoint.audit._walk import Source, Step, ThreadWalk, sources
+from sealpoint.audit._walk import ChainStep, Source, ThreadWalk, sources
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import BundleInvalid, Edited, HeadMoved, Missing, NotTrusted
 from sealpoint.ledger import STORE_CHAIN, CheckpointBody, StoreChain
-from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX, CUT_BYTES_MAX
+from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX, POSITION_LIST_BYTES_MAX
 from sealpoint.signing import pae
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core
@@ -238,7 +238,7 @@ def _content(
             raise Edited(f"store chain entry {seq}: expected it as it was verified, found another")
         yield line
     for digest in chain.blobs:
-        yield BlobLine(digest.hex(), _blob(core, STORE_CHAIN, digest, CUT_BYTES_MAX))
+        yield BlobLine(digest.hex(), _blob(core, STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX))
     for name, source in sorted(chosen, key=lambda pair: pair[1].thread):
         yield ThreadLine(source.thread.hex())
         beside = _Beside(core, source.thread, payloads=begin.payloads)
@@ -282,7 +282,7 @@ class _Beside:
         self._worlds: set[str] = set()
         self._pruned = Retention(core, thread).claims.rule
 
-    def of(self, step: Step) -> Iterator[BlobLine]:
+    def of(self, step: ChainStep) -> Iterator[BlobLine]:
         """The world of a checkpoint, and its state where that is wanted and was not given up."""
         body, seq = step.body, step.entry.seq
         if not isinstance(body, CheckpointBody) or (

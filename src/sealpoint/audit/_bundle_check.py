@@ -34,7 +34,14 @@ from sealpoint.audit._verify import Judge
 from sealpoint.audit._walk import Follower
 from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted, RolledBack
 from sealpoint.ids import KeyId
-from sealpoint.ledger import STORE_CHAIN, CheckpointBody, CutLists, GenesisBody, Place, StoreChain
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    CheckpointBody,
+    GenesisBody,
+    Place,
+    PositionLists,
+    StoreChain,
+)
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
@@ -155,7 +162,9 @@ class _Check:
         self._pin = pin
         self._judge = judge
         self._blobs: dict[str, bytes] = {}
-        self._chain = StoreChain(pin, lists=CutLists(lambda digest: self._blobs.get(digest.hex())))
+        self._chain = StoreChain(
+            pin, lists=PositionLists(lambda digest: self._blobs.get(digest.hex()))
+        )
         self._threads: list[BundleThread] = []
         self._findings: list[Finding] = []
         self._entries = 0

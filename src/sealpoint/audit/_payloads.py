@@ -17,8 +17,8 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
+    ResultsBody,
     Unreadable,
-    WritesBody,
     parse_body,
     parse_header,
     read_body,
@@ -27,7 +27,7 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
 
-_GIVES_UP = (Kind.PRUNE, Kind.HIDE)
+_GIVES_UP = (Kind.PRUNE, Kind.DELETE)
 _ABOUT_REQUESTS = frozenset(
     {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
 )
@@ -102,7 +102,7 @@ class Retention:
             self._checkpoint = seq
             self._check_named(seq, body)
             self._check_payload(seq, body, body.world, record.payload)
-        elif header.kind is Kind.WRITES:
+        elif header.kind is Kind.RESULTS:
             self._check_payload(seq, body, None, record.payload)
         return body
 
@@ -124,9 +124,9 @@ class Retention:
         if body.end > seq:
             raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
         needed = self._checkpoint >= 0 or entry.header.kind is Kind.PRUNE
-        if needed and body.covers(self._checkpoint) and not body.hides(self._checkpoint):
+        if needed and body.covers(self._checkpoint) and not body.deletes(self._checkpoint):
             raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
-        if entry.header.kind is Kind.PRUNE and body.hidden != (earlier.hidden if earlier else ()):
+        if entry.header.kind is Kind.PRUNE and body.deleted != (earlier.deleted if earlier else ()):
             raise Misplaced(f"entry {seq}: expected a prune to delete nothing, found that it does")
         self._prune = seq, body
 
@@ -136,7 +136,7 @@ class Retention:
             raise Misplaced(f"entry {seq}: expected it to name prune {prune}, found {body.prune}")
 
     def _check_payload(
-        self, seq: int, body: CheckpointBody | WritesBody, world: str | None, payload: bytes | None
+        self, seq: int, body: CheckpointBody | ResultsBody, world: str | None, payload: bytes | None
     ) -> None:
         _, newest, rule = self.claims
         if rule is not None and rule.covers(seq):

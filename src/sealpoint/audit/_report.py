@@ -89,7 +89,7 @@ def key_findings(core: Core, chain: StoreChain) -> list[Finding]:
 
 
 def _lists(chain: StoreChain) -> list[Finding]:
-    named = [(f"revoked key {key[:12]}", digest) for key, digest in chain.roster.cuts.items()]
+    named = [(f"revoked key {key[:12]}", digest) for key, digest in chain.roster.cutoffs.items()]
     for restore in chain.restores.all:
         named += [(f"restore in entry {restore.seq}", each) for each in restore.lists]
     found = []

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sealpoint.audit._report import Finding
-from sealpoint.audit._walk import Source, Step, ThreadWalk, sources
+from sealpoint.audit._walk import ChainStep, Source, ThreadWalk, sources
 from sealpoint.errors import Edited, Forged, Missing, NotTrusted, SealpointError, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
@@ -32,13 +32,13 @@ from sealpoint.ledger import (
     PruneBody,
     RequestBody,
     RestoreBody,
+    ResultsBody,
     ResumeBody,
     RootBody,
     RosterBody,
     StoreChain,
     UnpauseBody,
     VerdictBody,
-    WritesBody,
     link_hash,
     parse_body,
     parse_header,
@@ -128,13 +128,13 @@ def _checkpoint(body: CheckpointBody) -> str:
     return f"state {_shown(body.id)}{lane} is saved{again}{world}{_copied(body)}{asked}"
 
 
-def _writes(body: WritesBody) -> str:
+def _writes(body: ResultsBody) -> str:
     what = "an answer" if body.answers else f"results of task {short(body.task)}"
     asked = "" if body.question is None else "; a question is pending"
     return f"{what} for state {_shown(body.checkpoint)}{_copied(body)}{asked}"
 
 
-def _copied(body: CheckpointBody | WritesBody) -> str:
+def _copied(body: CheckpointBody | ResultsBody) -> str:
     if body.origin is None:
         return ""
     return f"; copied from entry {short(body.origin.entry)} of thread {short(body.origin.thread)}"
@@ -195,8 +195,8 @@ def _verdict(body: VerdictBody, roster: Roster) -> str:
 
 
 def _prune(body: PruneBody, kind: Kind = Kind.PRUNE) -> str:
-    if kind is Kind.HIDE:
-        spans = ", ".join(f"{first} to {last}" for first, last in body.hidden)
+    if kind is Kind.DELETE:
+        spans = ", ".join(f"{first} to {last}" for first, last in body.deleted)
         return f"deleted for the application by now: entries {spans}{_because(body.reason)}"
     kept = f", {len(body.kept)} kept" if body.kept else ""
     return f"states before entry {body.before} are given up{kept}{_because(body.reason)}"
@@ -207,7 +207,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
     CheckpointBody: _checkpoint,
     HandoffBody: _handoff,
     RequestBody: _request,
-    WritesBody: _writes,
+    ResultsBody: _writes,
     PauseBody: lambda body: f"paused{_because(body.reason)}",
     UnpauseBody: lambda body: f"unpaused{_because(body.reason)}",
     ExpiryBody: lambda body: f"request {short(body.request)} has expired",
@@ -263,8 +263,8 @@ def _roster(body: RosterBody, chain: StoreChain, seq: int) -> str:
     if before.restore_quorum != document.restore_quorum:
         parts.append(f"restore quorum {document.restore_quorum}")
     # Earlier rosters no longer have their cuts: all that is known is that there are some.
-    if document.cuts:
-        parts.append(f"{len(document.cuts)} keys have come to their end")
+    if document.cutoffs:
+        parts.append(f"{len(document.cutoffs)} keys have come to their end")
     what = ", ".join(parts) or "nobody was added"
     return f"roster {seq}: {what}{_policies(before.policies, document.policies)}" + _because(
         body.reason
@@ -446,7 +446,7 @@ def _begun(core: Core, thread: bytes) -> datetime:
 def _told(walk: ThreadWalk) -> Iterator[_Keyed]:
     """The records of one thread, in rising order of their keys; at the end what is wrong."""
     newest, last = _LONG_AGO, -1
-    held: list[Step] = []
+    held: list[ChainStep] = []
 
     def tell(*, released: bool) -> Iterator[_Keyed]:
         nonlocal newest
@@ -492,7 +492,7 @@ def _finding(error: SealpointError, walk: ThreadWalk, newest: datetime, seq: int
     )
 
 
-def record_of(step: Step, name: str, *, released: bool = True) -> AuditRecord:
+def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditRecord:
     """An entry of a thread in plain words."""
     entry, body = step.entry, step.body
     header = entry.header

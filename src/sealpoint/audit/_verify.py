@@ -31,7 +31,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutWatch,
+    CutoffCheck,
     Entry,
     Header,
     Place,
@@ -173,7 +173,7 @@ class _ThreadCheck:
         self._thread = thread
         self._judge = judge
         self._tip: Tip | None = None
-        self._cuts = CutWatch()
+        self._cuts = CutoffCheck()
         self._retention: Retention | None = None
         self._place = Place(core.store_hex, core.namespace, thread.hex())
         self.name = ""

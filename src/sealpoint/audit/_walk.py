@@ -23,7 +23,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutWatch,
+    CutoffCheck,
     Entry,
     Kind,
     Place,
@@ -39,7 +39,7 @@ from sealpoint.storage import Record
 from sealpoint.store import Core, check_expiry, claimed_name
 
 
-class Step(NamedTuple):
+class ChainStep(NamedTuple):
     """One entry of a thread, verified as the next one."""
 
     entry: Entry
@@ -70,11 +70,11 @@ class Follower:
         self.place = place
         self.chain = chain
         self.tip: Tip | None = None
-        self._cuts = CutWatch()
+        self._cuts = CutoffCheck()
         self._bare = -1
         self._erased = -1
 
-    def take(self, record: Record) -> Step:
+    def take(self, record: Record) -> ChainStep:
         """Verify the next entry.
 
         Raises:
@@ -100,7 +100,7 @@ class Follower:
         if header.kind is Kind.ERASE:
             self._erased = seq
         self.tip = tip
-        return Step(entry, record, body, before, tip, self.chain)
+        return ChainStep(entry, record, body, before, tip, self.chain)
 
     def finish(self) -> Tip:
         """The end of the thread, once there are no more entries.
@@ -150,7 +150,7 @@ class ThreadWalk:
         for source in sources(core):
             yield cls(core, source.thread, source.anchored)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ChainStep]:
         """Every entry; at the end, and only there, it is certain that none is missing.
 
         Raises:
@@ -191,7 +191,7 @@ class ThreadWalk:
         except Tampered:
             return None  # the walk finds what is wrong, and tells what lies before it
 
-    def _taken(self, follower: Follower, record: Record) -> Step:
+    def _taken(self, follower: Follower, record: Record) -> ChainStep:
         try:
             return follower.take(record)
         except (NotTrusted, Misplaced):
@@ -202,7 +202,7 @@ class ThreadWalk:
             follower.chain = renewed
             return follower.take(record)
 
-    def _compare(self, step: Step) -> None:
+    def _compare(self, step: ChainStep) -> None:
         anchored = self._anchored
         if anchored is None:
             return

@@ -13,9 +13,9 @@ from typing import Any
 import click
 
 from sealpoint.api import (
-    Doubt,
     Revocation,
     Rotation,
+    UnverifiedThread,
     next_key,
     revoke_key,
     rotate_key,
@@ -290,7 +290,7 @@ def _print_prepared(name: str, public: str, key: str, *, as_json: bool) -> None:
 
 
 def _print_plan(
-    name: str, keys: Iterable[str], threads: int, unverified: tuple[Doubt, ...]
+    name: str, keys: Iterable[str], threads: int, unverified: tuple[UnverifiedThread, ...]
 ) -> None:
     shown = [key.removeprefix(_PREFIX)[:_ID_DIGITS] for key in keys]
     if not shown:
@@ -304,27 +304,27 @@ def _print_plan(
     if unverified:
         print_line("")
         print_line(Styled("Some threads do not verify:", "warning"))
-        _print_doubts(unverified)
+        _print_unverified(unverified)
     print_line("")
 
 
-def _print_beyond(beyond: tuple[Doubt, ...]) -> None:
+def _print_beyond(beyond: tuple[UnverifiedThread, ...]) -> None:
     if beyond:
         print_line("")
         print_line(Styled("Something came after the end, and is refused:", "bad"))
-        _print_doubts(beyond)
+        _print_unverified(beyond)
 
 
-def _print_doubts(doubts: tuple[Doubt, ...]) -> None:
+def _print_unverified(unverified: tuple[UnverifiedThread, ...]) -> None:
     print_table(
         ("thread", "code", "stays good up to"),
         [
             (
-                shown_name(doubt.name) if doubt.name else doubt.thread[:_ID_DIGITS],
-                doubt.code,
-                "nothing of these keys" if doubt.kept is None else f"entry {doubt.kept}",
+                shown_name(each.name) if each.name else each.thread[:_ID_DIGITS],
+                each.code,
+                "nothing of these keys" if each.kept is None else f"entry {each.kept}",
             )
-            for doubt in doubts
+            for each in unverified
         ],
     )
 

@@ -12,8 +12,8 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
+    ResultsBody,
     Tip,
-    WritesBody,
 )
 from sealpoint.limits import AUDIT_CHECKPOINTS_MAX, AUDIT_RESULTS_MAX
 from sealpoint.store import (
@@ -131,7 +131,7 @@ class CheckpointLog:
             self._newest_far_back = None
             if len(self._places) > AUDIT_CHECKPOINTS_MAX * 3 // 2:
                 self._forget()
-        elif isinstance(body, WritesBody) and not self.overflows:
+        elif isinstance(body, ResultsBody) and not self.overflows:
             self._index.follow(entry.header, entry.hash, body)
             self._results += 1
             if self._results > AUDIT_RESULTS_MAX:

@@ -11,7 +11,7 @@ from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
 from sealpoint.gate._rules import Decision, Facts, Outcome, decide
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
-from sealpoint.store import Draft, Release, ThreadState
+from sealpoint.store import EntryDraft, Release, ThreadState
 from sealpoint.world import World
 
 _NONCE_BYTES = 16
@@ -55,7 +55,7 @@ class GateContext:
 
     def write(self, kind: Kind, body: Body) -> int | None:
         """Append an entry; None if somebody else wrote first."""
-        return self._state.record(Draft(kind, body))
+        return self._state.record(EntryDraft(kind, body))
 
     def decide(
         self, facts: Facts, policy: Policy | None, release: Release, world: World | None

@@ -37,7 +37,7 @@ from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
     CheckpointRef,
-    EntryDraft,
+    CommitDraft,
     Key,
     Loaded,
     Release,
@@ -350,12 +350,12 @@ class Gate:
 
     # ------------------------------------------------------------------ saving
 
-    def commit(self, drafts: Sequence[EntryDraft]) -> list[Written]:
+    def commit(self, drafts: Sequence[CommitDraft]) -> list[Written]:
         """Write several things; see `Thread.commit`."""
         with self._state.lock:
             self._prefetched = None  # a run that writes reads what it wrote
             outcomes: list[Written] = []
-            group: list[EntryDraft] = []
+            group: list[CommitDraft] = []
             for draft in drafts:
                 try:
                     if not self._goes_on_with_run(draft):
@@ -373,7 +373,7 @@ class Gate:
                 group.append(draft)
             return outcomes + self._write(group)
 
-    def _write(self, group: Sequence[EntryDraft]) -> list[Written]:
+    def _write(self, group: Sequence[CommitDraft]) -> list[Written]:
         """Write what belongs to one session.
 
         What declares no world has that of the one before it, or of the session.
@@ -405,7 +405,7 @@ class Gate:
 
     # ------------------------------------------------------------------ runs of frameworks
 
-    def _goes_on_with_run(self, draft: EntryDraft) -> bool:
+    def _goes_on_with_run(self, draft: CommitDraft) -> bool:
         """Whether something goes on with the run of this handle's session.
 
         Raises:
@@ -429,7 +429,7 @@ class Gate:
             raise error
         return True
 
-    def _begin_run(self, draft: EntryDraft, position: RunPosition) -> None:
+    def _begin_run(self, draft: CommitDraft, position: RunPosition) -> None:
         """Let another run begin with something that is about to be written.
 
         Raises:
@@ -474,7 +474,7 @@ class Gate:
         )
         state.session = None
 
-    def _go_on(self, draft: EntryDraft) -> None:
+    def _go_on(self, draft: CommitDraft) -> None:
         """Refuse another world inside a session, unless it is narrower or an allowed first one."""
         before, world = self._world, draft.declared
         if world == before:
@@ -506,7 +506,7 @@ class Gate:
         stands = "" if name is None else f", and this one from checkpoint {name!r}"
         return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
 
-    def _start_session(self, draft: EntryDraft, owner: str, basis: int) -> SessionStart:
+    def _start_session(self, draft: CommitDraft, owner: str, basis: int) -> SessionStart:
         """Judge the session that a save begins by itself."""
         world, trust = draft.declared, self._core.trust()
         run = self._run if draft.position is not None else None
@@ -537,7 +537,7 @@ class Gate:
         return SessionStart(body, trust, release, {} if run is None else run.lanes)
 
     def _judge_run(
-        self, run: Run | None, draft: EntryDraft
+        self, run: Run | None, draft: CommitDraft
     ) -> tuple[Release, Decision, Rollout | None] | None:
         """What a save without a session goes on from, and what is decided about that.
 

@@ -151,7 +151,7 @@ class Desk:
         known = self._known.get(thread)
         if len(newest) == 1 and link_hash(newest[0].header) == anchored.entry:
             header = parse_header(newest[0].header)
-            if header.ns != core.namespace or KINDS[header.kind].halts:
+            if header.ns != core.namespace or KINDS[header.kind].blocked_by_pause:
                 return None
             if known is not None and (known.raw, known.epoch) == (newest[0].header, epoch):
                 return known

@@ -23,7 +23,7 @@ from sealpoint.ledger import (
     StoreChain,
     Unreadable,
     VerdictBody,
-    believed_words,
+    counted_attestations,
     read_body,
 )
 from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Verdict, count
@@ -90,11 +90,11 @@ def read_pending(chain: Chain) -> Pending:
         Missing: A body is gone that nothing has erased.
     """
     tip = chain.tip()
-    if KINDS[tip.entry.header.kind].halts:
+    if KINDS[tip.entry.header.kind].blocked_by_pause:
         return Pending(time=tip.time)  # so nothing is: the most frequent case
     found: list[tuple[Header, Record]] = []
     for header, record in chain.walk():
-        if KINDS[header.kind].halts or header.kind is Kind.ERASE:
+        if KINDS[header.kind].blocked_by_pause or header.kind is Kind.ERASE:
             break
         found.append((header, record))
     return fold_found(chain, tip.basis, reversed(found), Pending(time=tip.time))
@@ -180,7 +180,7 @@ def fold_entry(
 
 def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:
     """The roster that somebody's word was recorded under; None if their key had ended by then."""
-    if not isinstance(body, VerdictBody) or not believed_words(entry, body, trust):
+    if not isinstance(body, VerdictBody) or not counted_attestations(entry, body, trust):
         return None
     return trust.roster_at(entry.header.roster)
 

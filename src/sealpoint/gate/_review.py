@@ -33,7 +33,7 @@ from sealpoint.ledger import (
     StoreChain,
     Tip,
     VerdictBody,
-    believed_words,
+    counted_attestations,
 )
 from sealpoint.signing import Action, Role, Roster, Statement, count
 from sealpoint.store import Release
@@ -151,7 +151,7 @@ class Reviewer:
 
     def _fold(self, entry: Entry, body: Any, before: Tip, chain: StoreChain) -> None:
         """Remember requests that are bound to the basis, and words on them."""
-        if isinstance(body, VerdictBody) and not believed_words(entry, body, chain):
+        if isinstance(body, VerdictBody) and not counted_attestations(entry, body, chain):
             return  # its key had ended
         basis = before.basis[1].hex()
         then = chain.roster_at(entry.header.roster)
@@ -355,7 +355,7 @@ class Reviewer:
     def _rollout(self, resume: _Resume, statement: Statement) -> RolloutFacts:
         """What a rollout was when a resume used it, by the words that the entry carries."""
         tally = count(
-            believed_words(resume.entry, resume.body, resume.chain),
+            counted_attestations(resume.entry, resume.body, resume.chain),
             statement=statement,
             roster=resume.roster,
             now=_forgiving(self._now(resume.entry)),
@@ -430,7 +430,7 @@ class Reviewer:
         if asked is None:
             yield f"{what}: there was no open request {statement.digest[:12]}"
             return
-        words = (*asked.attestations, *believed_words(entry, body, chain))
+        words = (*asked.attestations, *counted_attestations(entry, body, chain))
         asked, now = replace(asked, attestations=words), self._now(entry)
         yield from _grant_faults(asked, now, policy, roster, what, least=measure.people)
 

@@ -67,7 +67,7 @@ from sealpoint.world import World, WorldDiff
 
 _EXAMPLES_MAX = 3
 _FAILURES_MAX = 100
-_GIVES_UP = (Kind.PRUNE, Kind.HIDE, Kind.ERASE)
+_GIVES_UP = (Kind.PRUNE, Kind.DELETE, Kind.ERASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from sealpoint.errors import SealpointError
-from sealpoint.store import EntryDraft, Key, ResultsDraft, RunPosition, ThreadState
+from sealpoint.store import CommitDraft, Key, ResultsDraft, RunPosition, ThreadState
 from sealpoint.world import World
 
 _ENDED_MAX = 64
@@ -62,7 +62,7 @@ class Run:
         self._asks = False
         """Whether it waits for an answer: what is saved after that has got one."""
 
-    def includes(self, draft: EntryDraft, state: ThreadState) -> bool:
+    def includes(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether something goes on from where this run stands."""
         position = draft.position
         if position is None:
@@ -89,14 +89,14 @@ class Run:
         found, self._early = self._early, []
         return found
 
-    def early_results(self, draft: EntryDraft) -> list[ResultsDraft]:
+    def early_results(self, draft: CommitDraft) -> list[ResultsDraft]:
         """Results that came before the checkpoint with which, as it turns out, a run begins."""
         run = None if draft.position is None else draft.position.run
         if run is not None and run is self.position.run:
             return [each for early in self._awaited.values() for each in early]
         return [] if draft.key is None else self._awaited.get(draft.key, [])
 
-    def note(self, draft: EntryDraft) -> None:
+    def note(self, draft: CommitDraft) -> None:
         """Something of it is about to be written."""
         self._asks = self._asks or draft.question is not None
         if draft.lane and draft.position is not None and draft.position.checkpoint is not None:
@@ -126,7 +126,7 @@ class Run:
         key = Key("", name or "")
         return key in self._written or state.place(key, rises=True) is None
 
-    def _stands_where(self, name: str | None, draft: EntryDraft, state: ThreadState) -> bool:
+    def _stands_where(self, name: str | None, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""
         if name is None or name == self._stands_on or name in self._branches:
             return True
@@ -135,7 +135,7 @@ class Run:
             return True  # it was on its way when the run went on
         return state.place(key, rises=True) is None
 
-    def _goes_on_in_lane(self, draft: EntryDraft, state: ThreadState) -> bool:
+    def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write in another lane goes on from the newest there."""
         if isinstance(draft, ResultsDraft) and draft.key in self._written:
             return True  # on their way when the subgraph went on
@@ -191,7 +191,7 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
     return found
 
 
-def older_in_lane(draft: EntryDraft, state: ThreadState) -> str | None:
+def older_in_lane(draft: CommitDraft, state: ThreadState) -> str | None:
     """The checkpoint that a write goes on from, if it is not the newest of its lane."""
     name = draft.checkpoint if isinstance(draft, ResultsDraft) else draft.parent
     if name is None or state.place(Key(draft.lane, name), rises=True) is None:

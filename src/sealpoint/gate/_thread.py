@@ -23,8 +23,8 @@ from sealpoint.gate._rules import Decision
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import (
     CheckpointRef,
+    CommitDraft,
     Core,
-    EntryDraft,
     Erasure,
     Key,
     Loaded,
@@ -520,7 +520,7 @@ class Thread:
         """
         return self._reader.snapshots(lane, by_id=by_id)
 
-    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+    def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
         """Write several things in their order, as one durable step where that can be.
 
         What declares no world has that of the one before it, or of the session.
@@ -531,7 +531,7 @@ class Thread:
         """
         return self._gate.commit(drafts)
 
-    def hide(
+    def delete(
         self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
     ) -> int | None:
         """Delete checkpoints for the application, with all results that were added to them.
@@ -553,4 +553,4 @@ class Thread:
             UnknownThread: Nobody has saved anything under this name.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        return self._retention.hide(names, reason)
+        return self._retention.delete(names, reason)

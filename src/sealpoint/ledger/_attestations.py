@@ -18,7 +18,7 @@ from sealpoint.signing import Attestation
 _CARRIERS = frozenset({Kind.APPROVAL, Kind.DENIAL, Kind.HANDOFF, Kind.RESUME})
 
 
-def carried_words(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
+def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
     """The words in an entry's body; none in one that is gone or that nobody can read.
 
     Raises:
@@ -32,7 +32,7 @@ def carried_words(header: Header, data: bytes | None) -> tuple[Attestation, ...]
         return ()
 
 
-def believed_words(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
+def counted_attestations(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
     """The words in a parsed body, without those of keys that had ended when it was written.
 
     Raises:
@@ -41,7 +41,7 @@ def believed_words(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestat
     return tuple(word for word in _words_of(body) if chain.believes(entry, word.credential))
 
 
-def require_words(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
+def require_attestations(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
     """Judge a handoff where the one before it is not known: somebody's key may have ended since.
 
     Returns:
@@ -51,7 +51,7 @@ def require_words(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
         NotTrusted: It carries words, and the keys of all of them had ended when it was written.
         Edited: The body is not the one that was sealed.
     """
-    words = carried_words(entry.header, data) if entry.header.kind is Kind.HANDOFF else ()
+    words = carried_attestations(entry.header, data) if entry.header.kind is Kind.HANDOFF else ()
     if words and not any(chain.believes(entry, word.credential) for word in words):
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the keys of those "
@@ -74,7 +74,7 @@ def _words_of(body: Any) -> tuple[Attestation, ...]:
 # could write another history up to there, for a reader whose anchor has seen less.
 
 
-class CutWatch:
+class CutoffCheck:
     """The listed entries that a chain still has to come to."""
 
     __slots__ = ("_due",)
@@ -102,8 +102,8 @@ class CutWatch:
                 "the cut of a revoked key lists, found another"
             )
         self._expect(entry, chain.accepted_until(entry.header, entry.hash))
-        if chain.rosters and chain.rosters[-1].cuts:
-            for word in carried_words(entry.header, body):
+        if chain.rosters and chain.rosters[-1].cutoffs:
+            for word in carried_attestations(entry.header, body):
                 # A word beyond its cut counts for nothing; whoever needs it refuses the entry.
                 with suppress(NotTrusted):
                     last = chain.accepted_until(entry.header, entry.hash, word.credential)

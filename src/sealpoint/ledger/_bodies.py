@@ -42,26 +42,26 @@ class Body(
 
 
 # ---------------------------------------------------------------------- pruning
-# What the owner of a thread gave up: the body of a prune and of a hide.
+# What the owner of a thread gave up: the body of a prune and of a delete.
 #
 # Each says all that was given up so far, so the newest one tells everything.
 
 
 class PruneBody(Body, frozen=True, kw_only=True):
-    """What was given up, in this prune or hide and in those before it.
+    """What was given up, in this prune or delete and in those before it.
 
     Every checkpoint, and all results, at a position below `before` that is not in `kept`, and
-    everything in `hidden`, has lost its payload. What is hidden is not shown in listings either.
+    everything in `deleted`, has lost its payload. What was deleted is not shown in listings either.
     """
 
     before: int
     kept: tuple[int, ...] = ()
     """In rising order, all below `before`."""
     reason: str | None = None
-    hidden: tuple[tuple[int, int], ...] = ()
+    deleted: tuple[tuple[int, int], ...] = msgspec.field(name="hidden", default=())
     """First and last positions, in rising order and apart from each other."""
     earlier: int | None = None
-    """The position of the prune or hide before this one, in the same generation."""
+    """The position of the prune or delete before this one, in the same generation."""
 
     def covers(self, seq: int) -> bool:
         """Whether what lies at this position has lost its payload."""
@@ -69,24 +69,24 @@ class PruneBody(Body, frozen=True, kw_only=True):
             place = bisect_left(self.kept, seq)
             if place == len(self.kept) or self.kept[place] != seq:
                 return True
-        return self.hides(seq)
+        return self.deletes(seq)
 
-    def hides(self, seq: int) -> bool:
+    def deletes(self, seq: int) -> bool:
         """Whether what lies at this position was deleted by the application."""
         return seq <= self.span_at(seq)[1]
 
     def includes(self, earlier: "PruneBody") -> bool:
         """Whether everything that was given up before is given up here."""
-        spans = tuple(self.span_at(first) for first, _ in earlier.hidden)
+        spans = tuple(self.span_at(first) for first, _ in earlier.deleted)
         return (
             self.before >= earlier.before
-            and not any(earlier.covers(seq) and not self.hides(seq) for seq in self.kept)
-            and all(last <= span[1] for (_, last), span in zip(earlier.hidden, spans, strict=True))
+            and not any(earlier.covers(seq) and not self.deletes(seq) for seq in self.kept)
+            and all(last <= span[1] for (_, last), span in zip(earlier.deleted, spans, strict=True))
         )
 
-    def newly_hidden(self, before: "PruneBody | None") -> int | None:
+    def newly_deleted(self, before: "PruneBody | None") -> int | None:
         """The first position that is deleted here and was not before; None if there is none."""
-        for first, last in self.hidden:
+        for first, last in self.deleted:
             start = first
             if before is not None:
                 start = max(first, before.span_at(first)[1] + 1)
@@ -96,13 +96,13 @@ class PruneBody(Body, frozen=True, kw_only=True):
 
     def span_at(self, seq: int) -> tuple[int, int]:
         """The last deleted span that begins at a position or before it; else an empty one."""
-        place = bisect_right(self.hidden, seq, key=_first)
-        return self.hidden[place - 1] if place else (seq, seq - 1)
+        place = bisect_right(self.deleted, seq, key=_first)
+        return self.deleted[place - 1] if place else (seq, seq - 1)
 
     @property
     def end(self) -> int:
         """The position after the last that it could mean."""
-        return max(self.before, self.hidden[-1][1] + 1 if self.hidden else 0)
+        return max(self.before, self.deleted[-1][1] + 1 if self.deleted else 0)
 
 
 def _first(span: tuple[int, int]) -> int:
@@ -114,7 +114,7 @@ def require_sense(body: PruneBody) -> None:
     places = (-1, *body.kept, body.before)
     if any(earlier >= later for earlier, later in pairwise(places)):
         raise ValueError("expected rising positions below the bound")
-    ends = (-1, *(end for first, last in body.hidden for end in (first, last + 1)))
+    ends = (-1, *(end for first, last in body.deleted for end in (first, last + 1)))
     if any(earlier >= later for earlier, later in pairwise(ends)):
         raise ValueError("expected rising spans")
     if body.earlier is not None and body.earlier < 0:
@@ -265,7 +265,7 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     """What it is a copy of."""
 
 
-class WritesBody(Body, frozen=True, kw_only=True):
+class ResultsBody(Body, frozen=True, kw_only=True):
     """Results of a task that were added to a checkpoint, to be taken in by the next one."""
 
     checkpoint: str
@@ -331,9 +331,9 @@ _DECODERS: dict[Kind, msgspec.json.Decoder[Any]] = {
     Kind.CHECKPOINT: msgspec.json.Decoder(CheckpointBody),
     Kind.HELD: msgspec.json.Decoder(CheckpointBody),
     Kind.ADOPT: msgspec.json.Decoder(AdoptBody),
-    Kind.WRITES: msgspec.json.Decoder(WritesBody),
+    Kind.RESULTS: msgspec.json.Decoder(ResultsBody),
     Kind.PRUNE: msgspec.json.Decoder(PruneBody),
-    Kind.HIDE: msgspec.json.Decoder(PruneBody),
+    Kind.DELETE: msgspec.json.Decoder(PruneBody),
     Kind.ERASE: msgspec.json.Decoder(EraseBody),
     Kind.HANDOFF: msgspec.json.Decoder(HandoffBody),
     Kind.PAUSE: msgspec.json.Decoder(PauseBody),
@@ -355,7 +355,7 @@ def _require_checkpoint(body: CheckpointBody) -> None:
     _require_shallow(body.metadata, body.question)
 
 
-def _require_results(body: WritesBody) -> None:
+def _require_results(body: ResultsBody) -> None:
     _require_names(body, None)
     _require_shallow(body.question)
 
@@ -376,7 +376,7 @@ def _require_shallow(*values: Any) -> None:
         raise ValueError(f"expected at most {JSON_DEPTH_MAX} levels")
 
 
-def _require_names(body: CheckpointBody | WritesBody, world: str | None) -> None:
+def _require_names(body: CheckpointBody | ResultsBody, world: str | None) -> None:
     named = [body.root, *body.fresh]
     named += [name for name in (body.fresh_list, world) if name is not None]
     _require_hexadecimal(named)
@@ -435,9 +435,9 @@ _CHECKS: dict[Kind, Callable[[Any], None]] = {
     Kind.DENIAL: _require_verdict(Verdict.DENY),
     Kind.EXPIRY: lambda body: _require_hexadecimal([body.request]),
     Kind.BREAK_GLASS: lambda body: _require_hexadecimal([body.request]),
-    Kind.WRITES: _require_results,
+    Kind.RESULTS: _require_results,
     Kind.PRUNE: require_sense,
-    Kind.HIDE: require_sense,
+    Kind.DELETE: require_sense,
     Kind.RESTORE: lambda body: _require_hexadecimal([body.kept, body.lost, body.released]),
 }
 

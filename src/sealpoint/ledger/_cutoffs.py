@@ -17,7 +17,7 @@ import msgspec
 
 from sealpoint.errors import Edited, Misplaced, Missing, NotTrusted
 from sealpoint.ledger._entry import Header
-from sealpoint.limits import CUT_BYTES_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX
 
 Fetch = Callable[[bytes], bytes | None]
 """Gives the blob of the store chain that has a digest, or None."""
@@ -28,7 +28,7 @@ _HASH_BYTES = 32
 _LINE_BYTES = _THREAD_BYTES + _SEQ_BYTES + _HASH_BYTES
 
 
-class CutList:
+class PositionList:
     """A list of positions, one for each thread: 16 bytes thread, 8 position, 32 hash.
 
     Raises:
@@ -38,10 +38,10 @@ class CutList:
     __slots__ = ("data",)
 
     def __init__(self, data: bytes) -> None:
-        if len(data) > CUT_BYTES_MAX or len(data) % _LINE_BYTES:
+        if len(data) > POSITION_LIST_BYTES_MAX or len(data) % _LINE_BYTES:
             raise NotTrusted(
-                f"cut: expected lines of {_LINE_BYTES} bytes, at most {CUT_BYTES_MAX} in all, "
-                f"found {len(data)} bytes"
+                f"cut: expected lines of {_LINE_BYTES} bytes, at most {POSITION_LIST_BYTES_MAX} in "
+                f"all, found {len(data)} bytes"
             )
         self.data = data
         before = b""
@@ -51,7 +51,7 @@ class CutList:
             before = thread
 
     @classmethod
-    def of(cls, positions: Iterable[tuple[bytes, int, bytes]]) -> "CutList":
+    def of(cls, positions: Iterable[tuple[bytes, int, bytes]]) -> "PositionList":
         """The list of these threads, positions and hashes, given in any order."""
         lines = [
             thread + seq.to_bytes(_SEQ_BYTES, "big") + entry for thread, seq, entry in positions
@@ -89,7 +89,7 @@ class CutList:
         return None
 
 
-class CutLists:
+class PositionLists:
     """Lists by their digests; those that were used last are kept, up to a bound in bytes.
 
     Args:
@@ -100,11 +100,11 @@ class CutLists:
 
     def __init__(self, fetch: Fetch | None = None) -> None:
         self._fetch = fetch
-        self._kept: OrderedDict[str, CutList] = OrderedDict()
+        self._kept: OrderedDict[str, PositionList] = OrderedDict()
         self._kept_bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, digest: str) -> CutList:
+    def get(self, digest: str) -> PositionList:
         """A list, proven by its digest.
 
         Raises:
@@ -123,14 +123,14 @@ class CutLists:
             raise Missing(f"store chain: expected the cut {digest[:12]}, found none")
         if hashlib.sha256(data).digest() != name:
             raise Edited(f"store chain: expected the cut {digest[:12]}, found other bytes")
-        return self._keep(digest, CutList(data))
+        return self._keep(digest, PositionList(data))
 
-    def _keep(self, digest: str, made: CutList) -> CutList:
+    def _keep(self, digest: str, made: PositionList) -> PositionList:
         with self._lock:
             if digest not in self._kept:
                 self._kept[digest] = made
                 self._kept_bytes += len(made.data)
-            while self._kept_bytes > CUT_BYTES_MAX:
+            while self._kept_bytes > POSITION_LIST_BYTES_MAX:
                 _, dropped = self._kept.popitem(last=False)
                 self._kept_bytes -= len(dropped.data)
         return made
@@ -177,7 +177,7 @@ class Restores(msgspec.Struct, frozen=True):
         """These, and one more."""
         return Restores((*self.all, restore))
 
-    def check(self, header: Header, entry: bytes, lists: CutLists) -> None:
+    def check(self, header: Header, entry: bytes, lists: PositionLists) -> None:
         """Judge an entry of a thread by its epoch.
 
         Args:
@@ -203,7 +203,13 @@ class Restores(msgspec.Struct, frozen=True):
                 )
 
     def cuts_off(
-        self, thread: bytes, lists: CutLists, *, basis: int, since: int, until: int | None = None
+        self,
+        thread: bytes,
+        lists: PositionLists,
+        *,
+        basis: int,
+        since: int,
+        until: int | None = None,
     ) -> bool:
         """Whether a restore cut a thread, and did not release it as it is now.
 
@@ -227,6 +233,6 @@ class Restores(msgspec.Struct, frozen=True):
                 return released is None or released != kept or basis > released[0]
         return False
 
-    def kept(self, thread: bytes, lists: CutLists) -> tuple[int, bytes] | None:
+    def kept(self, thread: bytes, lists: PositionLists) -> tuple[int, bytes] | None:
         """The newest entry of a thread that the newest restore kept; None if it kept nothing."""
         return lists.get(self.all[-1].kept).position(thread)

@@ -102,8 +102,8 @@ def _says_earlier(data: bytes) -> bool:
 # older one in a number of steps that grows with the square of the logarithm, so descent from a
 # verified head is proven without reading the whole thread.
 #
-# A *spine* holds the hashes along the skips from an entry down to genesis: exactly those that the
-# next entries will have to name. It is at most 53 hashes long.
+# `SkipHashes` holds the hashes along the skips from an entry down to genesis: exactly those that
+# the next entries will have to name. They are at most 53.
 
 
 def link_hash(header: bytes) -> bytes:
@@ -122,7 +122,7 @@ def next_link(seq: int, target: int) -> int:
     return skipped if skipped >= target else seq - 1
 
 
-class Spine:
+class SkipHashes:
     """The hashes that the entries after `seq` will name."""
 
     __slots__ = ("_hashes",)
@@ -132,19 +132,19 @@ class Spine:
 
     @classmethod
     def begin(cls, entry: bytes) -> Self:
-        """The spine of a thread of one entry."""
+        """The hashes of a thread of one entry."""
         return cls({0: entry})
 
     def hash_at(self, seq: int) -> bytes:
-        """The hash of an entry on the spine."""
+        """The hash of an entry that they hold."""
         return self._hashes[seq]
 
-    def grown(self, seq: int, entry: bytes) -> "Spine":
-        """The spine once the entry `seq` follows."""
+    def grown(self, seq: int, entry: bytes) -> "SkipHashes":
+        """The hashes once the entry `seq` follows."""
         below = skip_seq(seq)
         hashes = {place: digest for place, digest in self._hashes.items() if place <= below}
         hashes[seq] = entry
-        return Spine(hashes)
+        return SkipHashes(hashes)
 
 
 # ---------------------------------------------------------------------- entry

@@ -22,7 +22,7 @@ class Kind(StrEnum):
     CHECKPOINT = "checkpoint"
     HELD = "held"
     """A checkpoint that a pause held back: the state of work that was under way when it came."""
-    WRITES = "writes"
+    RESULTS = "writes"
     HANDOFF = "handoff"
     PAUSE = "pause"
     UNPAUSE = "unpause"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
     DENIAL = "denial"
     EXPIRY = "expiry"
     PRUNE = "prune"
-    HIDE = "hide"
+    DELETE = "hide"
     ERASE = "erase"
     BREAK_GLASS = "break-glass"
     ADOPT = "adopt"
@@ -66,7 +66,7 @@ class KindRule:
     moves_basis: bool = False
     """It changes what a resume would mean."""
 
-    halts: bool = False
+    blocked_by_pause: bool = False
     """It is refused while the thread is paused."""
 
     only_paused: bool = False
@@ -101,7 +101,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             on_threads=True,
             by_owner=True,
             sets_fence=True,
-            halts=True,
+            blocked_by_pause=True,
         ),
         Kind.RESUME: KindRule(
             roles=(Role.WRITER,),
@@ -109,7 +109,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             by_owner=True,
             sets_fence=True,
             moves_basis=True,
-            halts=True,
+            blocked_by_pause=True,
         ),
         Kind.CHECKPOINT: KindRule(
             roles=(Role.WRITER,),
@@ -117,7 +117,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             by_owner=True,
             in_session=True,
             moves_basis=True,
-            halts=True,
+            blocked_by_pause=True,
             is_checkpoint=True,
             holds_payload=True,
         ),
@@ -133,7 +133,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             is_checkpoint=True,
             holds_payload=True,
         ),
-        Kind.WRITES: KindRule(
+        Kind.RESULTS: KindRule(
             roles=(Role.WRITER,),
             on_threads=True,
             by_owner=True,
@@ -158,7 +158,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         Kind.PRUNE: KindRule(
             roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
         ),
-        Kind.HIDE: KindRule(
+        Kind.DELETE: KindRule(
             roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
         ),
         Kind.ERASE: KindRule(

@@ -29,7 +29,7 @@ class CopiedEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body: str
 
 
-class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _CopyDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     v: int
     store: str
     entries: tuple[CopiedEntry, ...]
@@ -37,7 +37,7 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By their digests, in the order of these; the bytes in base 64."""
 
 
-_DECODER = msgspec.json.Decoder(_Document)
+_DECODER = msgspec.json.Decoder(_CopyDocument)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class RosterCopy:
         Raises:
             UsageError: It is larger than a reader would take.
         """
-        document = _Document(
+        document = _CopyDocument(
             _VERSION,
             str(self.chain.pin.store),
             self.entries,

@@ -16,7 +16,7 @@ from datetime import datetime
 from sealpoint.errors import Forged, Misplaced, NotTrusted, Tampered
 from sealpoint.ids import KeyId
 from sealpoint.ledger._bodies import RestoreBody, RootBody, RosterBody, parse_body
-from sealpoint.ledger._cutoffs import CutLists, Restore, Restores
+from sealpoint.ledger._cutoffs import PositionLists, Restore, Restores
 from sealpoint.ledger._entry import Entry, Header, link_hash, parse_header, skip_seq
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.signing import (
@@ -49,7 +49,7 @@ class StoreChain:
     roots: tuple[Root, ...] = ()
     """Every root after the one that the pin begins with."""
     restores: Restores = field(default_factory=Restores)
-    lists: CutLists = field(default_factory=CutLists, compare=False, repr=False)
+    lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
     """Where the lists of cuts and restores come from."""
 
     @property
@@ -81,7 +81,7 @@ class StoreChain:
     @property
     def blobs(self) -> tuple[bytes, ...]:
         """The digests of the blobs that it names: lists and policies, each once and in order."""
-        cuts = self.rosters[-1].cuts.values() if self.rosters else ()
+        cuts = self.rosters[-1].cutoffs.values() if self.rosters else ()
         named = {
             *cuts,
             *(digest for each in self.restores.all for digest in each.lists),
@@ -134,7 +134,7 @@ class StoreChain:
             Missing, Edited: The list is not there, or is another.
         """
         key = header.by if key is None else key
-        digest = self.rosters[-1].cuts.get(key) if self.rosters else None
+        digest = self.rosters[-1].cutoffs.get(key) if self.rosters else None
         if digest is None:
             return None
         last = self._last(digest, header, key)
@@ -269,7 +269,7 @@ class StoreChain:
     def _with_roster(self, body: RosterBody, seq: int) -> tuple[Roster, ...]:
         roster = Roster(body.roster, seq=seq)
         roster.follows(self.rosters[-1] if self.rosters else None)
-        return (*self.rosters[:-1], *(each.without_cuts() for each in self.rosters[-1:]), roster)
+        return (*self.rosters[:-1], *(each.without_cutoffs() for each in self.rosters[-1:]), roster)
 
     def _next_root(self, body: RootBody, seq: int) -> Root:
         root = Root.parse(body.root)

@@ -13,9 +13,9 @@ from datetime import datetime
 import msgspec
 
 from sealpoint.errors import Forged, Misplaced, Missing, NotTrusted
-from sealpoint.ledger._attestations import believed_words
+from sealpoint.ledger._attestations import counted_attestations
 from sealpoint.ledger._bodies import GenesisBody, HandoffBody, ResumeBody, parse_body
-from sealpoint.ledger._entry import Entry, Header, Spine, link_hash, parse_header, skip_seq
+from sealpoint.ledger._entry import Entry, Header, SkipHashes, link_hash, parse_header, skip_seq
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -87,7 +87,7 @@ def check_handoff(
     if now >= statement.expires:
         raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
     # The roster may be an old one: a key that has ended since says no more under it.
-    words = believed_words(entry, parsed, chain)
+    words = counted_attestations(entry, parsed, chain)
     tally = count(words, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
         raise NotTrusted(f"{where}: expected the approval of another person, found none")
@@ -162,7 +162,7 @@ class Tip(msgspec.Struct, frozen=True):
     """The verified end of a thread: all that is needed to judge or write the next entry."""
 
     entry: Entry
-    spine: Spine
+    skip_hashes: SkipHashes
     fence: Fence
     basis: tuple[int, bytes]
     """Position and hash of the newest entry that changes what a resume would mean; of the first
@@ -259,7 +259,7 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
         raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
     fence = read_fence(entry, body)
     _check_owner(entry, fence.owner, chain)
-    return Tip(entry, Spine.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
+    return Tip(entry, SkipHashes.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
 
 
 def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
@@ -273,7 +273,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
     where = f"entry {header.seq} of thread {header.thread[:12]}"
     if header.seq != before.seq + 1:
         raise Misplaced(f"{where}: expected position {before.seq + 1}")
-    skip = tip.spine.hash_at(skip_seq(header.seq))
+    skip = tip.skip_hashes.hash_at(skip_seq(header.seq))
     if header.prev != tip.entry.hash.hex() or header.skip != skip.hex():
         raise Misplaced(
             f"{where}: expected the links {tip.entry.hash.hex()[:12]} and {skip.hex()[:12]}, "
@@ -284,7 +284,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
     if header.epoch < before.epoch:
         raise Misplaced(f"{where}: expected epoch {before.epoch} or later, found {header.epoch}")
     rule = KINDS[header.kind]
-    if rule.halts and tip.paused is not None:
+    if rule.blocked_by_pause and tip.paused is not None:
         raise NotTrusted(
             f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
         )
@@ -296,7 +296,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         )
     return Tip(
         entry,
-        tip.spine.grown(header.seq, entry.hash),
+        tip.skip_hashes.grown(header.seq, entry.hash),
         _fence(tip, entry, body, chain, where),
         (entry.seq, entry.hash) if rule.moves_basis else tip.basis,
         next_time(header, tip.time),
@@ -307,7 +307,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
 def next_time(header: Header, time: datetime) -> datetime:
     """The time of a thread after an entry; what anybody may write does not move it."""
     rule = KINDS[header.kind]
-    if rule.halts:
+    if rule.blocked_by_pause:
         return header.at
     return max(time, header.at) if rule.tells_time else time
 
@@ -319,7 +319,7 @@ def next_pause(header: Header, paused: int | None) -> int | None:
     return None if header.kind in (Kind.UNPAUSE, Kind.ERASE) else paused
 
 
-def read_standing(
+def read_basis_and_pause(
     entries: Iterable[tuple[Header, bytes]],
 ) -> tuple[tuple[int, bytes], datetime, int | None]:
     """The basis, the time and the pause in force, from the head of a verified chain downwards.
@@ -343,7 +343,7 @@ def read_standing(
                 paused, settled = next_pause(header, None), True
             if rule.tells_time:
                 times.append(header.at)
-        halted = halted or rule.halts
+        halted = halted or rule.blocked_by_pause
         if halted and basis is not None:
             return basis, max(times), paused
     raise Missing("thread: expected its first entry, found none")

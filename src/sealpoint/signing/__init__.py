@@ -33,7 +33,7 @@ from sealpoint.signing._keys import (
 from sealpoint.signing._roster import (
     ANY_NAMESPACE,
     STOPPED,
-    Cut,
+    Cutoff,
     Identity,
     Pool,
     Role,
@@ -69,7 +69,7 @@ __all__ = [
     "STOPPED",
     "Action",
     "Attestation",
-    "Cut",
+    "Cutoff",
     "Identity",
     "KeyFacts",
     "Passphrase",

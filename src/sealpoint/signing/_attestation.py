@@ -152,7 +152,7 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
     # (2) The holder, by this roster; a key that has a cut is held by nobody.
     held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
-        found = "one that was ended" if attestation.credential in roster.cuts else "another"
+        found = "one that was ended" if attestation.credential in roster.cutoffs else "another"
         raise NotTrusted(f"{by}: expected a key of roster {roster.seq}, found {found}", hint=_HINT)
     identity, public = held
     # (3) The scheme is the roster's: data beside a proof never chooses one.

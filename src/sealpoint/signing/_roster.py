@@ -90,7 +90,7 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     members: tuple[str, ...]
 
 
-class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Cutoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The end of a key: a blob of the store chain lists its last accepted positions."""
 
     key: str
@@ -106,7 +106,7 @@ class RosterDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pools: tuple[Pool, ...] = ()
     policies: dict[str, str] = {}
     restore_quorum: int = 0
-    cuts: tuple[Cut, ...] = ()
+    cutoffs: tuple[Cutoff, ...] = msgspec.field(name="cuts", default=())
 
 
 class Roster:
@@ -116,7 +116,7 @@ class Roster:
         NotTrusted: The document contradicts itself, or asks for what this version does not know.
     """
 
-    __slots__ = ("_by_name", "_expires", "cuts", "document", "keys", "members", "seq")
+    __slots__ = ("_by_name", "_expires", "cutoffs", "document", "keys", "members", "seq")
 
     def __init__(self, document: RosterDocument, *, seq: int) -> None:
         self.document = document
@@ -125,7 +125,7 @@ class Roster:
         """Every key that somebody holds, with its holder."""
         self._by_name: dict[str, Identity] = {}
         self._expires: dict[str, datetime] = {}
-        self.cuts = {cut.key: cut.positions for cut in document.cuts}
+        self.cutoffs = {cut.key: cut.positions for cut in document.cutoffs}
         """Every key that has come to its end, with the digest of its list of positions."""
         self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
         """The members of every pool."""
@@ -135,8 +135,8 @@ class Roster:
             raise NotTrusted(f"roster {seq}: expected a name of its own for each pool")
         if not all(members <= self._by_name.keys() for members in self.members.values()):
             raise NotTrusted(f"roster {seq}: expected members of pools to be identities")
-        if len(self.cuts) != len(document.cuts) or not all(
-            _DIGEST.fullmatch(text) for cut in document.cuts for text in (cut.key, cut.positions)
+        if len(self.cutoffs) != len(document.cutoffs) or not all(
+            _DIGEST.fullmatch(text) for cut in document.cutoffs for text in (cut.key, cut.positions)
         ):
             raise NotTrusted(f"roster {seq}: expected cuts with a key and a digest, each key once")
         if not all(map(_DIGEST.fullmatch, document.policies.values())):
@@ -159,7 +159,7 @@ class Roster:
                 raise NotTrusted(
                     f"roster {self.seq}: expected key {public.id.short()} with one identity"
                 )
-            if public.id.raw.hex() in self.cuts:
+            if public.id.raw.hex() in self.cutoffs:
                 raise NotTrusted(
                     f"roster {self.seq}: expected key {public.id.short()}, which has a cut, with "
                     f"nobody, found it with {identity.name!r}"
@@ -186,16 +186,16 @@ class Roster:
             NotTrusted: A right is gone without a cut, a cut is gone or changed, or there is one
                 for a key that nobody held.
         """
-        before = {} if earlier is None else earlier.cuts
-        if not before.items() <= self.cuts.items():
+        before = {} if earlier is None else earlier.cutoffs
+        if not before.items() <= self.cutoffs.items():
             raise NotTrusted(f"roster {self.seq}: expected every earlier cut, found one gone")
         held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
-        if not self.cuts.keys() - before.keys() <= held:
+        if not self.cutoffs.keys() - before.keys() <= held:
             raise NotTrusted(
                 f"roster {self.seq}: expected cuts for keys of the roster before, found another"
             )
         for key in () if earlier is None else sorted(self.lessened(earlier)):
-            if key.raw.hex() not in self.cuts:
+            if key.raw.hex() not in self.cutoffs:
                 raise NotTrusted(
                     f"roster {self.seq}: expected every earlier right of key {key.short()} or a "
                     "cut for it, found neither"
@@ -226,11 +226,11 @@ class Roster:
             and all(map(now.covers, before.namespaces))
         )
 
-    def without_cuts(self) -> "Roster":
+    def without_cutoffs(self) -> "Roster":
         """The same roster for judging rights alone: the newest one decides about cuts."""
-        if not self.cuts:
+        if not self.cutoffs:
             return self
-        return Roster(msgspec.structs.replace(self.document, cuts=()), seq=self.seq)
+        return Roster(msgspec.structs.replace(self.document, cutoffs=()), seq=self.seq)
 
     def expires(self, key: str) -> datetime | None:
         """When a key expires, by the digits of its id; None if it does not, or is not held."""

@@ -7,11 +7,11 @@ from sealpoint.store._adopt import (
     enter_copy,
     unanchored_threads,
 )
-from sealpoint.store._append import Draft, check_rights
+from sealpoint.store._append import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
-from sealpoint.store._core import Core, Parts, claimed_name
+from sealpoint.store._core import Core, StoreParts, claimed_name
 from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
@@ -44,7 +44,13 @@ from sealpoint.store._restore import (
     plan_restore,
 )
 from sealpoint.store._retention import ThreadRetention
-from sealpoint.store._revocation import Doubt, Ended, Survey, end_keys, take_survey
+from sealpoint.store._revocation import (
+    EndedKeys,
+    KeyUsage,
+    UnverifiedThread,
+    find_key_usage,
+    revoke_keys,
+)
 from sealpoint.store._roster import (
     append_root,
     append_roster,
@@ -54,9 +60,9 @@ from sealpoint.store._roster import (
     require_roots,
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
-from sealpoint.store._state import Standing, ThreadState
+from sealpoint.store._state import Freshness, ThreadState
 from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
-from sealpoint.store._writer import EntryDraft, Outcome, SessionStart, ThreadWriter
+from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
 __all__ = [
     "EXPIRY_WARNING",
@@ -69,19 +75,19 @@ __all__ = [
     "CheckpointRef",
     "CheckpointStore",
     "Collected",
+    "CommitDraft",
     "Core",
     "Deleted",
-    "Doubt",
-    "Draft",
-    "Ended",
+    "EndedKeys",
     "EntryDraft",
     "Erasure",
     "Event",
+    "Freshness",
     "Key",
+    "KeyUsage",
     "LeftOut",
     "Loaded",
     "Outcome",
-    "Parts",
     "PendingResult",
     "Pruning",
     "Release",
@@ -94,9 +100,8 @@ __all__ = [
     "SaveDraft",
     "SessionStart",
     "Snapshot",
-    "Standing",
     "Standpoint",
-    "Survey",
+    "StoreParts",
     "ThreadNames",
     "ThreadOutcome",
     "ThreadReader",
@@ -104,6 +109,7 @@ __all__ = [
     "ThreadRetention",
     "ThreadState",
     "ThreadWriter",
+    "UnverifiedThread",
     "accept_restore",
     "adopt_store_chain",
     "adopt_thread",
@@ -116,9 +122,9 @@ __all__ = [
     "claimed_name",
     "copy_roster",
     "decode_world",
-    "end_keys",
     "enter_copy",
     "export_roster",
+    "find_key_usage",
     "fresh_digests",
     "import_roster",
     "is_reserved",
@@ -130,8 +136,8 @@ __all__ = [
     "plan_restore",
     "read_world",
     "require_roots",
+    "revoke_keys",
     "store_slot",
-    "take_survey",
     "thread_slot",
     "unanchored_threads",
     "unknown_threads",

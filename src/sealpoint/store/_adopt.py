@@ -20,8 +20,8 @@ from sealpoint.ledger import (
     verify_entry,
 )
 from sealpoint.signing import check_reason
-from sealpoint.store._append import Draft, append_all, check_rights
-from sealpoint.store._chain import WholeChain
+from sealpoint.store._append import EntryDraft, append_all, check_rights
+from sealpoint.store._chain import FullChain
 from sealpoint.store._core import Core, newest_genesis
 from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
@@ -86,7 +86,7 @@ def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     return body.name
 
 
-def _verify_whole(chain: WholeChain) -> None:
+def _verify_whole(chain: FullChain) -> None:
     chain.verify_all()
     genesis = chain.genesis()
     if genesis is None or genesis.name != chain.name:
@@ -101,7 +101,7 @@ def enter_copy(core: Core, name: str, thread: bytes) -> None:
     Raises:
         Tampered, NotTrusted: The thread does not verify.
     """
-    chain = WholeChain(core, name)
+    chain = FullChain(core, name)
     chain.bind(thread)
     _verify_whole(chain)
     head = chain.verified_head()
@@ -122,7 +122,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     """
     text = _reason(reason)
     trust = core.trust()
-    chain = WholeChain(core, name)
+    chain = FullChain(core, name)
     if core.anchor.get(chain.slot) is not None:
         raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
     chain.bind(thread)
@@ -130,7 +130,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     _verify_whole(chain)
     head = chain.verified_head()
     body = AdoptBody(salt=core.salt(), reason=text)
-    entry = append_all(chain, [Draft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
+    entry = append_all(chain, [EntryDraft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:
         raise Forked(f"thread {name!r}: expected entry {head.seq} to be taken in, found another")

@@ -37,7 +37,7 @@ from sealpoint.ledger import (
     encode_body,
     encode_header,
     extend,
-    require_words,
+    require_attestations,
     skip_seq,
 )
 from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
@@ -46,13 +46,13 @@ from sealpoint.store._chain import Chain
 from sealpoint.store._expiry import require_unexpired
 
 
-class Draft(msgspec.Struct, frozen=True):
+class EntryDraft(msgspec.Struct, frozen=True):
     """An entry that is still to be given its place."""
 
     kind: Kind
     body: Body
     payload: bytes | None = None
-    halts: bool = False
+    blocked_by_pause: bool = False
     """A pause stops it although its kind would be let pass: it answers a question."""
 
 
@@ -94,7 +94,7 @@ def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> 
     signer = chain.core.signer()
     roster = trust.roster
     holder = chain.core.holder(trust)
-    if signer.key in roster.cuts:
+    if signer.key in roster.cutoffs:
         raise NotTrusted(
             f"identity {signer.name!r}: expected a key in force, found {signer.key[:12]}, which "
             f"was revoked by roster {roster.seq} or before",
@@ -126,14 +126,14 @@ def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> 
     return holder[0]
 
 
-def append(chain: Chain, draft: Draft, *, trust: StoreChain | None = None) -> Entry:
+def append(chain: Chain, draft: EntryDraft, *, trust: StoreChain | None = None) -> Entry:
     """Append one entry that brings no blobs; the errors are those of `append_all`."""
     return append_all(chain, [draft], blobs={}, trust=trust)[-1]
 
 
 def append_all(
     chain: Chain,
-    drafts: Sequence[Draft],
+    drafts: Sequence[EntryDraft],
     *,
     blobs: Mapping[bytes, bytes],
     needs: Collection[bytes] = (),
@@ -187,13 +187,15 @@ def append_all(
     return entries
 
 
-def _require_running(chain: Chain, tip: Tip, drafts: Sequence[Draft]) -> None:
+def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> None:
     """Refuse what a pause stops, and what only a pause allows, before anything is signed."""
     if tip.paused is None and any(KINDS[draft.kind].only_paused for draft in drafts):
         raise UsageError(
             f"thread {chain.name!r}: a checkpoint is held back only while the thread is paused"
         )
-    if tip.paused is None or not any(draft.halts or KINDS[draft.kind].halts for draft in drafts):
+    if tip.paused is None or not any(
+        draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts
+    ):
         return
     _, header = chain.descend(tip.paused)
     raise Paused(
@@ -224,12 +226,14 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes
                 "the restore runs sealpoint accept-restore once more, which takes it away.",
             ) from exc
         newest.accepted_until(entry.header, entry.hash)
-        require_words(entry, body, newest)
+        require_attestations(entry, body, newest)
         where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
         require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 
 
-def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> tuple[Tip, Record]:
+def _sealed(
+    chain: Chain, trust: StoreChain, tip: Tip | None, draft: EntryDraft
+) -> tuple[Tip, Record]:
     """Give a draft its place after `tip`, and sign it."""
     core = chain.core
     rule = KINDS[draft.kind]
@@ -245,7 +249,7 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         gen=0 if tip is None else tip.entry.header.gen + tip.fence.erased,
         seq=seq,
         prev=None if tip is None else tip.entry.hash.hex(),
-        skip=None if tip is None else tip.spine.hash_at(skip_seq(seq)).hex(),
+        skip=None if tip is None else tip.skip_hashes.hash_at(skip_seq(seq)).hex(),
         kind=draft.kind,
         fence=seq if tip is None or rule.sets_fence else tip.fence.seq,
         roster=trust.roster.seq,
@@ -267,7 +271,7 @@ def _sealed(chain: Chain, trust: StoreChain, tip: Tip | None, draft: Draft) -> t
         # The most frequent entry: its links were made from the tip, its rights checked above.
         after = Tip(
             entry,
-            tip.spine.grown(seq, entry.hash),
+            tip.skip_hashes.grown(seq, entry.hash),
             tip.fence,
             (seq, entry.hash),
             header.at,

@@ -27,13 +27,13 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     Body,
-    CutWatch,
+    CutoffCheck,
     Entry,
     GenesisBody,
     Header,
     Kind,
     Place,
-    Spine,
+    SkipHashes,
     StoreChain,
     Tip,
     begin,
@@ -42,10 +42,10 @@ from sealpoint.ledger import (
     next_link,
     parse_body,
     parse_header,
+    read_basis_and_pause,
     read_fence,
-    read_standing,
+    require_attestations,
     require_past,
-    require_words,
     skip_seq,
     verify_entry,
 )
@@ -87,7 +87,7 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
-        self._cuts = CutWatch()
+        self._cuts = CutoffCheck()
         self._epoch: int | None = None
 
     @classmethod
@@ -188,7 +188,7 @@ class Chain:
     def _follow_restore(self, trust: StoreChain) -> None:
         """Let go of a head that a restore cut off; what was kept is met like something new."""
         if self.head is not None:
-            self._cuts = CutWatch()  # an entry that it waits for may be lost
+            self._cuts = CutoffCheck()  # an entry that it waits for may be lost
             try:
                 trust.restores.check(self.head.header, self.head.hash, trust.lists)
             except Misplaced:
@@ -302,7 +302,7 @@ class Chain:
 
     def _verified(self, record: Record, seq: int, chain: StoreChain) -> Entry:
         entry = verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
-        return require_words(entry, record.body, chain)
+        return require_attestations(entry, record.body, chain)
 
     # ------------------------------------------------------------------ from the head downwards
 
@@ -332,8 +332,8 @@ class Chain:
                 hashes[below] = link_hash(record.header)
             record, header = self.descend(head.header.fence)
             fence = read_fence(self.verify(record, header.seq), record.body)
-            standing = read_standing((found, record.header) for found, record in self.walk())
-            tip = Tip(head, Spine(hashes), fence, *standing)
+            standing = read_basis_and_pause((found, record.header) for found, record in self.walk())
+            tip = Tip(head, SkipHashes(hashes), fence, *standing)
             if tip.lacks_owner:
                 return tip
             self._tip = tip
@@ -442,7 +442,7 @@ class Chain:
 # Verifying a thread from its genesis on without the anchor: for adoption and for restores.
 
 
-class WholeChain(Chain):
+class FullChain(Chain):
     """A thread's chain that begins with its genesis, whatever the anchor has seen of it."""
 
     def verify_all(self) -> None:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.errors import UsageError
-from sealpoint.store._core import Core, Parts
+from sealpoint.store._core import Core, StoreParts
 from sealpoint.store._expiry import warn_of_expiry
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import Collected
@@ -34,7 +34,7 @@ class CheckpointStore(Generic[_T]):
         RolledBack: The store chain ends before the anchored or pinned roster.
     """
 
-    def __init__(self, parts: Parts, handle: Callable[[Core, str], _T]) -> None:
+    def __init__(self, parts: StoreParts, handle: Callable[[Core, str], _T]) -> None:
         check_name(parts.namespace, "namespace")
         self.core = Core(parts)
         warn_of_expiry(self.core, self.core.renewed_trust())

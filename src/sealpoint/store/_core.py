@@ -21,16 +21,16 @@ from sealpoint.errors import (
 from sealpoint.ids import KeyId, StoreId
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutLists,
     GenesisBody,
     Header,
     Kind,
+    PositionLists,
     StoreChain,
     link_hash,
     parse_body,
     parse_header,
 )
-from sealpoint.limits import CUT_BYTES_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX
 from sealpoint.signing import Identity, PublicKey, SigningKey, TrustPin
 from sealpoint.storage import Record, Storage
 from sealpoint.store._names import store_slot
@@ -42,7 +42,7 @@ _LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class StoreParts:
     """What an open store is made of. Time and randomness come in here and nowhere else."""
 
     storage: Storage
@@ -72,7 +72,7 @@ class Parts:
 class Core:
     """The parts, and the verified store chain."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: StoreParts) -> None:
         self.parts = parts
         self.storage = parts.storage
         self.anchor = parts.anchor
@@ -88,7 +88,9 @@ class Core:
         self._writers: dict[tuple[int, str], str] = {}
         self._begun = StoreChain(
             parts.pin,
-            lists=CutLists(lambda name: parts.storage.blob(STORE_CHAIN, name, CUT_BYTES_MAX)),
+            lists=PositionLists(
+                lambda name: parts.storage.blob(STORE_CHAIN, name, POSITION_LIST_BYTES_MAX)
+            ),
         )
         self._chain = self._begun
         self.warned: tuple[int, date] | None = None

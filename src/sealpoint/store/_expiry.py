@@ -18,7 +18,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     StoreChain,
-    believed_words,
+    counted_attestations,
     parse_body,
 )
 from sealpoint.signing import STOPPED, count
@@ -99,7 +99,7 @@ def _check_words(
     if parsed.statement is None or roster is None:
         return  # its owner gave it away
     at = core.now(newest)
-    said = believed_words(entry, parsed, trust)
+    said = counted_attestations(entry, parsed, trust)
     living = [word for word in said if not _has_expired(trust, word.credential, at)]
     found = count(living, statement=parsed.statement, roster=roster, now=entry.header.at)
     if len(living) < len(said) and not found.approved_by:

@@ -22,7 +22,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     Origin,
-    WritesBody,
+    ResultsBody,
     link_hash,
     parse_body,
     require_past,
@@ -197,7 +197,7 @@ class CheckpointIndex:
         )
         return next(found, None)
 
-    def follow(self, header: Header, entry: bytes, body: CheckpointBody | WritesBody) -> bool:
+    def follow(self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody) -> bool:
         """Take in an entry that has just become the newest.
 
         Returns:
@@ -343,7 +343,7 @@ def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPl
     )
 
 
-def _result_of(header: Header, entry: bytes, body: WritesBody) -> ResultPlace:
+def _result_of(header: Header, entry: bytes, body: ResultsBody) -> ResultPlace:
     key = Key(body.lane, body.checkpoint)
     return ResultPlace(header.seq, entry, key, body.task, body.path, body.question, body.answers)
 

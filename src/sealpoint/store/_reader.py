@@ -32,7 +32,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
-    WritesBody,
+    ResultsBody,
     link_hash,
 )
 from sealpoint.limits import WORLD_BYTES_MAX
@@ -55,7 +55,7 @@ from sealpoint.store._state import ThreadState
 _WORLD = msgspec.json.Decoder(dict[str, Any])
 
 
-class _Found(NamedTuple):
+class _FoundCheckpoint(NamedTuple):
     """A checkpoint whose entry was verified, and whose body is the one that was sealed."""
 
     header: Header
@@ -102,7 +102,7 @@ class ThreadReader:
         self._state.mark_seen()
         return loaded
 
-    def _find(self, ref: "str | CheckpointRef | None") -> _Found:
+    def _find(self, ref: "str | CheckpointRef | None") -> _FoundCheckpoint:
         """(6) and (7): a checkpoint that has its state, and its body against its digest."""
         if ref is not None:
             found = self._named(ref)
@@ -114,7 +114,7 @@ class ThreadReader:
             self._state.mark_seen()
             raise
 
-    def _newest(self) -> _Found:
+    def _newest(self) -> _FoundCheckpoint:
         """The newest checkpoint of the main lane: mostly the head itself."""
         head, record = self._chain.verified_head(), self._chain.head_record
         if KINDS[head.header.kind].is_checkpoint and record is not None:
@@ -122,7 +122,7 @@ class ThreadReader:
             if not body.lane and body.again is None:
                 if body.prune is not None:
                     self._state.given_up()  # what it names must be there, as for a release
-                return _Found(head.header, record, body, head.hash)
+                return _FoundCheckpoint(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
             raise self._state.erased(head.header)
@@ -149,9 +149,11 @@ class ThreadReader:
             )
         return place
 
-    def _at(self, place: CheckpointPlace) -> _Found:
+    def _at(self, place: CheckpointPlace) -> _FoundCheckpoint:
         header, record = self._entry_at(place.seq, place.entry)
-        return _Found(header, record, self._state.checkpoint_body(header, record), place.entry)
+        return _FoundCheckpoint(
+            header, record, self._state.checkpoint_body(header, record), place.entry
+        )
 
     def _entry_at(self, seq: int, entry: bytes) -> tuple[Header, Record]:
         """(3) and (4) The entry at a proven place, and its signature."""
@@ -162,7 +164,7 @@ class ThreadReader:
         self._chain.verify(record, seq)
         return header, record
 
-    def _named(self, ref: "str | CheckpointRef") -> _Found:
+    def _named(self, ref: "str | CheckpointRef") -> _FoundCheckpoint:
         if isinstance(ref, CheckpointRef):
             seq: int | None = ref.seq
             name, expected = ref.id, ref.entry
@@ -180,7 +182,7 @@ class ThreadReader:
             if expected in ("", entry.hex()) and KINDS[header.kind].is_checkpoint:
                 body = self._state.checkpoint_body(header, record)
                 if body.id == name:
-                    return _Found(header, record, body, entry)
+                    return _FoundCheckpoint(header, record, body, entry)
         raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint {name!r}")
 
     # ------------------------------------------------------------------ releases
@@ -247,7 +249,7 @@ class ThreadReader:
     def read_result(self, result: PendingResult) -> Results:
         """What a task wrote that is part of a release."""
         header, record = self._entry_at(result.seq, bytes.fromhex(result.entry))
-        body: WritesBody = entry_body(self._state.name, header, record.body)
+        body: ResultsBody = entry_body(self._state.name, header, record.body)
         return Results(
             task=result.task,
             path=result.path,
@@ -269,10 +271,10 @@ class ThreadReader:
             self._state.refresh()
             return self._ref(self._released(release))
 
-    def _released(self, release: Release) -> _Found:
+    def _released(self, release: Release) -> _FoundCheckpoint:
         header, record = self._entry_at(release.seq, bytes.fromhex(release.entry))
         body = self._state.checkpoint_body(header, record)
-        return _Found(header, record, body, bytes.fromhex(release.entry))
+        return _FoundCheckpoint(header, record, body, bytes.fromhex(release.entry))
 
     # ------------------------------------------------------------------ snapshots of lanes
 
@@ -322,13 +324,13 @@ class ThreadReader:
         index, standpoint = state.index(), state.standpoint()
         place = index.newest(lane, state.is_deleted)
         now, before = standpoint.given_up, standpoint.given_up_before
-        first = None if now is None or now is before else now.newly_hidden(before)
+        first = None if now is None or now is before else now.newly_deleted(before)
         # Before it has a session, the gate has judged what had been deleted by then.
         if state.session is not None and now is not None and first is not None and name is None:
             for each in index.saved_after(first - 1):
-                was_there = before is None or not before.hides(each.seq)
+                was_there = before is None or not before.deletes(each.seq)
                 newer = place is None or each.rank > place.rank
-                if each.key.lane == lane and newer and was_there and now.hides(each.seq):
+                if each.key.lane == lane and newer and was_there and now.deletes(each.seq):
                     raise Superseded(
                         f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted since the "
                         "run began, and what is left is older"
@@ -374,7 +376,7 @@ class ThreadReader:
             return None
         return self._with_results(self._at(place), keep=name is None)
 
-    def _with_results(self, found: _Found, *, keep: bool) -> Snapshot:
+    def _with_results(self, found: _FoundCheckpoint, *, keep: bool) -> Snapshot:
         """(7) and (8): the bodies and blobs against their digests, then the decoding."""
         state, place = self._state, found.place
         value = self._decode(found.header, found.record, found.body, keep=keep)
@@ -399,7 +401,7 @@ class ThreadReader:
             with state.reporting():
                 record, header = self._chain.linked(place.seq, place.entry.hex())
                 body = state.checkpoint_body(header, record)
-                ref = self._ref(_Found(header, record, body, place.entry))
+                ref = self._ref(_FoundCheckpoint(header, record, body, place.entry))
             yield ref  # without the lock: who reads may be slow, or another OS thread next time
 
     # ------------------------------------------------------------------ history
@@ -433,7 +435,7 @@ class ThreadReader:
         erased, superseded = False, set[Key]()
         for header, record in chain.walk():
             erased = erased or header.kind is Kind.ERASE
-            deleted = given_up is not None and given_up.hides(header.seq)
+            deleted = given_up is not None and given_up.deletes(header.seq)
             if not KINDS[header.kind].is_checkpoint or erased or deleted:
                 continue
             body = self._state.checkpoint_body(header, record)
@@ -451,7 +453,7 @@ class ThreadReader:
 
     # ------------------------------------------------------------------ decoding
 
-    def _read_loaded(self, found: _Found, *, keep: bool, question: Any = None) -> Loaded:
+    def _read_loaded(self, found: _FoundCheckpoint, *, keep: bool, question: Any = None) -> Loaded:
         header, record, body, entry = found
         blobs = self._blobs(header, record, body)
         value = self._decode_from(blobs, header, record, body, keep=keep)
@@ -465,12 +467,12 @@ class ThreadReader:
             question=body.question if question is None else question,
         )
 
-    def _world(self, found: _Found, blobs: BlobReader) -> dict[str, Any] | None:
+    def _world(self, found: _FoundCheckpoint, blobs: BlobReader) -> dict[str, Any] | None:
         world = found.body.world
         return None if world is None else decode_world(blobs.get(bytes.fromhex(world)))
 
     def _decode(
-        self, header: Header, record: Record, body: CheckpointBody | WritesBody, *, keep: bool
+        self, header: Header, record: Record, body: CheckpointBody | ResultsBody, *, keep: bool
     ) -> Any:
         blobs = self._blobs(header, record, body)
         return self._decode_from(blobs, header, record, body, keep=keep)
@@ -480,7 +482,7 @@ class ThreadReader:
         blobs: BlobReader,
         header: Header,
         record: Record,
-        body: CheckpointBody | WritesBody,
+        body: CheckpointBody | ResultsBody,
         *,
         keep: bool,
     ) -> Any:
@@ -512,7 +514,7 @@ class ThreadReader:
             cache.seen = within_bound([*kept, *blobs.fetched])
 
     def _blobs(
-        self, header: Header, record: Record, body: CheckpointBody | WritesBody
+        self, header: Header, record: Record, body: CheckpointBody | ResultsBody
     ) -> BlobReader:
         return BlobReader(
             self._core.storage,
@@ -537,7 +539,7 @@ class ThreadReader:
         stored = self._decode(header, record, body, keep=False)
         return registry.encode_tree(stored, blob_digest, seed=seed) == mine
 
-    def _ref(self, found: _Found) -> CheckpointRef:
+    def _ref(self, found: _FoundCheckpoint) -> CheckpointRef:
         header, _, body, entry = found
         return make_ref(header, body, self._core.writer(header), entry)
 

@@ -287,7 +287,7 @@ def _deleted(
     gone, was_gone = _gone(now), _gone(before)
     newest = index.newest("", gone)
     low = target.rank if newest is None else newest.rank
-    hidden = now.newly_hidden(before)
+    hidden = now.newly_deleted(before)
     found = []
     for place in index.saved_after(low if hidden is None else min(low, hidden - 1)):
         if not gone(place.seq) or was_gone(place.seq):

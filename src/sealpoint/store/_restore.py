@@ -24,9 +24,17 @@ from sealpoint.errors import (
     Tampered,
     UsageError,
 )
-from sealpoint.ledger import STORE_CHAIN, CutList, Entry, Kind, StoreChain, link_hash, parse_header
+from sealpoint.ledger import (
+    STORE_CHAIN,
+    Entry,
+    Kind,
+    PositionList,
+    StoreChain,
+    link_hash,
+    parse_header,
+)
 from sealpoint.signing import PrivateKey, check_reason
-from sealpoint.store._chain import Chain, WholeChain
+from sealpoint.store._chain import Chain, FullChain
 from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._names import label_of
 from sealpoint.store._roster import append_restore
@@ -113,8 +121,8 @@ class RestorePlan:
     """The threads in whose way lies what an earlier restore has cut off."""
     unseen: tuple[ThreadRestore, ...]
     """The threads that are in the store, and that this anchor has never seen."""
-    kept: CutList = field(repr=False)
-    lost: CutList = field(repr=False)
+    kept: PositionList = field(repr=False)
+    lost: PositionList = field(repr=False)
 
     @property
     def digest(self) -> str:
@@ -219,8 +227,8 @@ class _Planner:
             losses=tuple(each for each in self._found if each.outcome not in apart),
             leftovers=self._of(ThreadOutcome.LEFTOVER),
             unseen=self._of(ThreadOutcome.UNSEEN),
-            kept=CutList.of(self._kept),
-            lost=CutList.of(self._lost),
+            kept=PositionList.of(self._kept),
+            lost=PositionList.of(self._lost),
         )
 
     def _of(self, outcome: ThreadOutcome) -> tuple[ThreadRestore, ...]:
@@ -259,7 +267,7 @@ class _Planner:
 
     def _prefix(self, thread: bytes) -> tuple[Entry | None, SealpointError | None]:
         """The last entry up to which a thread verifies from its genesis on, and what comes then."""
-        chain = WholeChain(self._core, _shown(self._core, thread))
+        chain = FullChain(self._core, _shown(self._core, thread))
         try:
             chain.bind(thread, _namespace(self._core, thread, 0))
         except Tampered as error:
@@ -463,11 +471,11 @@ def accept_restore(
     )
 
 
-def _lines(plan: RestorePlan, released: Sequence[ThreadRestore]) -> CutList:
+def _lines(plan: RestorePlan, released: Sequence[ThreadRestore]) -> PositionList:
     """What stays of these threads, as the list of what is kept has it."""
     threads = (bytes.fromhex(each.thread) for each in released)
     kept = ((thread, plan.kept.position(thread)) for thread in threads)
-    return CutList.of((thread, *line) for thread, line in kept if line is not None)
+    return PositionList.of((thread, *line) for thread, line in kept if line is not None)
 
 
 def _contents(plan: RestorePlan) -> tuple[object, ...]:

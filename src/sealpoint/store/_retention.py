@@ -19,10 +19,10 @@ from sealpoint.ledger import (
     EraseBody,
     Kind,
     PruneBody,
-    WritesBody,
+    ResultsBody,
 )
 from sealpoint.signing import check_reason, check_reason_size
-from sealpoint.store._append import Draft
+from sealpoint.store._append import EntryDraft
 from sealpoint.store._index import Key, entry_body
 from sealpoint.store._names import check_name
 from sealpoint.store._reader import ThreadReader
@@ -108,7 +108,7 @@ class ThreadRetention:
             given_up, body = self._plan(rule, reason)
             if not given_up:
                 return _pruning([], self._swept(compact=compact), None)
-            seq = self._state.record(Draft(Kind.PRUNE, body))
+            seq = self._state.record(EntryDraft(Kind.PRUNE, body))
             if seq is not None:
                 gone = [replace(ref, pruned=True) for ref in given_up]
                 return _pruning(gone, self._swept(compact=compact), seq)
@@ -138,7 +138,7 @@ class ThreadRetention:
         earlier = self._given_up_before()
         # A checkpoint that another one of the same name superseded goes with that one's name.
         gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
-        added = [(seq, key in gone) for seq, kind, key, _ in holding if kind is Kind.WRITES]
+        added = [(seq, key in gone) for seq, kind, key, _ in holding if kind is Kind.RESULTS]
         rest = [ref.seq for ref in kept]
         rest += [seq for seq, goes in added if not goes and not earlier.covers(seq)]
         lost = [ref.seq for ref in given_up] + [seq for seq, goes in added if goes]
@@ -163,7 +163,7 @@ class ThreadRetention:
             if header.kind is Kind.ERASE:
                 return
             if KINDS[header.kind].holds_payload:
-                body: CheckpointBody | WritesBody = entry_body(
+                body: CheckpointBody | ResultsBody = entry_body(
                     self._state.name, header, record.body
                 )
                 rank = header.seq
@@ -172,8 +172,8 @@ class ThreadRetention:
                 name = body.id if isinstance(body, CheckpointBody) else body.checkpoint
                 yield header.seq, header.kind, Key(body.lane, name), rank
 
-    def hide(self, names: "Iterable[Key] | None", reason: str | None) -> int | None:
-        """Delete checkpoints with their results; see `Thread.hide`."""
+    def delete(self, names: "Iterable[Key] | None", reason: str | None) -> int | None:
+        """Delete checkpoints with their results; see `Thread.delete`."""
         chosen = None if names is None else frozenset(names)
         with self._state.reporting():
             self._core.signer()
@@ -185,17 +185,17 @@ class ThreadRetention:
             earlier = self._given_up_before()
             holding = self._holding()
             places = sorted((seq, names is None or key in names) for seq, _, key, _ in holding)
-            spans = _spans((seq, goes or earlier.hides(seq)) for seq, goes in places)
-            if spans == earlier.hidden:
+            spans = _spans((seq, goes or earlier.deletes(seq)) for seq, goes in places)
+            if spans == earlier.deleted:
                 return None
             body = msgspec.structs.replace(
                 earlier,
                 salt=self._core.salt(),
                 earlier=self._state.retention_seq(),
-                hidden=spans,
+                deleted=spans,
                 reason=reason,
             )
-            seq = self._state.record(Draft(Kind.HIDE, body))
+            seq = self._state.record(EntryDraft(Kind.DELETE, body))
             if seq is not None:
                 sweep(self._chain)
                 return seq
@@ -215,7 +215,7 @@ class ThreadRetention:
                 seq: int | None = head.seq
                 if head.header.kind is not Kind.ERASE:
                     body = EraseBody(salt=self._core.salt(), reason=reason)
-                    seq = self._state.record(Draft(Kind.ERASE, body))
+                    seq = self._state.record(EntryDraft(Kind.ERASE, body))
                 if seq is not None:
                     self._state.mark_seen()
                     swept = sweep(self._chain)

@@ -20,13 +20,13 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.ids import KeyId
-from sealpoint.ledger import STORE_CHAIN, CutList, StoreChain, carried_words, link_hash
-from sealpoint.signing import STOPPED, Cut, Identity, PrivateKey, PublicKey, RosterDocument
+from sealpoint.ledger import STORE_CHAIN, PositionList, StoreChain, carried_attestations, link_hash
+from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, PublicKey, RosterDocument
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._roster import append_roster
 
-# ---------------------------------------------------------------------- survey
+# ---------------------------------------------------------------------- usage
 # A look at every thread of a store: where some keys wrote last, for the cuts that end them.
 #
 # A thread's head is verified as for any read, and from it the links lead down to the newest entry
@@ -41,7 +41,7 @@ _Line = tuple[bytes, int, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class UnverifiedThread:
     """A thread that does not verify."""
 
     thread: str
@@ -56,14 +56,14 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class KeyUsage:
     """Where some keys wrote last, in every thread."""
 
-    positions: Mapping[str, CutList]
+    positions: Mapping[str, PositionList]
     """For each key, by the digits of its id, the threads that it wrote."""
-    heads: CutList
+    heads: PositionList
     """The verified head of every thread."""
-    doubts: tuple[Doubt, ...]
+    unverified: tuple[UnverifiedThread, ...]
 
     @property
     def threads(self) -> int:
@@ -73,7 +73,7 @@ class Survey:
             return len(lists[0])
         return len({thread for made in lists for thread in made.threads()})
 
-    def agrees(self, other: "Survey") -> bool:
+    def same_as(self, other: "KeyUsage") -> bool:
         """Whether two looks found the same: the keys wrote nothing in between.
 
         A thread that verifies in one of them alone may be about to change: its worker has written
@@ -82,19 +82,19 @@ class Survey:
         return _outcome(self) == _outcome(other)
 
 
-def _outcome(survey: Survey) -> tuple[dict[str, bytes], set[tuple[str, str]]]:
+def _outcome(usage: KeyUsage) -> tuple[dict[str, bytes], set[tuple[str, str]]]:
     return (
-        {key: made.data for key, made in survey.positions.items()},
-        {(doubt.thread, doubt.code) for doubt in survey.doubts},
+        {key: made.data for key, made in usage.positions.items()},
+        {(each.thread, each.code) for each in usage.unverified},
     )
 
 
-def take_survey(
+def find_key_usage(
     core: Core,
     keys: frozenset[str],
-    before: Survey | None = None,
+    before: KeyUsage | None = None,
     progress: Progress | None = None,
-) -> Survey:
+) -> KeyUsage:
     """Look at every thread.
 
     Args:
@@ -107,19 +107,19 @@ def take_survey(
         StorageUnavailable, AnchorUnavailable: Nobody can look.
         Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
     """
-    return _Surveyor(core, keys, before).run(progress)
+    return _KeyUsageFinder(core, keys, before).run(progress)
 
 
-class _Surveyor:
-    def __init__(self, core: Core, keys: frozenset[str], before: Survey | None) -> None:
+class _KeyUsageFinder:
+    def __init__(self, core: Core, keys: frozenset[str], before: KeyUsage | None) -> None:
         self._core = core
         self._before = before
         self._since = _first_rosters(core.renewed_trust(), keys)
         self._found: dict[str, list[_Line]] = {key: [] for key in keys}
         self._heads: list[_Line] = []
-        self._doubts: list[Doubt] = []
+        self._unverified: list[UnverifiedThread] = []
 
-    def run(self, progress: Progress | None) -> Survey:
+    def run(self, progress: Progress | None) -> KeyUsage:
         core = self._core
         # Threads before slots: a name is reserved before it has an entry.
         threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
@@ -131,10 +131,10 @@ class _Surveyor:
             self._look(thread, slots.get(thread))
             if progress is not None:
                 progress(number + 1, len(threads))
-        return Survey(
-            positions={key: CutList.of(lines) for key, lines in self._found.items()},
-            heads=CutList.of(self._heads),
-            doubts=tuple(sorted(self._doubts, key=lambda doubt: (doubt.name, doubt.thread))),
+        return KeyUsage(
+            positions={key: PositionList.of(lines) for key, lines in self._found.items()},
+            heads=PositionList.of(self._heads),
+            unverified=tuple(sorted(self._unverified, key=lambda each: (each.name, each.thread))),
         )
 
     def _look(self, thread: bytes, slot: bytes | None) -> None:
@@ -154,7 +154,7 @@ class _Surveyor:
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            self._doubt(thread, anchored, error)
+            self._add_unverified(thread, anchored, error)
             return
         head = chain.verified_head()
         self._heads.append((thread, head.seq, head.hash))
@@ -175,7 +175,7 @@ class _Surveyor:
         found: dict[str, tuple[int, bytes]] = {}
         wanted = dict(self._since)
         for header, record in chain.walk():
-            words = carried_words(header, record.body)
+            words = carried_attestations(header, record.body)
             for key in {header.by, *(word.credential for word in words)} & wanted.keys():
                 del wanted[key]
                 found[key] = header.seq, link_hash(record.header)
@@ -184,13 +184,15 @@ class _Surveyor:
                 break
         return found
 
-    def _doubt(self, thread: bytes, anchored: Position | None, error: SealpointError) -> None:
+    def _add_unverified(
+        self, thread: bytes, anchored: Position | None, error: SealpointError
+    ) -> None:
         seen = None if anchored is None else self._seen(anchored)
         if seen is not None:
             for lines in self._found.values():
                 lines.append((thread, *seen))
-        self._doubts.append(
-            Doubt(
+        self._unverified.append(
+            UnverifiedThread(
                 thread=thread.hex(),
                 name=_claimed_name(self._core, thread),
                 code=error.code,
@@ -231,20 +233,20 @@ Change = Callable[[RosterDocument], RosterDocument]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedKeys:
     """How some keys ended."""
 
     roster: int
     """The position of the roster that carries their cuts."""
     threads: int
     """In how many threads some entries of theirs still count."""
-    doubts: tuple[Doubt, ...]
+    unverified: tuple[UnverifiedThread, ...]
     """Threads that did not verify when the positions were taken."""
-    beyond: tuple[Doubt, ...]
+    beyond: tuple[UnverifiedThread, ...]
     """Threads that verified then and do not now: something came after the cut."""
 
 
-def end_keys(
+def revoke_keys(
     core: Core,
     keys: frozenset[str],
     roots: Sequence[PrivateKey],
@@ -253,7 +255,7 @@ def end_keys(
     reason: str | None,
     settle: Callable[[], object],
     progress: Progress | None = None,
-) -> Ended:
+) -> EndedKeys:
     """End keys for good, and change the roster in the same step.
 
     It may be repeated when it was interrupted: a key that is stopped already is not stopped again.
@@ -273,7 +275,7 @@ def end_keys(
         NotTrusted: The roster would contradict itself.
     """
     # (1) The anchor comes to know whatever was saved: after the stop, only that counts.
-    survey = take_survey(core, keys, None, progress)
+    usage = find_key_usage(core, keys, None, progress)
     # (2) Stop.
     chain = core.renewed_trust()
     stopped = _stopped(chain.roster.document, keys)
@@ -281,8 +283,8 @@ def end_keys(
         core.written(append_roster(core, chain, stopped, roots, reason=reason))
     # (3) Look until nothing moves.
     for _ in range(_LOOKS_MAX):
-        before, survey = survey, take_survey(core, keys, survey, progress)
-        if survey.agrees(before):
+        before, usage = usage, find_key_usage(core, keys, usage, progress)
+        if usage.same_as(before):
             break
         settle()
     else:
@@ -291,24 +293,24 @@ def end_keys(
             hint="Stop the processes that hold these keys, then repeat this.",
         )
     # (4) Cut.
-    lists = survey.positions
-    made = {key: Cut(key=key, positions=found.digest.hex()) for key, found in lists.items()}
+    lists = usage.positions
+    made = {key: Cutoff(key=key, positions=found.digest.hex()) for key, found in lists.items()}
     chain = core.renewed_trust()
     document = change(_without(chain.roster.document, keys))
     document = msgspec.structs.replace(
-        document, cuts=(*document.cuts, *(made[key] for key in sorted(made)))
+        document, cutoffs=(*document.cutoffs, *(made[key] for key in sorted(made)))
     )
     blobs = {found.digest: found.data for found in lists.values()}
     written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
     core.written(written)
     # (5) What came in between is refused from now on: say where.
-    after = take_survey(core, keys, survey, progress)
-    known = {doubt.thread for doubt in survey.doubts}
-    return Ended(
+    after = find_key_usage(core, keys, usage, progress)
+    known = {each.thread for each in usage.unverified}
+    return EndedKeys(
         roster=written.roster.seq,
-        threads=survey.threads,
-        doubts=survey.doubts,
-        beyond=tuple(doubt for doubt in after.doubts if doubt.thread not in known),
+        threads=usage.threads,
+        unverified=usage.unverified,
+        beyond=tuple(each for each in after.unverified if each.thread not in known),
     )
 
 

@@ -11,9 +11,9 @@ from sealpoint.ledger import (
     AdoptBody,
     Body,
     CopiedEntry,
-    CutList,
     Header,
     Kind,
+    PositionList,
     RestoreBody,
     RootBody,
     RosterBody,
@@ -23,7 +23,7 @@ from sealpoint.ledger import (
     encode_header,
     skip_seq,
 )
-from sealpoint.limits import CUT_BYTES_MAX, SEALS_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX, SEALS_MAX
 from sealpoint.signing import (
     ANY_NAMESPACE,
     ENTRY_TYPE,
@@ -120,9 +120,9 @@ def append_restore(
     core: Core,
     chain: StoreChain,
     *,
-    kept: CutList,
-    lost: CutList,
-    released: CutList,
+    kept: PositionList,
+    lost: PositionList,
+    released: PositionList,
     reason: str,
     signers: Sequence[PrivateKey],
 ) -> StoreChain:
@@ -266,7 +266,7 @@ def import_roster(core: Core, data: bytes) -> int:
 
 
 def _blob(core: Core, digest: bytes) -> bytes:
-    data = core.storage.blob(STORE_CHAIN, digest, CUT_BYTES_MAX)
+    data = core.storage.blob(STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX)
     where = f"store chain blob {digest.hex()[:12]}"
     if data is None:
         raise Missing(f"{where}: expected the list or policy that a roster names, found none")
@@ -302,7 +302,7 @@ def _is_missing(core: Core, seq: int, record: Record) -> bool:
 
 def _is_stored(core: Core, digest: bytes, blob: bytes) -> bool:
     try:
-        found = core.storage.blob(STORE_CHAIN, digest, CUT_BYTES_MAX)
+        found = core.storage.blob(STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX)
     except Edited:
         return False
     return found is not None and hashlib.sha256(found).digest() == digest and found == blob

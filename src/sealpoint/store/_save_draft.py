@@ -164,13 +164,13 @@ class RunPosition:
             check_reason(self.deliberate, "deliberate")
 
 
-class _EntryDraft:
+class _PayloadDraft:
     """What both kinds of drafts have: a value, and the world of the run that wrote it."""
 
     __slots__ = (
         "_repeats",
+        "blocked_by_pause",
         "declared",
-        "halts",
         "lane",
         "origin",
         "position",
@@ -196,7 +196,7 @@ class _EntryDraft:
         self.lane = "" if lane == "" else check_path(lane, "lane")
         self.question = None if question is None else plain_value(question, "question")
         self.origin = None if origin is None else _check_origin(origin)
-        self.halts = False
+        self.blocked_by_pause = False
         """A pause stops it although its kind would be let pass."""
         self._repeats = _REPEATS_MAX
         self.declare(world)
@@ -229,7 +229,7 @@ class _EntryDraft:
             )
 
 
-class SaveDraft(_EntryDraft):
+class SaveDraft(_PayloadDraft):
     """A state that is to become a checkpoint.
 
     Args:
@@ -290,7 +290,7 @@ class SaveDraft(_EntryDraft):
         return (body.parent, _encode_json((body.metadata, body.question)), body.world) == mine
 
 
-class ResultsDraft(_EntryDraft):
+class ResultsDraft(_PayloadDraft):
     """Results of a task that are to be added to a checkpoint.
 
     Args:
@@ -308,7 +308,7 @@ class ResultsDraft(_EntryDraft):
 
     __slots__ = ("checkpoint", "path", "task")
 
-    kind = Kind.WRITES
+    kind = Kind.RESULTS
 
     def __init__(
         self,
@@ -330,7 +330,7 @@ class ResultsDraft(_EntryDraft):
         self.checkpoint = check_name(checkpoint, "checkpoint id")
         self.task = check_name(task, "task id")
         self.path = "" if path == "" else check_path(path, "task path")
-        self.halts = answers
+        self.blocked_by_pause = answers
 
     @property
     def key(self) -> Key:

@@ -37,11 +37,11 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
-    WritesBody,
+    ResultsBody,
     parse_body,
 )
 from sealpoint.storage import Record
-from sealpoint.store._append import Draft, append, append_all, check_rights, reserve
+from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, entry_body
@@ -107,10 +107,10 @@ class BlobCaches:
 
 _T = TypeVar("_T")
 
-_GIVES_UP_STATES = (Kind.PRUNE, Kind.HIDE)
+_GIVES_UP_STATES = (Kind.PRUNE, Kind.DELETE)
 
 
-class Standing(Enum):
+class Freshness(Enum):
     """How what the caller was shown relates to what is newest."""
 
     UNSEEN = auto()
@@ -125,9 +125,9 @@ class Standing(Enum):
     """The same, inside a session."""
 
 
-_LOST: dict[Standing, type[SealpointError]] = {
-    Standing.OVERTAKEN: HeadMoved,
-    Standing.SUPERSEDED: Superseded,
+_LOST: dict[Freshness, type[SealpointError]] = {
+    Freshness.OVERTAKEN: HeadMoved,
+    Freshness.SUPERSEDED: Superseded,
 }
 
 
@@ -146,7 +146,7 @@ class ThreadState:
         """What was released to that session; None: it began from nothing."""
         self.released_lanes: Mapping[str, str] = {}
         """The checkpoints of other lanes that were released although they are not the newest."""
-        self.standing = Standing.UNSEEN
+        self.freshness = Freshness.UNSEEN
         self.was_overtaken = False
         """Whether `mark_seen` has met entries of others, since somebody last asked."""
         self.uncertain = False
@@ -157,7 +157,7 @@ class ThreadState:
         self._read_body: tuple[Header, bytes | None, CheckpointBody] | None = None
         self._retention: tuple[int, PruneBody] | None = None
         self._retention_known = False
-        """Whether `_retention` is the newest prune or hide, with its position."""
+        """Whether `_retention` is the newest prune or delete, with its position."""
         self._given_up = 0
         """How often something was given up, as far as this handle has met it."""
 
@@ -165,15 +165,15 @@ class ThreadState:
 
     def refresh(self) -> None:
         """Learn what is newest. At first use that is adopted; later it may be others' entries."""
-        first = self.standing is Standing.UNSEEN
+        first = self.freshness is Freshness.UNSEEN
         try:
             self.chain.refresh()
         except UnknownThread:
             if first:
-                self.standing = Standing.CURRENT  # it was seen that nobody has saved
+                self.freshness = Freshness.CURRENT  # it was seen that nobody has saved
             raise
         if first:
-            self.standing = Standing.CURRENT
+            self.freshness = Freshness.CURRENT
 
     def find(self) -> bool:
         """Look; False if the thread holds nothing."""
@@ -209,15 +209,15 @@ class ThreadState:
             rule.moves_basis
             and header.kind not in _GIVES_UP_STATES
             and header.body not in self.own
-            and self.standing is Standing.CURRENT
+            and self.freshness is Freshness.CURRENT
         ):
-            self.standing = Standing.MOVED
+            self.freshness = Freshness.MOVED
         if rule.is_checkpoint or rule.gives_up or header.kind is Kind.GENESIS:
             self._retention_known = False
             self._given_up += rule.gives_up
         if header.kind is Kind.ERASE:
             self._forget_states()
-        elif rule.is_checkpoint or header.kind is Kind.HIDE:
+        elif rule.is_checkpoint or header.kind is Kind.DELETE:
             self.caches.lose_known()
         if self._index is not None and rule.holds_payload:
             # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
@@ -232,11 +232,11 @@ class ThreadState:
 
         The blobs of the state that it saved are remembered once the save has returned.
         """
-        if isinstance(body, CheckpointBody | WritesBody):
+        if isinstance(body, CheckpointBody | ResultsBody):
             self._follow(entry, body)
         elif isinstance(body, PruneBody):
             self._retention, self._retention_known = (entry.seq, body), True
-            if entry.header.kind is Kind.HIDE:
+            if entry.header.kind is Kind.DELETE:
                 self.caches.lose_known()
         elif isinstance(body, EraseBody):
             self._forget_states()
@@ -246,8 +246,8 @@ class ThreadState:
         """A restore has cut off what this handle knew."""
         self.forget()
         self._given_up += 1
-        if self.standing is Standing.CURRENT:
-            self.standing = Standing.MOVED
+        if self.freshness is Freshness.CURRENT:
+            self.freshness = Freshness.MOVED
 
     def forget(self) -> None:
         """Let go of whatever was derived from entries; it is found again from the head."""
@@ -258,7 +258,7 @@ class ThreadState:
         self.caches.forget()
         self._index = None
 
-    def _follow(self, entry: Entry, body: CheckpointBody | WritesBody) -> None:
+    def _follow(self, entry: Entry, body: CheckpointBody | ResultsBody) -> None:
         if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
             self._index = None  # it is made again, from the head downwards
 
@@ -305,12 +305,12 @@ class ThreadState:
     # ------------------------------------------------------------------ what was given up
 
     def given_up(self) -> PruneBody | None:
-        """What the newest prune or hide says; the newest checkpoint names it."""
+        """What the newest prune or delete says; the newest checkpoint names it."""
         newest = self._newest_retention()
         return None if newest is None else newest[1]
 
     def retention_seq(self) -> int | None:
-        """The position of the newest prune or hide, for the checkpoint that follows it."""
+        """The position of the newest prune or delete, for the checkpoint that follows it."""
         newest = None if self.chain.head is None else self._newest_retention()
         return None if newest is None else newest[0]
 
@@ -323,13 +323,13 @@ class ThreadState:
         """(6) Refuse a checkpoint whose state was given up, whether or not its bytes are there."""
         body = self.given_up()
         if body is not None and body.covers(seq):
-            how = "it was deleted" if body.hides(seq) else "a prune gave its state up"
+            how = "it was deleted" if body.deletes(seq) else "a prune gave its state up"
             raise Pruned(f"entry {seq} of thread {self.name!r}: {how}")
 
     def is_deleted(self, seq: int) -> bool:
         """Whether the application deleted what lies at a position."""
         body = self.given_up()
-        return body is not None and body.hides(seq)
+        return body is not None and body.deletes(seq)
 
     def _newest_retention(self) -> tuple[int, PruneBody] | None:
         if not self._retention_known:
@@ -357,7 +357,7 @@ class ThreadState:
         return body
 
     def _named_retention(self) -> int | None:
-        """The position of the newest prune or hide, as the first entry below the head says."""
+        """The position of the newest prune or delete, as the first entry below the head says."""
         head, head_record = self.chain.verified_head().header, self.chain.head_record
         if KINDS[head.kind].is_checkpoint and head_record is not None:
             return self.checkpoint_body(head, head_record).prune
@@ -431,9 +431,9 @@ class ThreadState:
 
     def mark_seen(self) -> None:
         """The caller is given what is newest, and may write again."""
-        head, moved = self.chain.head, self.standing is Standing.MOVED
+        head, moved = self.chain.head, self.freshness is Freshness.MOVED
         self.was_overtaken = self.was_overtaken or moved
-        self.standing, self.uncertain = Standing.CURRENT, False
+        self.freshness, self.uncertain = Freshness.CURRENT, False
         # After a restore the session of somebody else may begin at the very position of this one.
         if head is None or moved or head.header.fence != self.session:
             self.session = None
@@ -441,17 +441,17 @@ class ThreadState:
     @contextmanager
     def shown_only_if_it_passes(self) -> Iterator[None]:
         """For a resume: one that is refused is no load, so who had to load again still has to."""
-        standing, session, self.was_overtaken = self.standing, self.session, False
+        freshness, session, self.was_overtaken = self.freshness, self.session, False
         try:
             yield
         except (UnknownThread, UnknownCheckpoint, Erased, Pruned):
             raise  # there was nothing to release, and the caller knows that, as after a load
         except BaseException:
-            if standing in _LOST:
-                self.standing, self.session = standing, None
+            if freshness in _LOST:
+                self.freshness, self.session = freshness, None
             elif self.was_overtaken:
-                lost = Standing.OVERTAKEN if session is None else Standing.SUPERSEDED
-                self.standing, self.session = lost, None
+                lost = Freshness.OVERTAKEN if session is None else Freshness.SUPERSEDED
+                self.freshness, self.session = lost, None
             raise
 
     def ensure_writable(self) -> None:
@@ -460,8 +460,8 @@ class ThreadState:
         Raises:
             HeadMoved, Superseded: Others have written: the caller has to load again.
         """
-        if self.standing in _LOST:
-            raise _LOST[self.standing](
+        if self.freshness in _LOST:
+            raise _LOST[self.freshness](
                 f"thread {self.name!r}: another session has written; load it again before saving"
             )
         # A look that failed halfway has a head and nothing that it was compared with.
@@ -489,7 +489,7 @@ class ThreadState:
             return
         genesis = GenesisBody(salt=self.core.salt(), name=self.name, owner=writer)
         with suppress(HeadMoved):
-            append_all(chain, [Draft(Kind.GENESIS, genesis)], blobs={}, label=chain.label)
+            append_all(chain, [EntryDraft(Kind.GENESIS, genesis)], blobs={}, label=chain.label)
 
     def check_session(self) -> None:
         """Refuse to go on where others have written, whichever call has met their entries.
@@ -498,9 +498,9 @@ class ThreadState:
         """
         head = self.chain.head
         if self.session is not None and head is not None and head.header.fence != self.session:
-            self._lose(Standing.SUPERSEDED)
-        if self.standing is Standing.MOVED:
-            self._lose(Standing.OVERTAKEN)
+            self._lose(Freshness.SUPERSEDED)
+        if self.freshness is Freshness.MOVED:
+            self._lose(Freshness.OVERTAKEN)
 
     def require_session(self, session: int | None) -> None:
         """Refuse to read for a run that does not go on with the thread any more.
@@ -513,16 +513,16 @@ class ThreadState:
         """
         head = self.chain.verified_head()
         expected = self.session if session is None else session
-        moved = self.standing not in (Standing.CURRENT, Standing.UNSEEN)
+        moved = self.freshness not in (Freshness.CURRENT, Freshness.UNSEEN)
         if moved or (expected is not None and head.header.fence != expected):
             raise Superseded(
                 f"thread {self.name!r}: another run goes on with it: entry {head.seq} of session "
                 f"{head.header.fence} by {head.writer!r}"
             )
 
-    def _lose(self, standing: Standing) -> NoReturn:
-        self.session, self.standing = None, standing
-        head, error = self.chain.head, _LOST[standing]
+    def _lose(self, freshness: Freshness) -> NoReturn:
+        self.session, self.freshness = None, freshness
+        head, error = self.chain.head, _LOST[freshness]
         if head is None:
             raise error(f"thread {self.name!r}: an accepted restore removed its entries")
         raise error(
@@ -532,7 +532,7 @@ class ThreadState:
 
     # ------------------------------------------------------------------ small entries
 
-    def record(self, draft: Draft) -> int | None:
+    def record(self, draft: EntryDraft) -> int | None:
         """Append an entry; None if somebody else wrote first, and it is to be decided anew."""
         before = self.chain.head
         try:

@@ -20,7 +20,7 @@ from sealpoint.ledger import (
     Header,
     Kind,
     PruneBody,
-    WritesBody,
+    ResultsBody,
     parse_body,
 )
 from sealpoint.storage import Record
@@ -87,12 +87,12 @@ class _Living:
         return True
 
     def _add(self, header: Header, record: Record, prune: PruneBody | None) -> None:
-        """Keep what an entry needs, unless the prune or hide that came after gave it up."""
+        """Keep what an entry needs, unless the prune or delete that came after gave it up."""
         if prune is not None and prune.covers(header.seq):
             if record.payload is not None:
                 self.payloads.append(header.seq)
             return
-        body: CheckpointBody | WritesBody = parse_body(
+        body: CheckpointBody | ResultsBody = parse_body(
             header.kind, header.body, _body(header, record)
         )
         world = body.world if isinstance(body, CheckpointBody) else None

@@ -113,7 +113,7 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
     names: list[str] = []
     left_out: list[LeftOut] = []
     for slot, position in slots.items():
-        listing = _Listing(core, slot, position)
+        listing = _SlotListing(core, slot, position)
         if listing.missing:
             name = listing.name if listing.namespace == core.namespace else None
             left_out.append(LeftOut(thread=position.thread.hex(), name=name, anchored=True))
@@ -153,7 +153,7 @@ def _slot(core: Core, namespace: str, name: str) -> bytes:
     return thread_slot(core.parts.secret, namespace, name)
 
 
-class _Listing:
+class _SlotListing:
     """What a slot of the anchor says, held against the store."""
 
     def __init__(self, core: Core, slot: bytes, position: Position) -> None:

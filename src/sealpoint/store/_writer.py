@@ -30,13 +30,13 @@ from sealpoint.ledger import (
     Entry,
     GenesisBody,
     Kind,
+    ResultsBody,
     ResumeBody,
     StoreChain,
-    WritesBody,
     encode_body,
     link_hash,
 )
-from sealpoint.store._append import Draft, append, append_all, check_rights, reserve
+from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobWriter, blob_digest
 from sealpoint.store._index import CheckpointPlace
 from sealpoint.store._reader import ThreadReader, make_ref
@@ -45,7 +45,7 @@ from sealpoint.store._release import Release
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
 from sealpoint.store._state import ThreadState
 
-EntryDraft = SaveDraft | ResultsDraft
+CommitDraft = SaveDraft | ResultsDraft
 
 Outcome = CheckpointRef | ResultsRef | SealpointError
 """What became of something that was to be written."""
@@ -66,7 +66,7 @@ class SessionStart(NamedTuple):
     """The checkpoints of other lanes that are released although they are not the newest."""
 
 
-BeginSession = Callable[[EntryDraft, str, int], SessionStart]
+BeginSession = Callable[[CommitDraft, str, int], SessionStart]
 """Decides about the session that a write begins by itself, from what is to be written first, the
 owner of the thread and the position of its basis. It raises where that may not be."""
 
@@ -76,17 +76,19 @@ class _Item(NamedTuple):
 
     at: int
     """Its number among those that were asked for."""
-    draft: EntryDraft
-    body: CheckpointBody | WritesBody
+    draft: CommitDraft
+    body: CheckpointBody | ResultsBody
     payload: bytes | None
     blobs: BlobWriter
 
-    def entry(self, *, paused: bool) -> Draft:
+    def entry(self, *, paused: bool) -> EntryDraft:
         """The entry that it becomes."""
         draft = self.draft
         holds = paused and isinstance(draft, SaveDraft) and draft.holds
         kind = Kind.HELD if holds else draft.kind
-        return Draft(kind, self.body, self.payload, draft.halts or KINDS[kind].halts)
+        return EntryDraft(
+            kind, self.body, self.payload, draft.blocked_by_pause or KINDS[kind].blocked_by_pause
+        )
 
 
 class ThreadWriter:
@@ -104,7 +106,7 @@ class ThreadWriter:
         state: ThreadState,
         reader: ThreadReader,
         begin_session: BeginSession,
-        in_session: Callable[[EntryDraft], None],
+        in_session: Callable[[CommitDraft], None],
     ) -> None:
         self._state = state
         self._reader = reader
@@ -113,7 +115,7 @@ class ThreadWriter:
         self.begin_session = begin_session
         self.in_session = in_session
 
-    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+    def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
         """Write several things in their order; see `Thread.commit`."""
         state = self._state
         outcomes: list[Outcome | None] = [None] * len(drafts)
@@ -136,7 +138,7 @@ class ThreadWriter:
         """
         state = self._state
         try:
-            entry = append(self._chain, Draft(Kind.RESUME, start.body), trust=start.trust)
+            entry = append(self._chain, EntryDraft(Kind.RESUME, start.body), trust=start.trust)
         except HeadMoved:
             before = self._chain.head
             self._chain.refresh()
@@ -153,7 +155,7 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ one durable step
 
-    def _commit(self, drafts: Sequence[EntryDraft], outcomes: list[Outcome | None]) -> None:
+    def _commit(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> None:
         self._core.signer()
         while None in outcomes:
             self._state.ensure_writable()
@@ -164,7 +166,9 @@ class ThreadWriter:
                 written = self._attempt(group)
             except Paused as error:
                 # Work that had begun is kept, unless a session would begin with it.
-                written = [(item, error) for item in group if item.entry(paused=True).halts]
+                written = [
+                    (item, error) for item in group if item.entry(paused=True).blocked_by_pause
+                ]
                 if not written:
                     raise
             except ResumeRefused as error:
@@ -212,7 +216,7 @@ class ThreadWriter:
             return []
         return self._saved(entries[len(opening) :], group, start)
 
-    def _opening(self, draft: EntryDraft) -> tuple[list[Draft], SessionStart | None]:
+    def _opening(self, draft: CommitDraft) -> tuple[list[EntryDraft], SessionStart | None]:
         """The entries that a session begins with; none if there is one."""
         chain = self._chain
         if chain.head is not None and self._state.session is not None:
@@ -228,13 +232,13 @@ class ThreadWriter:
             writer = check_rights(chain, trust, Kind.RESUME, None).name
             owner = trust.roster.pool_of(writer) or writer
             genesis = GenesisBody(salt=self._core.salt(), name=self._state.name, owner=owner)
-            drafts.append(Draft(Kind.GENESIS, genesis))
+            drafts.append(EntryDraft(Kind.GENESIS, genesis))
         else:
             check_rights(chain, trust, Kind.RESUME, owner)
         start = self.begin_session(draft, owner, basis)
-        return [*drafts, Draft(Kind.RESUME, start.body)], start
+        return [*drafts, EntryDraft(Kind.RESUME, start.body)], start
 
-    def _lost_swap(self, draft: EntryDraft) -> None:
+    def _lost_swap(self, draft: CommitDraft) -> None:
         """Somebody else wrote first. Entries that move no basis are let pass, but not for ever."""
         before = self._chain.head
         self._chain.refresh()
@@ -257,7 +261,7 @@ class ThreadWriter:
         for entry, item in zip(entries, group, strict=True):
             body = item.body
             self._core.emit("saved", entry.header.thread, entry.seq, entry.hash)
-            if isinstance(body, WritesBody):
+            if isinstance(body, ResultsBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
                 continue
             cache = state.caches.of(body.lane)
@@ -279,7 +283,7 @@ class ThreadWriter:
     def _after_failure(
         self,
         exc: BaseException,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         group: Sequence[_Item],
         start: SessionStart | None,
     ) -> list[tuple[_Item, Outcome]] | None:
@@ -308,7 +312,7 @@ class ThreadWriter:
 
     # ------------------------------------------------------------------ from drafts to bodies
 
-    def _build(self, drafts: Sequence[EntryDraft], outcomes: list[Outcome | None]) -> list[_Item]:
+    def _build(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> list[_Item]:
         """Make bodies and blobs of what is still to be written, as far as it can be one group."""
         group: list[_Item] = []
         named: set[object] = set()
@@ -341,8 +345,8 @@ class ThreadWriter:
         return group
 
     def _build_one(
-        self, draft: EntryDraft, newest: dict[str, _Newest]
-    ) -> CheckpointRef | tuple[CheckpointBody | WritesBody, bytes | None, BlobWriter]:
+        self, draft: CommitDraft, newest: dict[str, _Newest]
+    ) -> CheckpointRef | tuple[CheckpointBody | ResultsBody, bytes | None, BlobWriter]:
         state = self._state
         cache = state.caches.of(draft.lane)
         known, seen = newest.get(draft.lane, (cache.known, cache.seen))
@@ -414,12 +418,12 @@ class ThreadWriter:
         )
         return body, payload
 
-    def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[WritesBody, bytes | None]:
+    def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[ResultsBody, bytes | None]:
         """The same for results that are added to a checkpoint."""
         root = self._root(draft, blobs, None)
         payload = blobs.take_root(root)
         fresh, fresh_list = blobs.listing()
-        body = WritesBody(
+        body = ResultsBody(
             salt=self._core.salt(),
             checkpoint=draft.checkpoint,
             task=draft.task,
@@ -429,12 +433,12 @@ class ThreadWriter:
             fresh=fresh,
             fresh_list=fresh_list,
             question=draft.question,
-            answers=draft.halts,
+            answers=draft.blocked_by_pause,
             origin=draft.origin,
         )
         return body, payload
 
-    def _root(self, draft: EntryDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
+    def _root(self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
         root = self._core.registry.encode_tree(
             draft.value, blobs.put, seed=self._chain.thread, memo=memo
         )

@@ -126,7 +126,7 @@ class VaultOfColumn(Vault):
         newest = {
             "checkpoint": self.head(),
             "pending write": self.questions()[-1],
-            "answer": self.find(Kind.WRITES, answers=True)[-1],
+            "answer": self.find(Kind.RESULTS, answers=True)[-1],
         }
         seq, rows = newest[what], self.rows()
         if operation == "edited":

@@ -38,15 +38,15 @@ def _wallet(raid: Raid, *, name: str = "t") -> None:
 def _hide(raid: Raid) -> None:
     """Delete the newest checkpoint, as its owner may."""
     _wallet(raid)
-    raid.thread().hide([Key("", "2")])
+    raid.thread().delete([Key("", "2")])
 
 
 def _hide_twice(raid: Raid) -> None:
     """Delete two newer ones, one after the other, the newest last."""
     _wallet(raid)
     saved(raid.thread(), put({"balance": -5}, "3"))
-    raid.thread().hide([Key("", "2")])
-    raid.thread().hide([Key("", "3")])
+    raid.thread().delete([Key("", "2")])
+    raid.thread().delete([Key("", "3")])
 
 
 def _copy(raid: Raid) -> None:
@@ -228,12 +228,12 @@ def _prune(raid: Raid) -> None:
 
 def _hide_the_older(raid: Raid) -> None:
     _wallet(raid)
-    raid.thread().hide([Key("", "1")])
+    raid.thread().delete([Key("", "1")])
 
 
 def _hide_all_and_begin_anew(raid: Raid) -> None:
     _wallet(raid)
-    raid.thread().hide()
+    raid.thread().delete()
     raid.fresh().save({"balance": 0}, id="3", world=READ)
 
 

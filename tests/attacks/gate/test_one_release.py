@@ -18,7 +18,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import CheckpointBody, Kind, ResumeBody
-from sealpoint.store import CheckpointRef, Draft, Key, ResultsDraft, SaveDraft, SessionStart
+from sealpoint.store import CheckpointRef, EntryDraft, Key, ResultsDraft, SaveDraft, SessionStart
 from sealpoint.world import World
 from tests.attacks.gate.raid import Raid
 from tests.unit.gate.team import READ, SHELL
@@ -66,7 +66,7 @@ def test_nobody_writes_a_held_back_checkpoint_without_a_pause(raid: Raid) -> Non
     body = raid.newest(Kind.CHECKPOINT)
 
     with pytest.raises(UsageError, match="only while the thread is paused"):
-        raid.thread()._state.record(Draft(Kind.HELD, body))
+        raid.thread()._state.record(EntryDraft(Kind.HELD, body))
     raid.check_sound()
 
 
@@ -306,7 +306,7 @@ def test_a_copy_is_as_old_as_its_original(raid: Raid) -> None:
 def test_what_is_left_after_a_deletion_is_older(raid: Raid) -> None:
     """Whoever deletes what is newer needs the same approval as for going back."""
     saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ)), put({"n": 2}, "2"))
-    raid.thread().hide([Key("", "2")])
+    raid.thread().delete([Key("", "2")])
     decision = raid.fresh().judge(world=READ)
 
     assert [each.rule for each in decision.reasons] == ["older-checkpoint"]

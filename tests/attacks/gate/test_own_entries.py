@@ -62,7 +62,7 @@ _OTHERS: dict[str, Write] = {
     "results": lambda thread: saved(thread, results("theirs", "3", "another")),
     "the same name": lambda thread: saved(thread, put({"n": "theirs"}, "4")),
     "a lane": lambda thread: saved(thread, put({"sub": 1}, "s", "sub")),
-    "a delete": lambda thread: thread.hide([Key("", "3")]),
+    "a delete": lambda thread: thread.delete([Key("", "3")]),
 }
 
 
@@ -99,9 +99,9 @@ def test_what_was_deleted_is_not_resumed_by_who_deleted_it(raid: Raid, *, fails:
     if fails:
         store.anchor.fail(AnchorUnavailable("down"))
         with pytest.raises(AnchorUnavailable):
-            thread.hide([Key("", "3")])
+            thread.delete([Key("", "3")])
     else:
-        thread.hide([Key("", "3")])
+        thread.delete([Key("", "3")])
 
     assert thread.load().state == {"n": 2}
     assert raid.ending(lambda: thread.resume(world=READ)) is NeedsApproval
@@ -119,9 +119,9 @@ def test_what_was_deleted_is_not_counted_on_by_the_next_save(raid: Raid, *, fail
     if fails:
         store.anchor.fail(AnchorUnavailable("down"))
         with pytest.raises(AnchorUnavailable):
-            thread.hide([Key("", "2")])
+            thread.delete([Key("", "2")])
     else:
-        thread.hide([Key("", "2")])
+        thread.delete([Key("", "2")])
     thread.save({"history": [*history, "last"]}, id="3", world=READ)
     raid.world.open("operator", gated=True).gc()
 

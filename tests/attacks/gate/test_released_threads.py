@@ -10,7 +10,7 @@ import hashlib
 import pytest
 
 from sealpoint.errors import Edited, Missing, NeedsApproval, SealpointError
-from sealpoint.ledger import STORE_CHAIN, CutList
+from sealpoint.ledger import STORE_CHAIN, PositionList
 from tests.attacks.gate.raid import Raid
 from tests.unit.gate.team import READ
 from tests.unit.store.backup import Backup, accepted
@@ -18,7 +18,7 @@ from tests.unit.store.backup import Backup, accepted
 _NAMES = ("t", "u")
 
 
-def _restored(raid: Raid, *released: str) -> tuple[bytes, CutList]:
+def _restored(raid: Raid, *released: str) -> tuple[bytes, PositionList]:
     """Two threads that lost a checkpoint; the digest of the list of those released, and `kept`."""
     for name in _NAMES:
         raid.thread(name=name).save(1, world=READ)

@@ -135,7 +135,7 @@ def test_what_was_handed_off_before_a_key_ended_stays_so(raid: Raid) -> None:
     raid.fresh("operator").handoff(to="spare", reason="gone")
     ended = end(raid.world, "ann", "bob")
 
-    assert (ended.doubts, ended.beyond) == ((), ())
+    assert (ended.unverified, ended.beyond) == ((), ())
     assert raid.fresh("spare").load().state == {"n": 1}
     raid.fresh("spare").save({"n": 2}, world=READ)
     raid.sound()

@@ -76,9 +76,9 @@ def _asking(raid: Raid) -> None:
 
 
 _SCENES: dict[str, tuple[Callable[[Raid], None], Kind]] = {
-    "results": (_paid, Kind.WRITES),
+    "results": (_paid, Kind.RESULTS),
     "the newest state": (_spent, Kind.CHECKPOINT),
-    "a question": (_asking, Kind.WRITES),
+    "a question": (_asking, Kind.RESULTS),
 }
 _every_scene = pytest.mark.parametrize(("scene", "kind"), _SCENES.values(), ids=_SCENES)
 

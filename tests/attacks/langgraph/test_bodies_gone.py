@@ -136,7 +136,7 @@ def test_a_payment_whose_result_is_gone_is_not_made_twice(
     thief = pods.thief()
     branches.fail(second, face)
     pods.sound()
-    thief.take({Kind.WRITES}, lambda row: b"paid" in (row.payload or b""))
+    thief.take({Kind.RESULTS}, lambda row: b"paid" in (row.payload or b""))
     cold = branches.builder().compile(checkpointer=pods.saver())
 
     assert ending(lambda: run(face, cold, None, config_of())) is Missing
@@ -179,7 +179,7 @@ def _spent(pods: Pods, face: str) -> tuple[Wallet, Any, _Thief]:
     return wallet, first, thief
 
 
-_ALL = {Kind.CHECKPOINT, Kind.WRITES}
+_ALL = {Kind.CHECKPOINT, Kind.RESULTS}
 
 
 @_every_face
@@ -275,7 +275,7 @@ def test_a_question_that_is_gone_lets_no_turn_pass(
 ) -> None:
     """Nobody was asked: the first process misses the question, as a new one does."""
     office, till, first, thief = waiting
-    thief.take({Kind.WRITES})
+    thief.take({Kind.RESULTS})
     before = thief.written()
     cold = till.graph(SealedSaver(office.process()))
 

@@ -288,7 +288,7 @@ def _current(rows: dict[int, Record]) -> list[int]:
     newest: dict[str, list[int]] = {}
     for seq, row in rows.items():
         header = parse_header(row.header)
-        if header.kind in (Kind.CHECKPOINT, Kind.WRITES):
+        if header.kind in (Kind.CHECKPOINT, Kind.RESULTS):
             body: Any = parse_body(header.kind, header.body, row.body or b"")
             if header.kind is Kind.CHECKPOINT:
                 newest[body.lane] = []

@@ -20,7 +20,7 @@ from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurg
 
 def _writes(record: Record, word: bytes) -> bool:
     header = parse_header(record.header)
-    return header.kind is Kind.WRITES and word in (record.payload or b"")
+    return header.kind is Kind.RESULTS and word in (record.payload or b"")
 
 
 def _is_done(record: Record) -> bool:

@@ -72,7 +72,7 @@ def _hide(shop: Shop) -> None:
     shop.two_turns()
     thread = shop.office.worker.thread("t")
     newer = [ref for ref in thread.snapshots() if ref.metadata.get("run_id") == "two"]
-    thread.hide([Key(ref.lane, ref.id) for ref in newer])
+    thread.delete([Key(ref.lane, ref.id) for ref in newer])
 
 
 def _delete_for_runs(shop: Shop) -> None:

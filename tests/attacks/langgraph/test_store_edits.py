@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from langgraph.types import Command, Send
 
-from sealpoint.ledger import CheckpointBody, Kind, WritesBody
+from sealpoint.ledger import CheckpointBody, Kind, ResultsBody
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
@@ -35,22 +35,24 @@ def vault(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def _answer(vault: Vault, by: PrivateKey | None) -> None:
     payload, root = vault.root_of([[-4, "__resume__", "yes"]])
     checkpoint = vault.body(vault.head()).id
-    body = WritesBody(salt=vault.salt, checkpoint=checkpoint, task=_NOBODY, root=root, answers=True)
-    vault.append(vault.forged(Kind.WRITES, body, payload, by))
+    body = ResultsBody(
+        salt=vault.salt, checkpoint=checkpoint, task=_NOBODY, root=root, answers=True
+    )
+    vault.append(vault.forged(Kind.RESULTS, body, payload, by))
 
 
 def _old_answer(vault: Vault) -> None:
-    (seq,) = vault.find(Kind.WRITES, answers=True)
+    (seq,) = vault.find(Kind.RESULTS, answers=True)
     vault.append(vault.rows()[seq])
 
 
 def _answer_of_another_thread(vault: Vault) -> None:
-    (seq,) = vault.find(Kind.WRITES, "other", answers=True)
+    (seq,) = vault.find(Kind.RESULTS, "other", answers=True)
     vault.append(vault.rows("other")[seq])
 
 
 def _old_answer_for_this_question(vault: Vault) -> None:
-    (seq,) = vault.find(Kind.WRITES, answers=True)
+    (seq,) = vault.find(Kind.RESULTS, answers=True)
     vault.rewritten(seq, checkpoint=vault.body(vault.head()).id)
 
 
@@ -168,8 +170,8 @@ def _results(*writes: tuple[int, str, object], by: PrivateKey | None = None) -> 
     def edit(vault: Vault) -> None:
         payload, root = vault.root_of([list(each) for each in writes])
         task, checkpoint = vault.body(vault.questions()[-1]).task, vault.body(vault.head()).id
-        body = WritesBody(salt=vault.salt, checkpoint=checkpoint, task=task, root=root)
-        vault.append(vault.forged(Kind.WRITES, body, payload, by))
+        body = ResultsBody(salt=vault.salt, checkpoint=checkpoint, task=task, root=root)
+        vault.append(vault.forged(Kind.RESULTS, body, payload, by))
 
     return edit
 

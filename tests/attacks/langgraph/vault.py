@@ -126,7 +126,7 @@ class Vault:
     def questions(self) -> list[int]:
         """Where the pending question was written: once for each namespace that it shows in."""
         rows = self.rows()
-        asked = {seq: _body(rows[seq]).question for seq in self.find(Kind.WRITES)}
+        asked = {seq: _body(rows[seq]).question for seq in self.find(Kind.RESULTS)}
         newest = [question for question in asked.values() if question is not None][-1]
         return [seq for seq, question in asked.items() if question == newest]
 

@@ -58,9 +58,9 @@ class LanedHeist(Heist):
             else:
                 truth[draft.key][1].append(draft.value)
 
-    def hide(self, name: str, *keys: Key) -> None:
+    def delete(self, name: str, *keys: Key) -> None:
         """Delete as the owner."""
-        self.worker.thread(name).hide(keys)
+        self.worker.thread(name).delete(keys)
         for each in keys:
             del self.truth[name][each]
 

@@ -208,7 +208,7 @@ def test_a_new_kind_is_not_read_past(scene: Scene) -> None:
     """An entry that this version does not judge stops it, instead of being skipped."""
     insider = Insider(scene, "alpha")
     operator = key_of(scene, "operator")
-    for kind in (Kind.WRITES, Kind.HIDE):
+    for kind in (Kind.RESULTS, Kind.DELETE):
         record = insider.entry(kind, insider.rows[1][2], operator)
         copy = scene.copy_of_the_store()
         scene.commit(partial(put, thread=insider.thread, seq=7, record=record))

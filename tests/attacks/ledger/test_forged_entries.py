@@ -129,7 +129,7 @@ def test_an_entry_that_relays_nonsense_is_found(scene: Scene, kind: Kind) -> Non
 
 
 # What the owner of a thread writes in its session, or at any time.
-_OWNED = {Kind.CHECKPOINT, Kind.WRITES, Kind.HANDOFF, Kind.PRUNE, Kind.HIDE}
+_OWNED = {Kind.CHECKPOINT, Kind.RESULTS, Kind.HANDOFF, Kind.PRUNE, Kind.DELETE}
 
 
 @pytest.mark.parametrize("kind", sorted(_OWNED))

@@ -8,7 +8,7 @@ import pytest
 
 from sealpoint.errors import NotTrusted, ResumeRefused, UsageError
 from sealpoint.ledger import CheckpointBody, Kind
-from sealpoint.store._append import Draft, append
+from sealpoint.store._append import EntryDraft, append
 from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
 from tests.ledgers import SALT
@@ -95,10 +95,10 @@ def test_what_a_pause_holds_back_is_read_and_not_resumed(scene: Scene) -> None:
         assert store.verify().ok
 
 
-def _draft() -> Draft:
+def _draft() -> EntryDraft:
     payload = b"\x81\xa4note\xa6bought"
     root = hashlib.sha256(payload).hexdigest()
-    return Draft(Kind.HELD, CheckpointBody(salt=SALT, id="held", root=root), payload)
+    return EntryDraft(Kind.HELD, CheckpointBody(salt=SALT, id="held", root=root), payload)
 
 
 def test_our_writer_does_not_sign_what_no_pause_holds_back(scene: Scene) -> None:

@@ -29,8 +29,8 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutList,
     Kind,
+    PositionList,
     RestoreBody,
     encode_body,
     encode_header,
@@ -118,10 +118,10 @@ class _Heist(Heist):
         raw = encode_header(replace(parse_header(record.header), **fields))
         return Record(raw, seals(raw, key(signer)), record.body, record.payload)
 
-    def restore(self, *signers: str, kept: CutList | None = None, **fields: Any) -> None:
+    def restore(self, *signers: str, kept: PositionList | None = None, **fields: Any) -> None:
         """Put a restore at the end of the store chain that nobody accepted."""
         rows = self.burglar.rows(STORE_CHAIN)
-        lists = [CutList(b"") if kept is None else kept, CutList(b""), CutList(b"")]
+        lists = [PositionList(b"") if kept is None else kept, PositionList(b""), PositionList(b"")]
         blobs = self.burglar.blobs(STORE_CHAIN)
         self.burglar.put_blobs(STORE_CHAIN, blobs | {each.digest: each.data for each in lists})
         names = dict(

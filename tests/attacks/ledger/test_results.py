@@ -24,7 +24,7 @@ from sealpoint.errors import (
 from sealpoint.ledger import (
     Kind,
     PruneBody,
-    WritesBody,
+    ResultsBody,
     encode_body,
     encode_header,
     parse_body,
@@ -70,9 +70,9 @@ def _errors(changed: dict[str, type[SealpointError]]) -> set[type[SealpointError
     return set(changed.values())
 
 
-def _body(row: Record) -> WritesBody:
+def _body(row: Record) -> ResultsBody:
     header = parse_header(row.header)
-    body: WritesBody = parse_body(header.kind, header.body, row.body or b"")
+    body: ResultsBody = parse_body(header.kind, header.body, row.body or b"")
     return body
 
 
@@ -81,10 +81,10 @@ def _with(row: Record, **parts: Any) -> Record:
     return Record(**(values | parts))
 
 
-def _bought(**fields: Any) -> WritesBody:
+def _bought(**fields: Any) -> ResultsBody:
     """Results of the attacker's own, for the newest checkpoint."""
     return msgspec.structs.replace(
-        WritesBody(salt=SALT, checkpoint="3", task="a", root=_ROOT, answers=True), **fields
+        ResultsBody(salt=SALT, checkpoint="3", task="a", root=_ROOT, answers=True), **fields
     )
 
 
@@ -213,7 +213,7 @@ def test_a_payload_of_other_results_is_refused(heist: LanedHeist) -> None:
 @pytest.mark.parametrize("seals", [b"", b"[]", b"null", b'[["",""]]'])
 def test_results_without_a_signature_are_refused(heist: LanedHeist, seals: bytes) -> None:
     """Well made in every other way, and nobody signed them."""
-    record = heist.forged("a", Kind.WRITES, _bought(), "worker")
+    record = heist.forged("a", Kind.RESULTS, _bought(), "worker")
     forged = _with(record, seals=seals, payload=_PAYLOAD)
 
     assert _errors(heist.after(lambda: heist.put("a", {11: forged}))) == {Edited}
@@ -221,7 +221,7 @@ def test_results_without_a_signature_are_refused(heist: LanedHeist, seals: bytes
 
 def test_results_under_an_older_signature_are_refused(heist: LanedHeist) -> None:
     """The right key signed it, over another header."""
-    record = heist.forged("a", Kind.WRITES, _bought(), "worker")
+    record = heist.forged("a", Kind.RESULTS, _bought(), "worker")
     forged = _with(record, seals=heist.rows("a")[10].seals, payload=_PAYLOAD)
 
     assert _errors(heist.after(lambda: heist.put("a", {11: forged}))) == {Forged}
@@ -233,7 +233,7 @@ def test_results_by_another_key_are_refused(
     heist: LanedHeist, signer: str, *, answers: bool
 ) -> None:
     """Another writer, other roles, and nobody at all cannot say what a task did, or answer it."""
-    record = heist.forged("a", Kind.WRITES, _bought(answers=answers), signer)
+    record = heist.forged("a", Kind.RESULTS, _bought(answers=answers), signer)
     changed = heist.after(lambda: heist.put("a", {11: _with(record, payload=_PAYLOAD)}))
 
     assert _errors(changed) == {NotTrusted}
@@ -243,7 +243,7 @@ def test_results_by_another_key_are_refused(
 @pytest.mark.parametrize("fence", [0, 9, 11])
 def test_results_outside_the_session_are_refused(heist: LanedHeist, fence: int) -> None:
     """Even with the owner's key: they name the session that is in force, and no other."""
-    record = heist.forged("a", Kind.WRITES, _bought(), "worker", fence=fence)
+    record = heist.forged("a", Kind.RESULTS, _bought(), "worker", fence=fence)
     changed = heist.after(lambda: heist.put("a", {11: _with(record, payload=_PAYLOAD)}))
 
     assert _errors(changed) == {NotTrusted}
@@ -256,7 +256,7 @@ def test_another_owner_adds_nothing_to_a_session(heist: LanedHeist) -> None:
     heist.worker.core.renewed_trust()
     heist.fill("c")
     roster = parse_header(heist.rows("c")[10].header).roster
-    record = heist.forged("c", Kind.WRITES, _bought(), "other", roster=roster)
+    record = heist.forged("c", Kind.RESULTS, _bought(), "other", roster=roster)
     changed = heist.after(lambda: heist.put("c", {11: _with(record, payload=_PAYLOAD)}))
 
     assert set(changed.values()) == {NotTrusted}
@@ -265,7 +265,7 @@ def test_another_owner_adds_nothing_to_a_session(heist: LanedHeist) -> None:
 
 def test_what_the_owner_s_session_adds_is_shown(anywhere: LanedHeist) -> None:
     """The control of the forgeries: the same entry by the right key in the session is genuine."""
-    record = anywhere.forged("a", Kind.WRITES, _bought(), "worker", roster=1)
+    record = anywhere.forged("a", Kind.RESULTS, _bought(), "worker", roster=1)
     anywhere.put("a", {11: _with(record, payload=_PAYLOAD)})
     found = anywhere.world.open(None, read_only=True).thread("a").snapshot()
 
@@ -279,7 +279,7 @@ def test_what_the_owner_s_session_adds_is_shown(anywhere: LanedHeist) -> None:
 def test_a_deletion_that_is_cut_off_is_noticed(heist: LanedHeist) -> None:
     """The row of the newest entry is deleted, and what was deleted would be shown again."""
     rows = heist.rows("a")
-    heist.hide("a", Key("", "1"))
+    heist.delete("a", Key("", "1"))
 
     def edit() -> None:
         heist.put("a", {11: None, **{seq: rows[seq] for seq in (2, 3, 4)}})
@@ -289,7 +289,7 @@ def test_a_deletion_that_is_cut_off_is_noticed(heist: LanedHeist) -> None:
 
 def test_a_deletion_that_is_taken_out_is_missing(anywhere: LanedHeist) -> None:
     """Something was saved after it, and names it."""
-    anywhere.hide("a", Key("", "1"))
+    anywhere.delete("a", Key("", "1"))
     anywhere.write("a", put({"n": 4}, "4"))
     changed = anywhere.after(lambda: anywhere.put("a", {11: None}))
 
@@ -299,7 +299,7 @@ def test_a_deletion_that_is_taken_out_is_missing(anywhere: LanedHeist) -> None:
 def test_what_was_deleted_is_not_shown_though_its_bytes_are_back(anywhere: LanedHeist) -> None:
     """From a backup: the signed entry decides, not whether there is something to show."""
     rows = anywhere.rows("a")
-    anywhere.hide("a", Key("", "1"), Key("", "3"))
+    anywhere.delete("a", Key("", "1"), Key("", "3"))
     anywhere.put("a", {seq: rows[seq] for seq in (2, 3, 4, 9, 10)})
     thread = anywhere.world.open(None, read_only=True).thread("a")
 
@@ -314,7 +314,7 @@ def test_a_store_from_before_a_deletion_is_refused(anywhere: LanedHeist) -> None
     anywhere.leave()
     put_back = anywhere.burglar.copied()
     anywhere.worker = anywhere.world.open()
-    anywhere.hide("a", Key("", "1"))
+    anywhere.delete("a", Key("", "1"))
     assert set(anywhere.read().values()) == {None}
     anywhere.leave()
     put_back()
@@ -327,8 +327,8 @@ def test_a_store_from_before_a_deletion_is_refused(anywhere: LanedHeist) -> None
 @pytest.mark.parametrize("signer", ["other", "operator", "officer", "stranger", "root"])
 def test_a_deletion_by_another_key_is_refused(heist: LanedHeist, signer: str) -> None:
     """Who is not the owner deletes nothing, whichever role it has."""
-    body = PruneBody(salt=SALT, before=0, hidden=((2, 4),))
-    record = heist.forged("a", Kind.HIDE, body, signer)
+    body = PruneBody(salt=SALT, before=0, deleted=((2, 4),))
+    record = heist.forged("a", Kind.DELETE, body, signer)
 
     def edit() -> None:
         heist.put("a", {11: record})
@@ -339,8 +339,8 @@ def test_a_deletion_by_another_key_is_refused(heist: LanedHeist, signer: str) ->
 
 def test_a_deletion_of_what_is_yet_to_come_is_refused(heist: LanedHeist) -> None:
     """Even its owner cannot delete what will be saved."""
-    body = PruneBody(salt=SALT, before=0, hidden=((2, 12),))
-    record = heist.forged("a", Kind.HIDE, body, "worker", roster=1)
+    body = PruneBody(salt=SALT, before=0, deleted=((2, 12),))
+    record = heist.forged("a", Kind.DELETE, body, "worker", roster=1)
     heist.put("a", {11: record})
 
     assert set(heist.findings()) == {"misplaced"}
@@ -351,9 +351,9 @@ def test_a_deletion_of_what_is_yet_to_come_is_refused(heist: LanedHeist) -> None
 def test_a_deletion_does_not_bring_back(heist: LanedHeist) -> None:
     """A later one that hides less is found: what is gone stays so."""
     rows = heist.rows("a")
-    heist.hide("a", Key("", "1"))
-    body = PruneBody(salt=SALT, before=0, hidden=((9, 10),))
-    record = heist.forged("a", Kind.HIDE, body, "worker", roster=1)
+    heist.delete("a", Key("", "1"))
+    body = PruneBody(salt=SALT, before=0, deleted=((9, 10),))
+    record = heist.forged("a", Kind.DELETE, body, "worker", roster=1)
     heist.put("a", {12: record, **{seq: rows[seq] for seq in (2, 3, 4)}})
 
     assert set(heist.findings()) == {"misplaced"}
@@ -361,7 +361,7 @@ def test_a_deletion_does_not_bring_back(heist: LanedHeist) -> None:
 
 def test_a_prune_deletes_nothing(heist: LanedHeist) -> None:
     """What was deleted is said by a deletion alone, so that nobody hides one in the other."""
-    body = PruneBody(salt=SALT, before=3, hidden=((3, 4),))
+    body = PruneBody(salt=SALT, before=3, deleted=((3, 4),))
     record = heist.forged("a", Kind.PRUNE, body, "worker", roster=1)
     heist.put("a", {11: record})
 

@@ -189,12 +189,12 @@ def _again(document: RosterDocument) -> RosterDocument:
 
 
 def _uncut(document: RosterDocument) -> RosterDocument:
-    return msgspec.structs.replace(document, cuts=())
+    return msgspec.structs.replace(document, cutoffs=())
 
 
 def _moved(document: RosterDocument) -> RosterDocument:
-    cuts = tuple(msgspec.structs.replace(each, positions="ab" * 32) for each in document.cuts)
-    return msgspec.structs.replace(document, cuts=cuts)
+    cuts = tuple(msgspec.structs.replace(each, positions="ab" * 32) for each in document.cutoffs)
+    return msgspec.structs.replace(document, cutoffs=cuts)
 
 
 @pytest.mark.parametrize(
@@ -524,7 +524,7 @@ def twice(revoked: _Heist) -> _Heist:
 
 
 def _lists(heist: _Heist) -> tuple[bytes, bytes]:
-    one, two = (bytes.fromhex(each.positions) for each in _document(heist).cuts)
+    one, two = (bytes.fromhex(each.positions) for each in _document(heist).cutoffs)
     return one, two
 
 

@@ -424,13 +424,13 @@ def _laned(world: World) -> Opened:
 def test_results_and_deletions_are_no_finding(world: World) -> None:
     """Nor is a deletion of everything, of nothing but results, or one after another."""
     store = _laned(world)
-    store.thread("laned").hide([Key("sub", "1")])
+    store.thread("laned").delete([Key("sub", "1")])
     saved(store.thread("laned"), put({"n": 2}, "2"), results("d", "3"))
-    store.thread("laned").hide([Key("", "1")])
-    store.thread("laned").hide()
+    store.thread("laned").delete([Key("", "1")])
+    store.thread("laned").delete()
     saved(store.thread("laned"), put({"n": 1}, "1"))
     saved(store.thread("results alone"), results("early", "1"))
-    store.thread("results alone").hide()
+    store.thread("results alone").delete()
 
     assert world.open(None, read_only=True).verify().findings == ()
 
@@ -441,7 +441,7 @@ def test_lost_results_are_found(world: World, seq: int) -> None:
     _laned(world)
     thread, record = world.thread_id("laned"), world.record("laned", seq)
     if record.payload is None:
-        body = parse_body(Kind.WRITES, parse_header(record.header).body, record.body or b"")
+        body = parse_body(Kind.RESULTS, parse_header(record.header).body, record.body or b"")
         world.put_blob("laned", bytes.fromhex(body.fresh[0]), None)
     else:
         world.put(thread, seq, msgspec.structs.replace(record, payload=None))
@@ -453,7 +453,7 @@ def test_lost_results_are_found(world: World, seq: int) -> None:
 def test_a_deletion_may_hide_what_an_earlier_prune_kept(world: World) -> None:
     """It is still listed as kept, and a later deletion may list it so again."""
     thread = world.open().thread("t")
-    thread.hide([Key("", "c2")])
-    thread.hide([Key("", "c5")])
+    thread.delete([Key("", "c2")])
+    thread.delete([Key("", "c5")])
 
     assert world.open(None, read_only=True).verify().findings == ()

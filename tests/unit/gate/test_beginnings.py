@@ -11,7 +11,7 @@ import pytest
 
 from sealpoint.errors import NeedsApproval, UnknownCheckpoint
 from sealpoint.ledger import GenesisBody, Kind, ResumeBody
-from sealpoint.store import Draft
+from sealpoint.store import EntryDraft
 from sealpoint.store._append import append_all, reserve
 from tests.ledgers import SALT
 from tests.unit.gate.team import READ, SHELL, Team
@@ -23,10 +23,10 @@ def begun(team: Team, request: pytest.FixtureRequest) -> Team:
     chain = team.thread()._state.chain
     chain.bind(b"\x07" * 16)
     assert reserve(chain, chain.thread)
-    drafts = [Draft(Kind.GENESIS, GenesisBody(salt=SALT, name="t", owner="worker"))]
+    drafts = [EntryDraft(Kind.GENESIS, GenesisBody(salt=SALT, name="t", owner="worker"))]
     if request.param == "session":
         resume = ResumeBody(salt=SALT, owner="worker", basis=0, policy=team.digest)
-        drafts.append(Draft(Kind.RESUME, resume))
+        drafts.append(EntryDraft(Kind.RESUME, resume))
     append_all(chain, drafts, blobs={}, label=chain.label)
     return team
 

@@ -104,7 +104,7 @@ def test_a_question_of_an_older_checkpoint_is_not_that_of_the_newest(memory: Tea
 def test_a_deleted_question_is_not_pending(memory: Team) -> None:
     """Nor for who saves the same name anew, and the audit agrees with the gate about it."""
     _asking(memory)
-    memory.thread().hide()
+    memory.thread().delete()
     saved(memory.thread(), put(1, "1", world=World.of(READ)))
 
     assert memory.fresh().question is None
@@ -330,7 +330,7 @@ def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
     saved(memory.thread(), put(2, "2", question="pay?", holds=True))
     reader = memory.fresh()
     assert reader.snapshot().ref.id == "2"  # type: ignore[union-attr]
-    memory.thread().hide([Key("", "2")])
+    memory.thread().delete([Key("", "2")])
 
     for thread in (reader, memory.fresh()):
         assert thread.snapshot().ref.id == "1"  # type: ignore[union-attr]

@@ -34,7 +34,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Role, Verdict, attest
 from sealpoint.storage import Record
-from sealpoint.store import Draft, Key, SessionStart
+from sealpoint.store import EntryDraft, Key, SessionStart
 from sealpoint.world import World as SealedWorld
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
@@ -344,7 +344,7 @@ def _handed_off(team: Team, needed: int) -> None:
         statement=statement,
         attestations=words[:needed],
     )
-    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
+    assert handle._state.record(EntryDraft(Kind.HANDOFF, body)) is not None
 
 
 def test_an_operators_handoff_without_an_open_request_is_found(crew: Team) -> None:
@@ -373,7 +373,7 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
         statement=asked.body.statement,
         attestations=asked.attestations,
     )
-    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
+    assert handle._state.record(EntryDraft(Kind.HANDOFF, body)) is not None
 
     assert "needed 2 approvals and had 1" in _found(crew)
 
@@ -400,7 +400,7 @@ def test_how_many_a_handoff_needs_is_for_the_policy_to_say(crew: Team) -> None:
         salt="ab" * 32, owner="spare", reason="mine", statement=statement, attestations=(word,)
     )
     handle._state.refresh()
-    assert handle._state.record(Draft(Kind.HANDOFF, body)) is not None
+    assert handle._state.record(EntryDraft(Kind.HANDOFF, body)) is not None
 
     assert "needed 2 approvals and had 1" in _found(crew)
 
@@ -704,7 +704,7 @@ def test_after_a_deletion_the_newest_of_the_rest_counts(
     """People have to approve of it; then the reviewer accuses nobody, even of what it forgot."""
     monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, times)
-    crew.thread().hide([Key("", "1")])
+    crew.thread().delete([Key("", "1")])
     with pytest.raises(ResumeRefused, match="newer have been deleted"):
         crew.fresh().save(2, world=READ)
     crew.approve(crew.ask(world=READ))
@@ -718,7 +718,7 @@ def test_after_a_deletion_the_newest_of_the_rest_counts(
 def test_a_resume_that_hides_a_deletion_is_found(crew: Team) -> None:
     """A pod that goes on from what is left, as if nothing had been deleted."""
     _resaved(crew, 0)
-    crew.thread().hide([Key("", "1")])
+    crew.thread().delete([Key("", "1")])
     _rogue(crew)
 
     assert "older-checkpoint" in _found(crew)
@@ -731,7 +731,7 @@ def test_after_deleting_everything_nothing_is_older(
     monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, 4)
     deleted = next(iter(crew.fresh().history())).entry
-    crew.thread().hide()
+    crew.thread().delete()
     saved(crew.fresh(), put(2, "2", world=SealedWorld.of(READ)))
     assert _found(crew) == ""
     _rogue(crew, checkpoint=deleted)
@@ -788,7 +788,7 @@ def test_who_goes_back_far_and_crashes_is_not_accused(
     crew = _crew(policy(older_checkpoint="reason"))
     *_, third, _, _, _, _, _ = _long(crew, monkeypatch, remembered=remembered)
     saved(crew.thread(), put("once more", "1"))
-    crew.thread().hide([Key("", f"{number}") for number in range(3, 8)])
+    crew.thread().delete([Key("", f"{number}") for number in range(3, 8)])
     thread = crew.fresh()
     assert thread.resume(world=READ, deliberate="back").ref.entry == third
     assert crew.fresh().resume(world=READ).ref.entry == third
@@ -805,7 +805,7 @@ def test_what_was_deleted_far_back_is_not_there(
 ) -> None:
     """A resume from it is found; so is one that names no checkpoint where some are left."""
     first, *_ = _long(crew, monkeypatch, remembered=remembered)
-    crew.thread().hide([Key("", f"{number}") for number in (0, 3, 4, 5, 6, 7)])
+    crew.thread().delete([Key("", f"{number}") for number in (0, 3, 4, 5, 6, 7)])
     _rogue(crew, checkpoint=first)
     assert f"there was no checkpoint {first[:12]!r}" in _found(crew)
     _rogue(crew, checkpoint=None)

@@ -19,9 +19,9 @@ from sealpoint.ledger import (
     Kind,
     Origin,
     PruneBody,
+    ResultsBody,
     ResumeBody,
     RosterBody,
-    WritesBody,
     encode_body,
     parse_body,
 )
@@ -54,7 +54,7 @@ _BODIES: dict[Kind, Body] = {
     Kind.PRUNE: PruneBody(
         salt=SALT, before=9, kept=(2, 5), reason="thirty days are over", earlier=8
     ),
-    Kind.WRITES: WritesBody(
+    Kind.RESULTS: ResultsBody(
         salt=SALT,
         checkpoint="c1",
         task="t1",
@@ -67,7 +67,7 @@ _BODIES: dict[Kind, Body] = {
         answers=True,
         origin=_ORIGIN,
     ),
-    Kind.HIDE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="x", hidden=((2, 4), (7, 7))),
+    Kind.DELETE: PruneBody(salt=SALT, before=9, kept=(2, 5), reason="x", deleted=((2, 4), (7, 7))),
     Kind.ERASE: EraseBody(salt=SALT, reason="as was asked for"),
     Kind.ADOPT: AdoptBody(salt=SALT, reason="moved"),
     Kind.ROSTER: RosterBody(salt=SALT, roster=roster(identity("worker")), reason="init"),
@@ -223,7 +223,7 @@ def test_blobs_are_named_by_digests_alone(field: str, name: str) -> None:
 
 def test_defaults_of_results_are_not_written() -> None:
     """Those that a framework mostly writes are short."""
-    plain = encode_body(WritesBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST))
+    plain = encode_body(ResultsBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST))
 
     assert list(json.loads(plain)) == ["salt", "checkpoint", "task", "root"]
 
@@ -237,7 +237,7 @@ def test_defaults_of_results_are_not_written() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT, Kind.HELD])
+@pytest.mark.parametrize("kind", [Kind.RESULTS, Kind.CHECKPOINT, Kind.HELD])
 def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> None:
     """As those of a checkpoint are, even where the owner signed others."""
     body = msgspec.structs.replace(_BODIES[kind], **change)
@@ -257,7 +257,7 @@ def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> N
     ],
     ids=str,
 )
-@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.RESULTS, Kind.CHECKPOINT])
 def test_an_origin_names_a_thread_an_entry_and_a_time(kind: Kind, change: dict[str, Any]) -> None:
     """Each in its one spelling, even where the owner signed another."""
     body = msgspec.structs.replace(_BODIES[kind], origin=msgspec.structs.replace(_ORIGIN, **change))
@@ -276,7 +276,7 @@ def test_an_origin_names_a_thread_an_entry_and_a_time(kind: Kind, change: dict[s
         "2026-01-02T03:04:05.678901z",
     ],
 )
-@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.RESULTS, Kind.CHECKPOINT])
 def test_the_time_of_an_origin_has_one_spelling(kind: Kind, at: str) -> None:
     """The same instant with another offset, precision or letter is another body."""
     data = encode_body(_BODIES[kind])
@@ -301,7 +301,7 @@ def test_the_time_of_an_origin_has_one_spelling(kind: Kind, at: str) -> None:
     ],
     ids=["a pair", "no time", "another order", "a null time", "more", "null", "text"],
 )
-@pytest.mark.parametrize("kind", [Kind.WRITES, Kind.CHECKPOINT])
+@pytest.mark.parametrize("kind", [Kind.RESULTS, Kind.CHECKPOINT])
 def test_an_origin_has_its_three_fields(kind: Kind, origin: str) -> None:
     """Nothing is left out, added, or in another order; none is not written."""
     body = msgspec.structs.replace(_BODIES[kind], origin=None)
@@ -314,7 +314,7 @@ def test_an_origin_has_its_three_fields(kind: Kind, origin: str) -> None:
 def test_what_is_not_said_is_not_stored() -> None:
     """Bodies from before there were lanes have neither lane nor path, and mean the main one."""
     checkpoint = CheckpointBody(salt=SALT, id="c1", root=_DIGEST)
-    results = WritesBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST)
+    results = ResultsBody(salt=SALT, checkpoint="c1", task="t1", root=_DIGEST)
 
     for body, names in ((checkpoint, {"lane"}), (results, {"lane", "path"})):
         assert names.isdisjoint(json.loads(encode_body(body)))

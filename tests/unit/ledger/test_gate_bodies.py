@@ -18,11 +18,11 @@ from sealpoint.ledger import (
     Kind,
     PauseBody,
     RequestBody,
+    ResultsBody,
     ResumeBody,
     UnpauseBody,
     Unreadable,
     VerdictBody,
-    WritesBody,
     encode_body,
     parse_body,
     read_body,
@@ -223,7 +223,7 @@ def test_what_is_relayed_has_the_form_of_an_attestation(changes: dict[str, Any])
         (Kind.REQUEST, "answer"),
         (Kind.CHECKPOINT, "question"),
         (Kind.CHECKPOINT, "metadata"),
-        (Kind.WRITES, "question"),
+        (Kind.RESULTS, "question"),
     ],
 )
 @pytest.mark.parametrize("levels", [1, 900, 200_000])
@@ -231,7 +231,10 @@ def test_json_is_read_as_deep_as_it_is_written_and_no_deeper(
     kind: Kind, name: str, levels: int
 ) -> None:
     """On every version of Python, whatever its parser could do."""
-    bodies = {**_BODIES, Kind.WRITES: WritesBody(salt=SALT, checkpoint="c", task="t", root=_DIGEST)}
+    bodies = {
+        **_BODIES,
+        Kind.RESULTS: ResultsBody(salt=SALT, checkpoint="c", task="t", root=_DIGEST),
+    }
     flat = encode_body(replace(bodies[kind], **{name: {"x": 0}}))
 
     def nested(depth: int) -> bytes:

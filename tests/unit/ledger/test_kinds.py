@@ -60,7 +60,7 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "i": rule.in_session,
         "f": rule.sets_fence,
         "b": rule.moves_basis,
-        "h": rule.halts,
+        "h": rule.blocked_by_pause,
         "w": rule.only_paused,
         "k": rule.is_checkpoint,
         "p": rule.holds_payload,
@@ -77,7 +77,7 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
 def test_the_cells_of_the_table_go_together() -> None:
     """No kind is both halted by a pause and for one alone, and every checkpoint has a payload."""
     for rule in KINDS.values():
-        assert not (rule.halts and rule.only_paused)
+        assert not (rule.blocked_by_pause and rule.only_paused)
         assert rule.holds_payload or not rule.is_checkpoint
         assert not (rule.holds_payload and rule.gives_up)
         assert rule.moves_basis or not (rule.holds_payload or rule.gives_up)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links lead from any entry to any older one in few steps, and a spine names just those needed."""
+"""Links lead from any entry to any older one in few steps, and `SkipHashes` holds just those."""
 
 import hashlib
 
 import pytest
 
-from sealpoint.ledger import Spine, link_hash, next_link, skip_seq
+from sealpoint.ledger import SkipHashes, link_hash, next_link, skip_seq
 
 _LENGTH = 600
 _HASHES = [hashlib.sha256(b"entry %d" % seq).digest() for seq in range(_LENGTH + 1)]
@@ -53,27 +53,27 @@ def test_a_long_thread_is_crossed_in_few_steps(seq: int) -> None:
 
 def test_a_spine_holds_what_the_next_entries_name() -> None:
     """At every length it gives the hashes of the list at prev and skip, and nothing superfluous."""
-    spine = Spine.begin(_HASHES[0])
+    skip_hashes = SkipHashes.begin(_HASHES[0])
     for seq in range(1, _LENGTH + 1):
-        assert spine.hash_at(seq - 1) == _HASHES[seq - 1]
-        assert spine.hash_at(skip_seq(seq)) == _HASHES[skip_seq(seq)]
+        assert skip_hashes.hash_at(seq - 1) == _HASHES[seq - 1]
+        assert skip_hashes.hash_at(skip_seq(seq)) == _HASHES[skip_seq(seq)]
 
-        spine = spine.grown(seq, _HASHES[seq])
+        skip_hashes = skip_hashes.grown(seq, _HASHES[seq])
         place, needed = seq, {0, seq}
         while place:
             place = skip_seq(place)
             needed.add(place)
-        held = {place for place in range(_LENGTH + 1) if place in spine._hashes}
+        held = {place for place in range(_LENGTH + 1) if place in skip_hashes._hashes}
 
         assert held == needed
-        assert all(spine.hash_at(place) == _HASHES[place] for place in needed)
+        assert all(skip_hashes.hash_at(place) == _HASHES[place] for place in needed)
 
 
 def test_growing_a_spine_leaves_the_old_one_alone() -> None:
-    """A spine that somebody holds while another entry is tried stays as it was."""
-    spine = Spine.begin(_HASHES[0]).grown(1, _HASHES[1])
-    spine.grown(2, _HASHES[2])
+    """Hashes that somebody holds while another entry is tried stay as they were."""
+    skip_hashes = SkipHashes.begin(_HASHES[0]).grown(1, _HASHES[1])
+    skip_hashes.grown(2, _HASHES[2])
 
-    assert spine.hash_at(1) == _HASHES[1]
+    assert skip_hashes.hash_at(1) == _HASHES[1]
     with pytest.raises(KeyError):
-        spine.hash_at(2)
+        skip_hashes.hash_at(2)

@@ -12,19 +12,19 @@ from sealpoint.errors import Misplaced, Missing, NotTrusted
 from sealpoint.ledger import (
     Header,
     Kind,
+    ResultsBody,
     Tip,
-    WritesBody,
     link_hash,
     next_pause,
     parse_header,
-    read_standing,
+    read_basis_and_pause,
 )
 from tests.ledgers import NOW, SALT, ThreadLedger
 from tests.unit.ledger.gating import GATE_KINDS, add, begun, record, refusal, team
 
 _HALTED = {Kind.CHECKPOINT, Kind.RESUME, Kind.GENESIS}
 _MOVES = {Kind.RESUME, Kind.CHECKPOINT, Kind.PRUNE, Kind.HANDOFF, Kind.ERASE}
-_AT_WORK = {Kind.HELD, Kind.WRITES}
+_AT_WORK = {Kind.HELD, Kind.RESULTS}
 
 
 def _tip(ledger: ThreadLedger) -> Tip:
@@ -74,7 +74,7 @@ def test_the_rest_goes_on_while_paused(kind: Kind) -> None:
 def test_work_that_had_begun_is_kept_while_paused(kind: Kind) -> None:
     """The state that it came to and its results are entries of their session, and the basis."""
     ledger = _paused()
-    made = ledger.add(kind, _results() if kind is Kind.WRITES else None)
+    made = ledger.add(kind, _results() if kind is Kind.RESULTS else None)
     tip = _tip(ledger)
 
     assert tip.paused == 3
@@ -219,8 +219,8 @@ def _downwards(ledger: ThreadLedger) -> Iterator[tuple[Header, bytes]]:
 _EVERY_KIND = sorted({*GATE_KINDS, *_HALTED, Kind.HELD, Kind.PRUNE, Kind.ERASE, Kind.ADOPT})
 
 
-def _results() -> WritesBody:
-    return WritesBody(salt=SALT, checkpoint="c2", task="t", root="ab" * 32)
+def _results() -> ResultsBody:
+    return ResultsBody(salt=SALT, checkpoint="c2", task="t", root="ab" * 32)
 
 
 class _Model:
@@ -264,7 +264,7 @@ def test_what_is_read_from_the_head_is_what_was_followed(kinds: list[Kind]) -> N
 
         assert (_tip(ledger).paused is not None) == model.paused
         tip = _tip(ledger)
-        assert read_standing(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
+        assert read_basis_and_pause(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
 
 
 _HOUR = timedelta(hours=1)
@@ -297,7 +297,7 @@ def test_the_time_of_a_thread_is_told_by_few(
         ledger.records.append(made)
 
     assert _tip(ledger).time == start + expected * _HOUR
-    assert read_standing(_downwards(ledger))[1] == start + expected * _HOUR
+    assert read_basis_and_pause(_downwards(ledger))[1] == start + expected * _HOUR
 
 
 def _handoff_to_the_owner() -> bytes:
@@ -328,7 +328,7 @@ def test_no_more_is_read_than_tells(kinds: tuple[Kind, ...], taken: int) -> None
             met.append(each)
             yield each
 
-    read_standing(counted())
+    read_basis_and_pause(counted())
 
     assert len(met) == taken
 
@@ -338,7 +338,7 @@ def test_a_walk_that_ends_early_tells_nothing(length: int) -> None:
     """A storage that gives fewer entries does not make a thread run."""
     ledger = add(begun(), Kind.PAUSE, Kind.REQUEST)
     with pytest.raises(Missing, match="expected its first entry"):
-        read_standing(list(_downwards(ledger))[:length])
+        read_basis_and_pause(list(_downwards(ledger))[:length])
 
 
 def test_only_a_pause_begins_one() -> None:
@@ -369,4 +369,4 @@ def test_the_time_of_a_thread_is_the_latest_since_what_a_pause_stops() -> None:
         tip = _tip(ledger)
 
         assert tip.time == NOW + timedelta(hours=expected), kind
-        assert read_standing(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)
+        assert read_basis_and_pause(_downwards(ledger)) == (tip.basis, tip.time, tip.paused)

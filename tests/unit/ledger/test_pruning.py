@@ -76,20 +76,20 @@ _HIDDEN_NONSENSE: list[tuple[tuple[int, int], ...]] = [
 
 
 @pytest.mark.parametrize("hidden", _HIDDEN_NONSENSE, ids=str)
-@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.HIDE])
+@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.DELETE])
 def test_stretches_that_no_writer_lists_are_refused(
     kind: Kind, hidden: tuple[tuple[int, int], ...]
 ) -> None:
     """They rise, are apart, and none ends before it begins."""
     with pytest.raises(Edited):
-        _parse(kind, encode_body(PruneBody(salt=SALT, before=0, hidden=hidden)))
+        _parse(kind, encode_body(PruneBody(salt=SALT, before=0, deleted=hidden)))
 
 
 def test_what_is_hidden_is_covered() -> None:
     """Below the bound or above it, kept or not; nothing beside the stretches is."""
-    body = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
+    body = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), deleted=((4, 4), (8, 9)))
 
-    assert [seq for seq in range(12) if body.hides(seq)] == [4, 8, 9]
+    assert [seq for seq in range(12) if body.deletes(seq)] == [4, 8, 9]
     assert [seq for seq in range(12) if body.covers(seq)] == [0, 1, 3, 4, 8, 9]
     assert body.end == 10
     assert PruneBody(salt=SALT, before=6).end == 6
@@ -98,27 +98,27 @@ def test_what_is_hidden_is_covered() -> None:
 @pytest.mark.parametrize(
     ("later", "includes"),
     [
-        ({"hidden": ((4, 4), (8, 9))}, True),
-        ({"hidden": ((2, 9),)}, True),
-        ({"hidden": ((4, 4), (8, 8))}, False),
-        ({"hidden": ((8, 9),)}, False),
-        ({"hidden": ((4, 4), (9, 12))}, False),
-        ({"hidden": ()}, False),
-        ({"hidden": ((4, 4), (8, 9)), "before": 5}, False),
-        ({"hidden": ((4, 4), (8, 9)), "kept": (2, 3, 5)}, False),
-        ({"hidden": ((3, 4), (8, 9)), "kept": (2, 3, 4)}, True),
-        ({"hidden": ((4, 4), (8, 9)), "before": 10, "kept": (2, 9)}, True),
+        ({"deleted": ((4, 4), (8, 9))}, True),
+        ({"deleted": ((2, 9),)}, True),
+        ({"deleted": ((4, 4), (8, 8))}, False),
+        ({"deleted": ((8, 9),)}, False),
+        ({"deleted": ((4, 4), (9, 12))}, False),
+        ({"deleted": ()}, False),
+        ({"deleted": ((4, 4), (8, 9)), "before": 5}, False),
+        ({"deleted": ((4, 4), (8, 9)), "kept": (2, 3, 5)}, False),
+        ({"deleted": ((3, 4), (8, 9)), "kept": (2, 3, 4)}, True),
+        ({"deleted": ((4, 4), (8, 9)), "before": 10, "kept": (2, 9)}, True),
     ],
     ids=str,
 )
 def test_what_is_gone_stays_so(later: dict[str, Any], *, includes: bool) -> None:
     """A later body includes an earlier one if nothing that was given up is there again."""
-    earlier = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), hidden=((4, 4), (8, 9)))
+    earlier = PruneBody(salt=SALT, before=6, kept=(2, 4, 5), deleted=((4, 4), (8, 9)))
 
     assert msgspec.structs.replace(earlier, **later).includes(earlier) is includes
 
 
-@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.HIDE])
+@pytest.mark.parametrize("kind", [Kind.PRUNE, Kind.DELETE])
 @pytest.mark.parametrize("field", [b"-1", b"null", b"1.5", b'"2"', b"true"])
 def test_the_one_before_is_named_by_a_position(kind: Kind, field: bytes) -> None:
     """A prune or delete names where the one before it lies, or nothing."""
@@ -138,7 +138,7 @@ _SPANS = ((2, 4), (7, 7), (9, 12))
 
 def test_the_span_at_a_position_is_the_last_that_has_begun() -> None:
     """Where none has begun it is an empty one, which no position lies in."""
-    body = PruneBody(salt=SALT, before=0, hidden=_SPANS)
+    body = PruneBody(salt=SALT, before=0, deleted=_SPANS)
     spans = [body.span_at(seq) for seq in range(15)]
 
     assert spans[:2] == [(0, -1), (1, 0)]
@@ -169,11 +169,11 @@ def test_the_first_position_that_is_newly_deleted(
     before: tuple[tuple[int, int], ...] | None, first: int | None
 ) -> None:
     """It is the lowest that is deleted now and was not then; there is none if all were."""
-    now = PruneBody(salt=SALT, before=0, hidden=_SPANS)
-    then = None if before is None else PruneBody(salt=SALT, before=0, hidden=before)
+    now = PruneBody(salt=SALT, before=0, deleted=_SPANS)
+    then = None if before is None else PruneBody(salt=SALT, before=0, deleted=before)
 
-    assert now.newly_hidden(then) == first
-    lowest = (seq for seq in range(20) if now.hides(seq) and not (then and then.hides(seq)))
+    assert now.newly_deleted(then) == first
+    lowest = (seq for seq in range(20) if now.deletes(seq) and not (then and then.deletes(seq)))
     assert next(lowest, None) == first
 
 
@@ -181,5 +181,5 @@ def test_a_prune_deletes_nothing() -> None:
     """What lost its payload alone is not among what is newly deleted."""
     now = PruneBody(salt=SALT, before=9, kept=(4,))
 
-    assert now.newly_hidden(None) is None
-    assert now.newly_hidden(PruneBody(salt=SALT, before=3)) is None
+    assert now.newly_deleted(None) is None
+    assert now.newly_deleted(PruneBody(salt=SALT, before=3)) is None

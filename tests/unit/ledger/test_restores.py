@@ -10,8 +10,8 @@ import pytest
 from sealpoint.errors import Edited, Forged, Misplaced, Missing, NotTrusted
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutList,
     Kind,
+    PositionList,
     RestoreBody,
     StoreChain,
     encode_body,
@@ -56,9 +56,9 @@ def _restore(
     store: StoreLedger,
     /,
     *signers: str,
-    kept: CutList | None = None,
-    lost: CutList | None = None,
-    released: CutList | None = None,
+    kept: PositionList | None = None,
+    lost: PositionList | None = None,
+    released: PositionList | None = None,
     **changes: Any,
 ) -> Record:
     """The next record with a restore that keeps some positions; by the root unless others are."""
@@ -79,7 +79,7 @@ def _thread(store: StoreLedger) -> ThreadLedger:
     return made
 
 
-def _kept(store: StoreLedger, thread: ThreadLedger, seq: int) -> CutList:
+def _kept(store: StoreLedger, thread: ThreadLedger, seq: int) -> PositionList:
     place = bytes.fromhex(thread.place.thread)
     return store.cut_list((place, seq, link_hash(thread.records[seq].header)))
 
@@ -399,9 +399,9 @@ def test_a_chain_names_all_its_lists() -> None:
     store.add(_restore(store, kept=again))
     listed = store.cut_list((b"z" * 16, 1, b"z" * 32))
     people = [each for each in store.chain.roster.identities if each.name != "ann"]
-    document = roster(*people, cuts=[cut("ann", listed)])
+    document = roster(*people, cutoffs=[cut("ann", listed)])
     store.add(store.roster_record(document, epoch=2))
-    nothing = CutList(b"")
+    nothing = PositionList(b"")
 
     assert store.chain.blobs == tuple(
         sorted(each.digest for each in (kept, again, listed, nothing))

@@ -10,7 +10,7 @@ import pytest
 from sealpoint.errors import Edited, Forked, Misplaced, Missing, NotTrusted, RolledBack
 from sealpoint.ledger import (
     STORE_CHAIN,
-    CutWatch,
+    CutoffCheck,
     Entry,
     Kind,
     RestoreBody,
@@ -18,7 +18,7 @@ from sealpoint.ledger import (
     link_hash,
     parse_header,
 )
-from sealpoint.signing import Cut, Pool, Role
+from sealpoint.signing import Cutoff, Pool, Role
 from sealpoint.storage import Record
 from tests.ledgers import (
     NOW,
@@ -66,7 +66,7 @@ def _revoke(store: StoreLedger, *positions: tuple[bytes, int, bytes]) -> StoreCh
         for each in _TEAM.identities
     ]
     made = cut("worker", store.cut_list(*positions))
-    return store.add(store.roster_record(roster(*renewed, pools=_TEAM.pools, cuts=[made])))
+    return store.add(store.roster_record(roster(*renewed, pools=_TEAM.pools, cutoffs=[made])))
 
 
 def test_what_was_written_before_the_cut_stays_good() -> None:
@@ -190,9 +190,9 @@ def test_cuts_hold_under_every_later_roster() -> None:
 
     with pytest.raises(NotTrusted, match="revoked key"):
         thread.verify(late)
-    other = Cut(document.cuts[0].key, "ab" * 32)
+    other = Cutoff(document.cutoffs[0].key, "ab" * 32)
     for cuts in ((), (other,)):
-        fewer = msgspec.structs.replace(document, cuts=cuts)
+        fewer = msgspec.structs.replace(document, cutoffs=cuts)
         with pytest.raises(NotTrusted, match="every earlier cut"):
             store.add(store.roster_record(fewer))
 
@@ -201,7 +201,9 @@ def test_a_revoked_key_never_comes_back() -> None:
     """Its identity cannot be given it again."""
     store = _store()
     _revoke(store)
-    again = roster(*_TEAM.identities, pools=_TEAM.pools, cuts=store.chain.roster.document.cuts)
+    again = roster(
+        *_TEAM.identities, pools=_TEAM.pools, cutoffs=store.chain.roster.document.cutoffs
+    )
 
     with pytest.raises(NotTrusted, match="which has a cut, with nobody"):
         store.add(store.roster_record(again))
@@ -213,7 +215,7 @@ def test_only_the_newest_roster_keeps_its_cuts_in_memory() -> None:
     _revoke(store)
     chain = store.add(store.roster_record(store.chain.roster.document))
 
-    assert [len(each.cuts) for each in chain.rosters] == [0, 0, 1]
+    assert [len(each.cutoffs) for each in chain.rosters] == [0, 0, 1]
 
 
 def test_a_revoked_operator_adopts_no_store_chain() -> None:
@@ -221,7 +223,7 @@ def test_a_revoked_operator_adopts_no_store_chain() -> None:
     store = _store()
     store.add(store.adopt_record("operator"))
     made = cut("operator", store.cut_list())
-    fewer = roster(*_TEAM.identities[:2], pools=_TEAM.pools, cuts=[made])
+    fewer = roster(*_TEAM.identities[:2], pools=_TEAM.pools, cutoffs=[made])
     store.add(store.roster_record(fewer))
 
     assert store.chain.seq == 2
@@ -335,7 +337,7 @@ def test_a_key_that_goes_on_after_a_restore_is_cut_where_it_ended() -> None:
     renewed = roster(
         *(identity("worker", keys=("worker-2",)), *_TEAM.identities[1:]),
         pools=_TEAM.pools,
-        cuts=[cut("worker", store.cut_list(_place(replay, 3)))],
+        cutoffs=[cut("worker", store.cut_list(_place(replay, 3)))],
     )
     replay.chain = store.add(store.roster_record(renewed, epoch=1))
 
@@ -360,7 +362,7 @@ def test_of_two_restores_the_one_after_the_end_of_a_key_counts() -> None:
     renewed = roster(
         *(identity("worker", keys=("worker-2",)), *_TEAM.identities[1:]),
         pools=_TEAM.pools,
-        cuts=[cut("worker", store.cut_list(_place(replay, 5)))],
+        cutoffs=[cut("worker", store.cut_list(_place(replay, 5)))],
     )
     store.add(store.roster_record(renewed, epoch=1))
     forged = replay.record(Kind.CHECKPOINT, epoch=2, seq=4)
@@ -373,8 +375,8 @@ def test_of_two_restores_the_one_after_the_end_of_a_key_counts() -> None:
 # ---------------------------------------------------------------------- the way to the cut
 
 
-def _followed(thread: ThreadLedger, records: list[Record], first: int = 0) -> CutWatch:
-    watch = CutWatch()
+def _followed(thread: ThreadLedger, records: list[Record], first: int = 0) -> CutoffCheck:
+    watch = CutoffCheck()
     for seq, record in enumerate(records, start=first):
         watch.follow(thread.verify(record, seq), record.body, thread.chain)
     return watch
@@ -481,7 +483,7 @@ def _relayed() -> tuple[StoreLedger, ThreadLedger]:
 def _without_ann(store: StoreLedger, *positions: tuple[bytes, int, bytes]) -> StoreChain:
     others = [each for each in people() if each.name != "ann"]
     made = cut("ann", store.cut_list(*positions))
-    return store.add(store.roster_record(roster(*others, cuts=[made])))
+    return store.add(store.roster_record(roster(*others, cutoffs=[made])))
 
 
 def test_an_entry_with_a_word_of_a_revoked_key_makes_the_listed_one_due() -> None:
@@ -490,7 +492,7 @@ def test_an_entry_with_a_word_of_a_revoked_key_makes_the_listed_one_due() -> Non
     words = thread.record(Kind.HANDOFF, handoff(attestations=approve(stated(thread), "ann")))
     thread.chain = _without_ann(store, (THREAD, 9, b"h" * 32))
     entry = Entry.verified(words.header, parse_header(words.header), "worker")
-    watch = CutWatch()
+    watch = CutoffCheck()
     watch.follow(entry, words.body, thread.chain)
 
     with pytest.raises(RolledBack, match="expected entry 9"):

@@ -10,7 +10,7 @@ import pytest
 
 from sealpoint.errors import Edited, Misplaced, NotTrusted, SealpointError, UsageError
 from sealpoint.ids import StoreId
-from sealpoint.ledger import CopiedEntry, CutList, Kind, RestoreBody, RosterCopy
+from sealpoint.ledger import CopiedEntry, Kind, PositionList, RestoreBody, RosterCopy
 from sealpoint.ledger import _roster_copy as module
 from sealpoint.signing import Role, TrustPin
 from tests.ledgers import SALT, StoreLedger, identity, pin, roster
@@ -28,9 +28,9 @@ def _store() -> StoreLedger:
     return store
 
 
-def _names(kept: CutList, lost: CutList) -> dict[str, str]:
+def _names(kept: PositionList, lost: PositionList) -> dict[str, str]:
     """What a restore that releases nothing calls its lists."""
-    lists = {"kept": kept, "lost": lost, "released": CutList(b"")}
+    lists = {"kept": kept, "lost": lost, "released": PositionList(b"")}
     return {name: listed.digest.hex() for name, listed in lists.items()}
 
 
@@ -180,7 +180,7 @@ def test_a_copy_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lists_of_other_bytes_are_refused() -> None:
     """A list is what its name says."""
     store = _store()
-    lists = {digest: CutList(b"").data + b"x" for digest in store.blobs}
+    lists = {digest: PositionList(b"").data + b"x" for digest in store.blobs}
 
     with pytest.raises(NotTrusted, match="found other bytes"):
         RosterCopy.verified(pin(), _entries(store), lists)

@@ -8,8 +8,8 @@ import pytest
 
 from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError, Tampered
 from sealpoint.ids import StoreId
-from sealpoint.ledger import STORE_CHAIN, Body, CutLists, Kind, StoreChain
-from sealpoint.signing import Cut, Pool, Role, RosterDocument, RosterKey, TrustPin
+from sealpoint.ledger import STORE_CHAIN, Body, Kind, PositionLists, StoreChain
+from sealpoint.signing import Cutoff, Pool, Role, RosterDocument, RosterKey, TrustPin
 from sealpoint.storage import Record
 from tests.ledgers import (
     SALT,
@@ -265,8 +265,11 @@ def test_a_roster_that_gives_rights_is_believed() -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        (msgspec.structs.replace(_FIRST, cuts=(Cut("ab", "cd"),)), "expected cuts with a key"),
-        (msgspec.structs.replace(_FIRST, cuts=(Cut("ab" * 32, "cd" * 32),)), "roster before"),
+        (
+            msgspec.structs.replace(_FIRST, cutoffs=(Cutoff("ab", "cd"),)),
+            "expected cuts with a key",
+        ),
+        (msgspec.structs.replace(_FIRST, cutoffs=(Cutoff("ab" * 32, "cd" * 32),)), "roster before"),
         (roster(identity("a"), pools=[Pool("p", ("a", "b"))]), "members of pools"),
         (roster(identity("a"), identity("a", keys=("b",))), "'a' once"),
         (roster(identity("a"), identity("b", keys=("a",))), "with one identity"),
@@ -389,4 +392,4 @@ def test_chains_are_the_same_wherever_their_lists_come_from() -> None:
     """Two readers of one store have verified the same chain."""
     same = pin()
 
-    assert StoreChain(same) == StoreChain(same, lists=CutLists())
+    assert StoreChain(same) == StoreChain(same, lists=PositionLists())

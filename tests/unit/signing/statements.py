@@ -8,7 +8,7 @@ from typing import Any
 from sealpoint.signing import (
     Action,
     Attestation,
-    Cut,
+    Cutoff,
     Identity,
     Role,
     Roster,
@@ -94,9 +94,9 @@ def person(
 WORKER = person("worker", 1, roles=(Role.WRITER,))
 
 
-def roster(*identities: Identity, cuts: tuple[Cut, ...] = ()) -> Roster:
+def roster(*identities: Identity, cutoffs: tuple[Cutoff, ...] = ()) -> Roster:
     """A roster of the worker, whose key is the first, and of these."""
-    return Roster(RosterDocument((WORKER, *identities), cuts=cuts), seq=7)
+    return Roster(RosterDocument((WORKER, *identities), cutoffs=cutoffs), seq=7)
 
 
 def approve(number: int, about: Statement | None = None, reason: str = "read it") -> Attestation:

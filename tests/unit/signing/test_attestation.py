@@ -15,7 +15,7 @@ from sealpoint.signing import (
     STATEMENT_TYPE,
     STOPPED,
     Attestation,
-    Cut,
+    Cutoff,
     Identity,
     PrivateKey,
     Role,
@@ -110,7 +110,7 @@ def test_a_key_that_nobody_holds_is_refused() -> None:
     with pytest.raises(NotTrusted, match="expected a key of roster 7, found another"):
         verify_attestation(approve(9), _ROSTER)
     with pytest.raises(NotTrusted, match="expected a key of roster 7, found one that was ended"):
-        verify_attestation(approve(9), roster(cuts=(Cut(signer(9).key, "ab" * 32),)))
+        verify_attestation(approve(9), roster(cutoffs=(Cutoff(signer(9).key, "ab" * 32),)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from sealpoint.errors import NotTrusted
 from sealpoint.signing import (
     STOPPED,
-    Cut,
+    Cutoff,
     Identity,
     Pool,
     Role,
@@ -111,14 +111,14 @@ def test_owners_are_the_identity_itself_and_members_of_the_pool() -> None:
     assert not roster.owns("alice", "unknown")
 
 
-def _cut(number: int, positions: str = "ab" * 32) -> Cut:
-    return Cut(signer(number).key, positions)
+def _cut(number: int, positions: str = "ab" * 32) -> Cutoff:
+    return Cutoff(signer(number).key, positions)
 
 
 def _later(
-    *identities: Identity, pools: tuple[Pool, ...] = (), cuts: tuple[Cut, ...] = ()
+    *identities: Identity, pools: tuple[Pool, ...] = (), cutoffs: tuple[Cutoff, ...] = ()
 ) -> Roster:
-    return Roster(RosterDocument(identities, pools, cuts=cuts), seq=8)
+    return Roster(RosterDocument(identities, pools, cutoffs=cutoffs), seq=8)
 
 
 _PODS = (Pool("pods", ("alice",)),)
@@ -171,7 +171,7 @@ def test_a_right_shrinks_with_a_cut_alone(
         msgspec.structs.replace(each, keys=tuple(key for key in each.keys if key != _key(1)))
         for each in identities
     )
-    _later(*without, pools=pools, cuts=(_cut(1),)).follows(_BEFORE)
+    _later(*without, pools=pools, cutoffs=(_cut(1),)).follows(_BEFORE)
 
 
 def test_break_glass_is_a_right() -> None:
@@ -189,8 +189,8 @@ def test_every_key_that_loses_a_right_needs_its_cut() -> None:
     fewer = _identity("alice", roles=())
 
     with pytest.raises(NotTrusted, match=f"key {signer(2).public.id.short()}"):
-        _later(fewer, _identity("bob", 3), cuts=(_cut(1),)).follows(before)
-    _later(fewer, _identity("bob", 3), cuts=(_cut(1), _cut(2))).follows(before)
+        _later(fewer, _identity("bob", 3), cutoffs=(_cut(1),)).follows(before)
+    _later(fewer, _identity("bob", 3), cutoffs=(_cut(1), _cut(2))).follows(before)
 
 
 def test_an_identity_without_keys_loses_nothing() -> None:
@@ -200,19 +200,19 @@ def test_an_identity_without_keys_loses_nothing() -> None:
 
 def test_cuts_are_never_taken_back() -> None:
     """A later roster repeats every cut as it was, in any order."""
-    before = _later(_identity("alice", 3), cuts=(_cut(1), _cut(2)))
+    before = _later(_identity("alice", 3), cutoffs=(_cut(1), _cut(2)))
 
-    _later(_identity("alice", 3), cuts=(_cut(2), _cut(1))).follows(before)
-    for cuts in ((), (_cut(1),), (_cut(1), _cut(2, "cd" * 32)), (_cut(2), _cut(3))):
+    _later(_identity("alice", 3), cutoffs=(_cut(2), _cut(1))).follows(before)
+    for cutoffs in ((), (_cut(1),), (_cut(1), _cut(2, "cd" * 32)), (_cut(2), _cut(3))):
         with pytest.raises(NotTrusted, match="every earlier cut"):
-            _later(_identity("alice"), cuts=cuts).follows(before)
+            _later(_identity("alice"), cutoffs=cutoffs).follows(before)
 
 
 def test_a_cut_is_for_a_key_that_was_held() -> None:
     """There is nothing to end in the first roster, nor of a key that nobody has."""
     for earlier in (None, _BEFORE):
         with pytest.raises(NotTrusted, match="keys of the roster before"):
-            _later(_identity("alice", 1), pools=_PODS, cuts=(_cut(9),)).follows(earlier)
+            _later(_identity("alice", 1), pools=_PODS, cutoffs=(_cut(9),)).follows(earlier)
 
 
 def test_a_key_with_a_cut_is_held_by_nobody() -> None:
@@ -221,36 +221,36 @@ def test_a_key_with_a_cut_is_held_by_nobody() -> None:
         with pytest.raises(
             NotTrusted, match=f"which has a cut, with nobody, found it with '{name}'"
         ):
-            _later(_identity(name, 2, 1), cuts=(_cut(1),))
+            _later(_identity(name, 2, 1), cutoffs=(_cut(1),))
 
 
 @pytest.mark.parametrize(
-    "cuts",
+    "cutoffs",
     [
-        (Cut("key", "ab" * 32),),
-        (Cut("ab" * 32, "positions"),),
-        (Cut("AB" * 32, "ab" * 32),),
-        (Cut("ab" * 32, "ab" * 31),),
-        (Cut("ab" * 32, "ab" * 32 + "\n"),),
+        (Cutoff("key", "ab" * 32),),
+        (Cutoff("ab" * 32, "positions"),),
+        (Cutoff("AB" * 32, "ab" * 32),),
+        (Cutoff("ab" * 32, "ab" * 31),),
+        (Cutoff("ab" * 32, "ab" * 32 + "\n"),),
         (_cut(1), _cut(1)),
         (_cut(1), _cut(1, "cd" * 32)),
     ],
 )
-def test_a_malformed_cut_is_refused(cuts: tuple[Cut, ...]) -> None:
+def test_a_malformed_cut_is_refused(cutoffs: tuple[Cutoff, ...]) -> None:
     """A cut is a key id and a digest in hexadecimal, one for each key."""
     with pytest.raises(NotTrusted, match="expected cuts with a key and a digest, each key once"):
-        _later(cuts=cuts)
+        _later(cutoffs=cutoffs)
 
 
 def test_an_older_roster_gives_its_cuts_up() -> None:
     """The newest one decides about them, and an older one judges rights as before."""
     plain = _later(_identity("alice", 3))
-    made = _later(_identity("alice", 3), pools=_PODS, cuts=(_cut(1),))
-    kept = made.without_cuts()
+    made = _later(_identity("alice", 3), pools=_PODS, cutoffs=(_cut(1),))
+    kept = made.without_cutoffs()
 
-    assert plain.without_cuts() is plain
-    assert (kept.seq, kept.cuts, kept.document.cuts) == (8, {}, ())
-    assert made.cuts == {signer(1).key: "ab" * 32}
+    assert plain.without_cutoffs() is plain
+    assert (kept.seq, kept.cutoffs, kept.document.cutoffs) == (8, {}, ())
+    assert made.cutoffs == {signer(1).key: "ab" * 32}
     assert kept.owns("alice", "pods")
     assert kept.holder(signer(3).public.id) == made.holder(signer(3).public.id)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.ledger import CutList
+from sealpoint.ledger import PositionList
 from sealpoint.signing import Pool, RosterDocument, RosterKey
-from sealpoint.store import Core, Ended, Survey, append_roster, end_keys, take_survey
+from sealpoint.store import Core, EndedKeys, KeyUsage, append_roster, find_key_usage, revoke_keys
 from tests.ledgers import key
 from tests.unit.store.simulator import SimulatedStorage, World
 
@@ -37,9 +37,9 @@ class Rooted:
         assert isinstance(self.core.storage, SimulatedStorage)
         return self.core.storage
 
-    def look(self, *names: str, before: Survey | None = None) -> Survey:
+    def look(self, *names: str, before: KeyUsage | None = None) -> KeyUsage:
         """Look where the keys of these names wrote last."""
-        return take_survey(self.core, ids(*names), before)
+        return find_key_usage(self.core, ids(*names), before)
 
     def end(
         self,
@@ -48,9 +48,9 @@ class Rooted:
         settle: Callable[[], object] = lambda: None,
         progress: Callable[[int, int], object] | None = None,
         roots: Sequence[str] = ("root",),
-    ) -> Ended:
+    ) -> EndedKeys:
         """End the keys of these names."""
-        return end_keys(
+        return revoke_keys(
             self.core,
             ids(*names),
             [key(name) for name in roots],
@@ -72,7 +72,7 @@ def rooted(world: World, **changes: Any) -> Iterator[Rooted]:
         core.anchor.close()
 
 
-def enter(world: World, change: Change, *lists: CutList) -> int:
+def enter(world: World, change: Change, *lists: PositionList) -> int:
     """Put a changed roster into force, with the lists that its cuts name."""
     with rooted(world) as root:
         chain = root.core.renewed_trust()
@@ -134,13 +134,13 @@ def expire(world: World, name: str, at: datetime | None) -> None:
     enter(world, change)
 
 
-def survey(world: World, *names: str, **changes: Any) -> Survey:
+def survey(world: World, *names: str, **changes: Any) -> KeyUsage:
     """Look where the keys of these names wrote last."""
     with rooted(world, **changes) as root:
         return root.look(*names)
 
 
-def end(world: World, *names: str, **options: Any) -> Ended:
+def end(world: World, *names: str, **options: Any) -> EndedKeys:
     """End the keys of these names."""
     with rooted(world) as root:
         return root.end(*names, **options)

@@ -27,7 +27,7 @@ from sealpoint.storage import Record, Storage
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from sealpoint.store import Core, Event, Parts, SessionStart, append_roster
+from sealpoint.store import Core, Event, SessionStart, StoreParts, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 
@@ -270,7 +270,7 @@ class Opened(Store):
 
     def __init__(
         self,
-        parts: Parts,
+        parts: StoreParts,
         storage: SimulatedStorage,
         anchor: SimulatedAnchor,
         *,
@@ -341,7 +341,7 @@ class World:
         self.clock += timedelta(seconds=1)
         return self.clock
 
-    def _parts(self, signer: PrivateKey | None, **changes: Any) -> Parts:
+    def _parts(self, signer: PrivateKey | None, **changes: Any) -> StoreParts:
         storage: Storage = self.memory
         anchor: Anchor = self.anchored
         read_only: bool = changes.get("read_only", False)
@@ -371,7 +371,7 @@ class World:
         }
         if "anchor" in changes and closes:
             anchor.close()
-        return Parts(**(options | changes))
+        return StoreParts(**(options | changes))
 
     def open(self, who: str | None = "worker", *, gated: bool = False, **changes: Any) -> Opened:
         """Open the store as an identity; other parts may be given instead of the world's."""

@@ -171,7 +171,7 @@ def test_a_repetition_of_what_was_deleted_is_saved(world: World, *, supersedes: 
     """Somebody else has deleted it since this handle looked, which takes no session away."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put("one", "1"))
-    second.thread("t").hide()
+    second.thread("t").delete()
     draft = SaveDraft("one", "1", None, None, None, supersedes=supersedes)
     saved(first.thread("t"), draft)
 
@@ -213,7 +213,7 @@ def test_what_lanes_share_outlives_the_one_that_brought_it(world: World, how: st
     saved(thread, put(state_of(1), "1", "sub"))
     saved(thread, put("small", "2"))
     if how == "hide":
-        cron.thread("t").hide([Key("", "1"), Key("", "2")])
+        cron.thread("t").delete([Key("", "1"), Key("", "2")])
     elif how == "prune":
         assert [ref.lane for ref in cron.thread("t").prune(keep_last=1).pruned] == [""]
     else:

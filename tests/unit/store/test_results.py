@@ -327,7 +327,7 @@ def test_an_erasure_takes_results_as_well(world: World) -> None:
     saved(store.thread("t"), put(1, "1"), results("secret", "1"))
     world.open("officer").thread("t").erase(reason="asked for")
     assert store.thread("t").snapshot() is None
-    assert store.thread("t").hide([Key("", "1")]) is None
+    assert store.thread("t").delete([Key("", "1")]) is None
     assert refused(store.thread("t").commit([put(1, "1")])) == ["superseded"]
     fresh = world.open()
     saved(fresh.thread("t"), put(2, "1"))

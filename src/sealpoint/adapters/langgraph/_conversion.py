@@ -34,7 +34,7 @@ from sealpoint.gate import Rule, Thread
 from sealpoint.ledger import Origin
 from sealpoint.store import (
     CheckpointRef,
-    EntryDraft,
+    CommitDraft,
     Key,
     Results,
     ResultsDraft,
@@ -207,7 +207,7 @@ def _parent(
 # Copies of a thread's checkpoints, to be signed anew in another thread.
 
 
-def copies_of(source: Thread) -> list[EntryDraft]:
+def copies_of(source: Thread) -> list[CommitDraft]:
     """Drafts of everything that a thread holds, oldest first.
 
     They declare the world that its newest checkpoint was saved in: a copy must not be a way to go
@@ -226,7 +226,7 @@ def copies_of(source: Thread) -> list[EntryDraft]:
         raise Paused(f"thread {source.name!r}: it is paused, and is not copied")
     _require_no_restore(source)
     world = World.of(source.load(refs[0]).world)
-    drafts: list[EntryDraft] = []
+    drafts: list[CommitDraft] = []
     for ref in reversed(refs):
         snapshot = source.snapshot(ref.lane, ref.id)
         if snapshot is None:

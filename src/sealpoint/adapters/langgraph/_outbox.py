@@ -12,7 +12,7 @@ from collections import deque
 
 from sealpoint.errors import SealpointError, StorageUnavailable
 from sealpoint.gate import Thread
-from sealpoint.store import EntryDraft, Outcome
+from sealpoint.store import CommitDraft, Outcome
 
 _GROUP_MAX = 64
 
@@ -22,7 +22,7 @@ class Ticket:
 
     __slots__ = ("draft", "outbox", "outcome", "settled")
 
-    def __init__(self, draft: EntryDraft, outbox: "Outbox") -> None:
+    def __init__(self, draft: CommitDraft, outbox: "Outbox") -> None:
         self.draft = draft
         self.outbox = outbox
         """Who holds a ticket holds the queue, so that a thread has only one."""
@@ -43,7 +43,7 @@ class Outbox:
         self._waiting: deque[Ticket] = deque()
         self._writing = threading.Lock()
 
-    def put(self, draft: EntryDraft) -> Ticket:
+    def put(self, draft: CommitDraft) -> Ticket:
         """Give something its place in the order."""
         ticket = Ticket(draft, self)
         self._waiting.append(ticket)

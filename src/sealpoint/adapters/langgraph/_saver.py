@@ -71,7 +71,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
-from sealpoint.store import CheckpointRef, EntryDraft, ResultsDraft, RunPosition, SaveDraft
+from sealpoint.store import CheckpointRef, CommitDraft, ResultsDraft, RunPosition, SaveDraft
 from sealpoint.world import World
 
 _INTERRUPT = "__interrupt__"
@@ -328,7 +328,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         found = self._passes.find(address.thread, config)
         return self._world if found is None else found.world
 
-    def _enqueued(self, address: Address, config: RunnableConfig, draft: EntryDraft) -> Ticket:
+    def _enqueued(self, address: Address, config: RunnableConfig, draft: CommitDraft) -> Ticket:
         if draft.position is not None and draft.position.begins:
             self._passes.forget_refusals(address.thread)
         self._passes.raise_refusal(address, config)
@@ -362,7 +362,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     def delete_thread(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread, recorded by a signed entry; `erase` removes more."""
         try:
-            self._store.thread(str(thread_id)).hide(reason="delete_thread")
+            self._store.thread(str(thread_id)).delete(reason="delete_thread")
         except UnknownThread:
             return
 
@@ -378,7 +378,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         for name in self._store.threads():
             thread = self._store.thread(name)
             if keys := keys_of_runs(thread, wanted):
-                thread.hide(keys, reason="delete_for_runs")
+                thread.delete(keys, reason="delete_for_runs")
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all but the newest checkpoint of each namespace, or everything (`delete`)."""
@@ -390,7 +390,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 continue
             thread = self._store.thread(str(thread_id))
             if keys := older_keys(thread):
-                thread.hide(keys, reason="prune: keep_latest")
+                thread.delete(keys, reason="prune: keep_latest")
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints with their results into another thread, signed anew.
@@ -510,9 +510,11 @@ def _next_version(current: Any, _channel: None = None) -> Any:
     return 1 if current is None else current + 1
 
 
-def _patience_s(draft: EntryDraft) -> float:
+def _patience_s(draft: CommitDraft) -> float:
     """How long something waits for what its run writes next; after a question that is nothing."""
-    waits = isinstance(draft, ResultsDraft) and draft.question is None and not draft.halts
+    waits = (
+        isinstance(draft, ResultsDraft) and draft.question is None and not draft.blocked_by_pause
+    )
     return _PATIENCE_S if waits else 0.0
 
 
@@ -522,7 +524,7 @@ def _marks_of(config: RunnableConfig) -> dict[str, Any]:
     return {TICKET: found[TICKET]} if TICKET in found else {}
 
 
-def _in_words_of_graphs(error: SealpointError, draft: EntryDraft) -> SealpointError:
+def _in_words_of_graphs(error: SealpointError, draft: CommitDraft) -> SealpointError:
     """The same error, in the words of somebody who runs a graph."""
     if isinstance(error, ResumeRefused):
         return in_words_of_graphs(error)

@@ -14,7 +14,7 @@ from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.adapters.langgraph._outbox import Outbox
 from sealpoint.api import Store
 from sealpoint.errors import TypeNotAllowed
-from sealpoint.store import EntryDraft, Outcome, ResultsDraft, SaveDraft
+from sealpoint.store import CommitDraft, Outcome, ResultsDraft, SaveDraft
 
 _CONFIG: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
 _LONG_S = 60.0
@@ -27,7 +27,7 @@ class _Counted:
         self._thread = store.thread("t")
         self.groups: list[int] = []
 
-    def commit(self, drafts: Sequence[EntryDraft]) -> list[Outcome]:
+    def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
         """Write, and count."""
         self.groups.append(len(drafts))
         return self._thread.commit(drafts)

@@ -15,7 +15,7 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.ledger import STORE_CHAIN
-from sealpoint.signing import STOPPED, Cut, RosterDocument
+from sealpoint.signing import STOPPED, Cutoff, RosterDocument
 from tests.ledgers import identity, key
 from tests.unit.store.ended import add_key, end, enter, pool, rooted, survey
 from tests.unit.store.simulator import World
@@ -34,7 +34,7 @@ def test_a_revoked_key_saves_nothing_more(world: World) -> None:
         with pytest.raises(NotTrusted, match="which was revoked by roster 2") as caught:
             store.thread(name).save(2)
         assert "open the store again with the new one" in caught.value.hint
-    assert (ended.roster, ended.threads, ended.doubts, ended.beyond) == (2, 2, (), ())
+    assert (ended.roster, ended.threads, ended.unverified, ended.beyond) == (2, 2, (), ())
     assert busy.thread("t").load().state == 1
     assert [ref.seq for ref in idle.thread("u").history()] == [2]
 
@@ -67,7 +67,7 @@ def test_keys_end_one_after_the_other(world: World) -> None:
     assert third.thread("t").load(first).state == 1
     assert third.thread("t").save(3).seq == 6
     assert third.verify().ok
-    assert len(third.core.trust().roster.cuts) == 2
+    assert len(third.core.trust().roster.cutoffs) == 2
 
 
 def test_several_keys_end_at_once(world: World) -> None:
@@ -228,7 +228,7 @@ def test_a_save_that_comes_to_its_end_during_the_looks_is_kept(memory: World) ->
     assert settled
     assert len(errors) == 1
     assert "written while its key was ended" in str(errors[0])
-    assert (ended.doubts, ended.beyond) == ((), ())
+    assert (ended.unverified, ended.beyond) == ((), ())
     assert memory.open("worker-2").thread("t").load().state == 2
     assert memory.open("worker-2").verify().ok
 
@@ -243,7 +243,7 @@ def test_nobody_builds_on_what_came_after_the_cut(memory: World) -> None:
     worker.thread("t").save(2)
     assert second.thread("t").load().state == 2
     listed = looked.positions[key("worker").key]
-    enter(memory, _without_worker(Cut(key("worker").key, listed.digest.hex())), listed)
+    enter(memory, _without_worker(Cutoff(key("worker").key, listed.digest.hex())), listed)
 
     with pytest.raises(NotTrusted, match="expected of revoked key"):
         second.thread("t").save(3)
@@ -254,13 +254,13 @@ def test_nobody_builds_on_what_came_after_the_cut(memory: World) -> None:
     assert memory.memory._records[memory.thread_id("t")].keys() == set(range(4))
 
 
-def _without_worker(cut: Cut) -> Callable[[RosterDocument], RosterDocument]:
+def _without_worker(cut: Cutoff) -> Callable[[RosterDocument], RosterDocument]:
     def change(document: RosterDocument) -> RosterDocument:
         people = tuple(
             msgspec.structs.replace(each, keys=()) if each.name == "worker" else each
             for each in document.identities
         )
-        return msgspec.structs.replace(document, identities=people, cuts=(cut,))
+        return msgspec.structs.replace(document, identities=people, cutoffs=(cut,))
 
     return change
 
@@ -281,7 +281,7 @@ def test_keys_that_go_on_writing_are_told_apart(memory: World) -> None:
         root.storage.appending.after = move
         with pytest.raises(HeadMoved, match="expected them to stop writing"):
             root.end("worker", change=_NEW, settle=move)
-    assert memory.open(None, read_only=True).core.trust().roster.cuts == {}
+    assert memory.open(None, read_only=True).core.trust().roster.cutoffs == {}
     with pytest.raises(NotTrusted, match="being ended"):
         memory.open().thread("u").save(1)
 
@@ -312,7 +312,7 @@ def test_an_interrupted_end_is_repeated(memory: World, which: int, *, after: boo
         arm()
         with pytest.raises(KeyboardInterrupt):
             root.end("worker", change=_NEW)
-    if memory.open(None).core.trust().roster.cuts:
+    if memory.open(None).core.trust().roster.cutoffs:
         assert (which, after) == (2, True)
     else:
         end(memory, "worker", change=_NEW)
@@ -334,7 +334,7 @@ def test_a_damaged_thread_is_listed_as_the_anchor_saw_it(memory: World) -> None:
     row = memory.record("t", 3)
     memory.put(memory.thread_id("t"), 3, msgspec.structs.replace(row, seals=b"[]"))
     ended = end(memory, "worker", change=_NEW)
-    (doubt,) = ended.doubts
+    (doubt,) = ended.unverified
 
     assert (doubt.name, doubt.code, doubt.kept) == ("t", "edited", 3)
     assert ended.beyond == ()
@@ -352,7 +352,7 @@ def test_a_lost_thread_can_be_brought_back(memory: World) -> None:
     rows = dict(memory.memory._records[thread])
     for seq in rows:
         memory.put(thread, seq, None)
-    (doubt,) = end(memory, "worker", change=_NEW).doubts
+    (doubt,) = end(memory, "worker", change=_NEW).unverified
     for seq, row in rows.items():
         memory.put(thread, seq, row)
 
@@ -374,7 +374,7 @@ def test_an_entry_that_the_thief_planted_is_not_kept(memory: World) -> None:
 
         root.storage.appending.before = plant
         ended = root.end("worker", change=_NEW)
-    (doubt,) = ended.doubts
+    (doubt,) = ended.unverified
 
     assert (doubt.code, doubt.kept) == ("not-trusted", 2)
     memory.put(thread, 3, None)
@@ -386,7 +386,7 @@ def test_a_thread_that_the_anchor_does_not_know_is_left_out(memory: World) -> No
     memory.open().thread("t").save(1)
     thread = memory.thread_id("t")
     memory.forget("t")
-    (doubt,) = end(memory, "worker", change=_NEW).doubts
+    (doubt,) = end(memory, "worker", change=_NEW).unverified
 
     assert (doubt.thread, doubt.name) == (thread.hex(), "t")
     assert (doubt.code, doubt.kept) == ("unanchored", None)
@@ -402,7 +402,7 @@ def test_a_name_that_was_only_reserved_is_nothing(memory: World) -> None:
         worker.thread("t").save(1)
 
     ended = end(memory, "worker", change=_NEW)
-    assert (ended.threads, ended.doubts) == (0, ())
+    assert (ended.threads, ended.unverified) == (0, ())
 
 
 def test_a_first_save_that_the_anchor_has_not_seen_counts(memory: World) -> None:
@@ -413,5 +413,5 @@ def test_a_first_save_that_the_anchor_has_not_seen_counts(memory: World) -> None
         worker.thread("t").save(1)
     ended = end(memory, "worker", change=_NEW)
 
-    assert (ended.threads, ended.doubts) == (1, ())
+    assert (ended.threads, ended.unverified) == (1, ())
     assert memory.open("worker-2").thread("t").load().state == 1

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealpoint.errors import Edited, Missing, NotTrusted
-from sealpoint.ledger import CutList, CutLists
+from sealpoint.ledger import PositionList, PositionLists
 from sealpoint.ledger import _cutoffs as module
-from sealpoint.limits import CUT_BYTES_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX
 
 _POSITIONS = st.dictionaries(
     st.binary(min_size=16, max_size=16),
@@ -23,7 +23,7 @@ def _line(thread: int, seq: int = 0) -> bytes:
     return bytes([thread]) * 16 + seq.to_bytes(8, "big") + b"h" * 32
 
 
-def _lists(*lists: bytes) -> tuple[CutLists, list[bytes]]:
+def _lists(*lists: bytes) -> tuple[PositionLists, list[bytes]]:
     """Lists that say what they were asked for."""
     asked: list[bytes] = []
     stored = {hashlib.sha256(data).digest(): data for data in lists}
@@ -32,7 +32,7 @@ def _lists(*lists: bytes) -> tuple[CutLists, list[bytes]]:
         asked.append(digest)
         return stored.get(digest)
 
-    return CutLists(fetch), asked
+    return PositionLists(fetch), asked
 
 
 @given(_POSITIONS, st.binary(min_size=16, max_size=16))
@@ -40,19 +40,19 @@ def test_every_listed_thread_is_found_and_no_other(
     positions: dict[bytes, tuple[int, bytes]], other: bytes
 ) -> None:
     """Whatever the order in which they were given, a thread leads to its position and hash."""
-    made = CutList.of((thread, seq, entry) for thread, (seq, entry) in positions.items())
+    made = PositionList.of((thread, seq, entry) for thread, (seq, entry) in positions.items())
 
     assert len(made) == len(positions)
     assert list(made.threads()) == sorted(positions)
     for thread, place in positions.items():
         assert made.position(thread) == place
     assert made.position(other) == positions.get(other)
-    assert CutList(made.data).digest == hashlib.sha256(made.data).digest()
+    assert PositionList(made.data).digest == hashlib.sha256(made.data).digest()
 
 
 def test_the_bytes_of_a_list_are_fixed() -> None:
     """Thread, position and hash of each thread, in the order of the threads."""
-    made = CutList.of([(b"b" * 16, 258, b"2" * 32), (b"a" * 16, 1, b"1" * 32)])
+    made = PositionList.of([(b"b" * 16, 258, b"2" * 32), (b"a" * 16, 1, b"1" * 32)])
 
     assert made.data == (
         b"a" * 16 + bytes(7) + b"\x01" + b"1" * 32 + b"b" * 16 + bytes(6) + b"\x01\x02" + b"2" * 32
@@ -61,7 +61,7 @@ def test_the_bytes_of_a_list_are_fixed() -> None:
 
 def test_an_empty_list_lists_nothing() -> None:
     """A key that wrote nothing has an empty list."""
-    made = CutList.of([])
+    made = PositionList.of([])
 
     assert (made.data, len(made), made.position(bytes(16))) == (b"", 0, None)
 
@@ -80,17 +80,17 @@ def test_an_empty_list_lists_nothing() -> None:
 def test_other_bytes_are_no_list(data: bytes) -> None:
     """Part of a line, another order, or a thread twice: refused, though the root signed it."""
     with pytest.raises(NotTrusted, match=r"^cut: expected"):
-        CutList(data)
+        PositionList(data)
 
 
 def test_a_list_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More bytes than the bound are no list, however well formed."""
-    monkeypatch.setattr(module, "CUT_BYTES_MAX", 112)
+    monkeypatch.setattr(module, "POSITION_LIST_BYTES_MAX", 112)
 
-    assert CUT_BYTES_MAX % 56 != 0
-    assert len(CutList(_line(1) + _line(2))) == 2
+    assert POSITION_LIST_BYTES_MAX % 56 != 0
+    assert len(PositionList(_line(1) + _line(2))) == 2
     with pytest.raises(NotTrusted, match="at most 112 in all, found 168 bytes"):
-        CutList(_line(1) + _line(2) + _line(3))
+        PositionList(_line(1) + _line(2) + _line(3))
 
 
 def test_a_list_is_fetched_once() -> None:
@@ -108,7 +108,7 @@ def test_a_list_that_is_missing_or_edited_is_refused() -> None:
     """Nothing is kept of it: once it is back, it is found."""
     digest = hashlib.sha256(_line(1)).digest()
     stored: dict[bytes, bytes] = {}
-    lists = CutLists(stored.get)
+    lists = PositionLists(stored.get)
 
     with pytest.raises(Missing, match=f"expected the cut {digest.hex()[:12]}, found none"):
         lists.get(digest.hex())
@@ -118,7 +118,7 @@ def test_a_list_that_is_missing_or_edited_is_refused() -> None:
     stored[digest] = _line(1)
     assert lists.get(digest.hex()).data == _line(1)
     with pytest.raises(Missing):
-        CutLists().get(digest.hex())
+        PositionLists().get(digest.hex())
 
 
 def test_what_the_root_signed_may_still_be_no_list() -> None:
@@ -131,7 +131,7 @@ def test_what_the_root_signed_may_still_be_no_list() -> None:
 
 def test_lists_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that were used last are kept, as many as the bound has room for."""
-    monkeypatch.setattr(module, "CUT_BYTES_MAX", 112)
+    monkeypatch.setattr(module, "POSITION_LIST_BYTES_MAX", 112)
     lists, asked = _lists(*(_line(number) for number in range(3)))
     names = [hashlib.sha256(_line(number)).hexdigest() for number in range(3)]
     for number in (0, 1, 0, 2):
@@ -147,19 +147,19 @@ def test_lists_in_memory_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_list_that_two_fetch_at_once_is_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads of a verification meet the same key: neither waits, and the bound holds."""
-    monkeypatch.setattr(module, "CUT_BYTES_MAX", 56)
+    monkeypatch.setattr(module, "POSITION_LIST_BYTES_MAX", 56)
     digest = hashlib.sha256(_line(1)).hexdigest()
-    inner: list[CutList] = []
+    inner: list[PositionList] = []
     asked: list[bytes] = []
 
     def fetch(name: bytes) -> bytes:
         asked.append(name)
         if not inner:
-            inner.append(CutList(b""))  # so that the second look fetches for itself
+            inner.append(PositionList(b""))  # so that the second look fetches for itself
             inner.append(lists.get(digest))
         return _line(1)
 
-    lists = CutLists(fetch)
+    lists = PositionLists(fetch)
     found = lists.get(digest)
 
     assert found.data == inner[1].data == _line(1)
