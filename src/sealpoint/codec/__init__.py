@@ -8,7 +8,7 @@ in `docs/formats/values.md`.
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin
 from sealpoint.codec._keys import collision_fault
-from sealpoint.codec._memo import Cast, TreeMemo
+from sealpoint.codec._memo import ObjectMemo, TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
 from sealpoint.codec._rules import TypeRule
@@ -17,8 +17,8 @@ __all__ = [
     "BUILTINS",
     "PLAIN_REASONS",
     "BuiltinType",
-    "Cast",
     "Explanation",
+    "ObjectMemo",
     "Reached",
     "Registry",
     "TreeMemo",

@@ -3,7 +3,7 @@
 
 A payload is a length-framed header (element type, shape), then the raw bytes in C order as one
 value. Element types are matched against a closed grammar before numpy sees them; object arrays
-have none. Shape and length are compared with whole-number arithmetic before anything is
+have none. ClassShape and length are compared with whole-number arithmetic before anything is
 allocated. Neither library is imported here: decoding looks only at what is already loaded.
 """
 

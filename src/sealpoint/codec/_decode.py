@@ -183,12 +183,12 @@ class Decoding:
 
     def _hashed_again(self, key: Any) -> Iterable[Any] | None:
         rule = self._tables.by_type.get(type(key))
-        return None if rule is None else rule.kind.hashed(key)
+        return None if rule is None else rule.kind.hash_parts(key)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._tables.by_type.get(type(key))
         if rule is not None:
-            return rule.kind.hashed(key)
+            return rule.kind.hash_parts(key)
         if type(key) is Fraction:
             self._count_fraction()
             return ()
@@ -248,7 +248,7 @@ class Decoding:
         rule = self._tables.by_label.get(payload[:size])
         if rule is None:
             return self._other_version(payload, size)
-        if rule.caster is not None and (found := self._known(payload)) is not None:
+        if rule.memo_maker is not None and (found := self._known(payload)) is not None:
             return found
         try:
             if not payload.startswith(rule.opening, size):
@@ -271,7 +271,7 @@ class Decoding:
             self._depth -= 1
             if self._walks_depth:
                 self._check_depth(body, 0)
-            return rule.build(body)
+            return rule.from_body(body)
         except ormsgpack.MsgpackDecodeError as exc:
             failure = self._refused(exc)
             if isinstance(failure, DecodeError):
@@ -300,7 +300,7 @@ class Decoding:
             body = self.unpack(payload[size:])
         if label.version != rule.version:
             with _inside(rule):
-                return rule.build(rule.upgraded(label.version, body))
+                return rule.from_body(rule.upgrade_body(label.version, body))
         added = rule.fields_added(label.shape, body)
         with _inside(rule):
             return self._older_shape(payload, size, rule, body, added)
@@ -312,7 +312,7 @@ class Decoding:
         opening = rule.opening[:1] + map_header(len(body[0]))
         if not payload.startswith(opening, size):
             self._check_opening(payload, size, rule)
-        value = rule.build(rule.kind.upgraded(body[0], body))
+        value = rule.from_body(rule.kind.upgrade_body(body[0], body))
         if added:
             self.added[rule.name] = added
         return value

@@ -25,7 +25,7 @@ from sealpoint.codec._arrays import (
 )
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._keys import collision_fault, is_plain_key, key_fault, large_int_fault
-from sealpoint.codec._memo import Casts, cast_of
+from sealpoint.codec._memo import ObjectMemos, memo_of
 from sealpoint.codec._msgpack import NodeBudget
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._time import encode_timestamp, is_timestamp
@@ -105,7 +105,7 @@ class Encoding:
             data = self._plain(value)
         else:
             try:
-                payload = rule.label + self.pack(rule.kind.take(value))
+                payload = rule.label + self.pack(rule.kind.to_body(value))
             except BaseException as exc:
                 self.error = self.error or exc
                 self.culprit = value if self.culprit is None else self.culprit
@@ -122,7 +122,7 @@ class Encoding:
         passed: set[type],
         depth: int,
         bytes_max: int,
-        casts: Casts | None = None,
+        objects: ObjectMemos | None = None,
     ) -> list[bytes | None]:
         """What `run_short` gives for each member of a list, in one loop.
 
@@ -141,13 +141,13 @@ class Encoding:
             if kind in passed or (too_deep and rule is not None):
                 keep(None)
                 continue
-            caster = None if casts is None or rule is None else rule.caster
-            cast = None
-            if casts is not None and caster is not None:
-                if (known := casts.data_of(value)) is not None:
+            memo_maker = None if objects is None or rule is None else rule.memo_maker
+            memo = None
+            if objects is not None and memo_maker is not None:
+                if (known := objects.data_of(value)) is not None:
                     keep(known)
                     continue
-                cast = cast_of(value, caster)
+                memo = memo_of(value, memo_maker)
             costly, fraction_keys = self._costly, self._fraction_keys
             try:
                 if rule is None:
@@ -155,8 +155,8 @@ class Encoding:
                     data = packb(value, hook, OPTIONS)
                 else:
                     self._depth = depth + 1
-                    source = value if cast is None else cast.make()
-                    data = rule.label + packb(rule.kind.take(source), hook, OPTIONS)
+                    source = value if memo is None else memo.rebuild()
+                    data = rule.label + packb(rule.kind.to_body(source), hook, OPTIONS)
             except (ormsgpack.MsgpackEncodeError, EncodeError):
                 if self.error is not None:
                     raise self.error from self.error.__cause__
@@ -175,8 +175,8 @@ class Encoding:
             else:
                 whole = extension_header(Tag.TYPED, size) + data
                 keep(whole)
-                if casts is not None and cast is not None:
-                    casts.note(value, cast, data, whole)
+                if objects is not None and memo is not None:
+                    objects.note(value, memo, data, whole)
         return found
 
     def counts(self) -> tuple[int, int]:
@@ -273,12 +273,12 @@ class Encoding:
 
     def _hashed_again(self, key: Any) -> Iterable[Any] | None:
         rule = self._rules.get(type(key))
-        return None if rule is None else rule.kind.hashed(key)
+        return None if rule is None else rule.kind.hash_parts(key)
 
     def _hashed(self, key: Any) -> Iterable[Any] | None:
         rule = self._rules.get(type(key))
         if rule is not None:
-            return rule.kind.hashed(key)
+            return rule.kind.hash_parts(key)
         if type(key) is Fraction:
             self._count_fraction()
             return ()
@@ -305,7 +305,7 @@ class Encoding:
         kind = type(value)
         rule = self._rules.get(kind)
         if rule is not None:
-            return Ext(Tag.TYPED, rule.label + self.pack_body(rule.kind.take(value)))
+            return Ext(Tag.TYPED, rule.label + self.pack_body(rule.kind.to_body(value)))
         found = ENCODERS.get(kind) or find_encoder(kind)
         if found is None:
             raise _not_allowed(kind)

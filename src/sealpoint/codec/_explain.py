@@ -64,7 +64,7 @@ def _fields_of(value: Any, rule: TypeRule) -> Iterator[tuple[str, Any]]:
     if isinstance(rule.kind, EnumKind):
         return
     try:
-        fields, *beside = rule.kind.take(value)
+        fields, *beside = rule.kind.to_body(value)
     except ValueNotAllowed:
         return
     if isinstance(rule.kind, PairKind):
@@ -307,7 +307,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
     rule = rules.get(type(value))
     try:
         if rule is not None:
-            rule.kind.take(value)
+            rule.kind.to_body(value)
         elif type(value) not in _CONTAINERS:
             _Shallow(rules, limits).run(value)
         elif type(value) is not list and type(value) is not tuple:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from sealpoint.codec._defaults import Defaults, named_tuple_defaults
 from sealpoint.codec._keys import generated_hash
-from sealpoint.codec._shape import Shape, resolved_annotations
+from sealpoint.codec._shape import ClassShape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, RuleFailed, RuleInvalid, ValueNotAllowed
 
@@ -23,31 +23,31 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-class Kind(Protocol):
+class ClassKind(Protocol):
     """One application type, seen as fields."""
 
-    shape: Shape
+    shape: ClassShape
     defaults: Defaults
     """What a field gets that was not stored because the class did not have it yet."""
     opening: bytes
     """What the encoded body MUST begin with: it proves how many fields were written."""
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         """Take an object apart. MUST lose nothing, or raise `ValueNotAllowed`."""
         ...
 
-    def build(self, body: Body) -> Any:
+    def from_body(self, body: Body) -> Any:
         """Put an object together. MUST run no application code unless the rule validates."""
         ...
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:
         """The body of this shape, from older fields and the stored body they are from.
 
         Fields that are not there get their defaults.
         """
         ...
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:
         """What hashing `value` looks at, or None when hashing would run application code."""
         ...
 
@@ -122,25 +122,27 @@ class NamedTupleKind:
         self._validate = validate
         self._key_safe = validate or generated_hash(cls)
         hints = resolved_annotations(cls)
-        self.shape = Shape.of("namedtuple", {name: hints.get(name, "") for name in self._names})
+        self.shape = ClassShape.of(
+            "namedtuple", {name: hints.get(name, "") for name in self._names}
+        )
         self.defaults = named_tuple_defaults(cls, validate=validate)
         self.opening = array_header(1) + map_header(len(self._names))
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         if getattr(value, "__dict__", None):
             raise ValueNotAllowed("attributes: expected fields only, found attributes of its own")
         return [dict(zip(self._names, value, strict=True))]
 
-    def build(self, body: Body) -> Any:
+    def from_body(self, body: Body) -> Any:
         fields = check_fields(body, self._names, 1)
         if self._validate:
             return run_application(self._cls, *fields.values())
         return tuple.__new__(self._cls, fields.values())
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
         return [completed(fields, self._names, self.defaults)]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:
         return tuple.__iter__(value) if self._key_safe else None
 
 
@@ -157,11 +159,11 @@ class EnumKind:
         self._gone = gone
         self._members = dict(cls.__members__)
         self._key_safe = validate or generated_hash(cls)
-        self.shape = Shape("enum", {"flag" if issubclass(cls, Flag) else "member": ""})
+        self.shape = ClassShape("enum", {"flag" if issubclass(cls, Flag) else "member": ""})
         self.defaults: Defaults = {}
         self.opening = array_header(1) + map_header(1)
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         name = value._name_
         if self._members.get(name) is value:
             return [{"name": name}]
@@ -171,7 +173,7 @@ class EnumKind:
             )
         return [{"value": value._value_}]
 
-    def build(self, body: Body) -> Any:
+    def from_body(self, body: Body) -> Any:
         fields = body[0] if type(body) is list and len(body) == 1 else None
         if type(fields) is dict and len(fields) == 1:
             # Compared by type: isinstance would ask the object, which may be the application's.
@@ -195,10 +197,10 @@ class EnumKind:
             raise BytesMalformed(f"{self._cls.__qualname__}: expected a single flag by its name")
         return combined
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
         return [fields]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:  # noqa: ARG002
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:  # noqa: ARG002
         return () if self._key_safe else None
 
 
@@ -217,11 +219,11 @@ class PairKind:
         self._encode = encode
         self._decode = decode
         self._key_safe = validate or generated_hash(cls)
-        self.shape = Shape("pair", {})
+        self.shape = ClassShape("pair", {})
         self.defaults: Defaults = {}
         self.opening = array_header(1)
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         try:
             return [self._encode(value)]
         except MemoryError:
@@ -230,7 +232,7 @@ class PairKind:
             message = f"encode function of the rule: failed with {type(exc).__name__}"
             raise ValueNotAllowed(message) from exc
 
-    def build(self, body: Body) -> Any:
+    def from_body(self, body: Body) -> Any:
         if type(body) is not list or len(body) != 1:
             raise BytesMalformed("pair: expected one encoded value")
         try:  # `run_application` without a call: there are many of these
@@ -247,8 +249,8 @@ class PairKind:
             )
         return value
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
         return [fields]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:  # noqa: ARG002
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:  # noqa: ARG002
         return () if self._key_safe else None

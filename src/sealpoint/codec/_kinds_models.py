@@ -26,7 +26,7 @@ from sealpoint.codec._kinds import (
     run_application,
     storage_setter,
 )
-from sealpoint.codec._shape import Shape, resolved_annotations
+from sealpoint.codec._shape import ClassShape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
 from sealpoint.errors import BytesMalformed, RuleInvalid, ValueNotAllowed
 
@@ -54,14 +54,14 @@ class PydanticKind:
         self._all_names = set(self._names)
         self._last_given: tuple[frozenset[str], int] = (frozenset(), 0)
         self._given: dict[int, set[str]] = {}
-        self.build = self._builder()
-        self.shape = Shape.of(
+        self.from_body = self._builder()
+        self.shape = ClassShape.of(
             "pydantic", {name: field.annotation for name, field in fields.items()}
         )
         self.defaults = pydantic_defaults(cls, validate=validate)
         self.opening = array_header(4) + map_header(len(self._names))
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         attributes = value.__dict__
         if tuple(attributes) != self._names:
             attributes = self._in_order(attributes)
@@ -155,7 +155,7 @@ class PydanticKind:
         given = fields["root"] if self._is_root_model else {**fields, **extra}
         return run_application(validator.validate_python, given, by_name=True, by_alias=False)
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:
         whole = completed(fields, self._names, self.defaults)
         if len(body) != 4:
             return [whole, _mask(self._names, set(fields)), None, None]
@@ -168,7 +168,7 @@ class PydanticKind:
         extras = mask >> len(before) << len(self._names)
         return [whole, _mask(self._names, given) | extras, extra, private]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:
         return value.__dict__.values() if self._key_safe else None
 
 
@@ -186,7 +186,7 @@ class StructKind:
         self._validate = validate
         self._key_safe = validate or generated_hash(cls, self._names)
         hints = resolved_annotations(cls)
-        self.shape = Shape.of("struct", {name: hints.get(name, "") for name in self._names})
+        self.shape = ClassShape.of("struct", {name: hints.get(name, "") for name in self._names})
         self.defaults = struct_defaults(cls, validate=validate)
         self.opening = array_header(1) + map_header(len(self._names))
         self._template = None
@@ -214,7 +214,7 @@ class StructKind:
             ) from exc
         return template
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         if getattr(value, "__dict__", None):
             raise ValueNotAllowed("struct: expected fields only, found attributes of its own")
         try:
@@ -222,7 +222,7 @@ class StructKind:
         except AttributeError as exc:
             raise ValueNotAllowed("struct: expected every field set, found one unset") from exc
 
-    def build(self, body: Body) -> Any:
+    def from_body(self, body: Body) -> Any:
         fields = check_fields(body, self._names, 1)
         if self._validate:
             return run_application(self._cls, **fields)
@@ -233,11 +233,11 @@ class StructKind:
             setter(value, field)
         return value
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
         return [completed(fields, self._names, self.defaults)]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:
-        return self.take(value)[0].values() if self._key_safe else None
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:
+        return self.to_body(value)[0].values() if self._key_safe else None
 
 
 # ---------------------------------------------------------------------- kinds fields
@@ -301,14 +301,14 @@ class FieldsKind:
         if has_dict and not self._slots and not presets and not validate:
             self._set_fields = storage_setter(cls, "__dict__")
         self._key_safe = validate or generated_hash(cls, self._names)
-        self.build = self._builder()
-        self.shape = Shape.of(kind, annotations)
+        self.from_body = self._builder()
+        self.shape = ClassShape.of(kind, annotations)
         self.defaults = defaults
         self.opening = array_header(1) + map_header(len(self._names))
         if not validate:
             _check_bare(cls)
 
-    def take(self, value: Any) -> Body:
+    def to_body(self, value: Any) -> Body:
         if self._only_dict and tuple(attributes := value.__dict__) == self._names:
             return [attributes]
         missing = object()
@@ -370,13 +370,13 @@ class FieldsKind:
                 _set(value, name, fields[name])
         return value
 
-    def upgraded(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
+    def upgrade_body(self, fields: dict[str, Any], body: Body) -> Body:  # noqa: ARG002
         return [completed(fields, self._names, self.defaults)]
 
-    def hashed(self, value: Any) -> Iterable[Any] | None:
+    def hash_parts(self, value: Any) -> Iterable[Any] | None:
         if not self._key_safe:
             return None
-        fields = self.take(value)[0]
+        fields = self.to_body(value)[0]
         return [fields[name] for name in self._hashed]
 
 

@@ -2,7 +2,7 @@
 """What the encoding before found for its long lists, for the next one of the same thread.
 
 A chat grows at its end. Every member is looked at each time, since any may have been edited in
-place (`_casts`); but where the encoded members are, byte for byte, those of the encoding before,
+place (`_objects`); but where the encoded members are, byte for byte, those of the encoding before,
 they are cut into the same chunks with the same ids, and need not be joined, hashed and put again.
 """
 
@@ -11,58 +11,58 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-# ---------------------------------------------------------------------- casts
+# ---------------------------------------------------------------------- objects
 # Objects that are met again: a chat is loaded and saved in every turn, and hardly changes.
 #
-# A *cast* is taken of an object when it is encoded: what is encoded is what the cast makes, so
+# A *memo* is taken of an object when it is encoded: what is encoded is what the memo makes, so
 # that they agree even if somebody changes the object meanwhile. It tells whether the object still
 # says exactly that, so that the bytes can be used once more; and it makes another object of the
-# bytes when they are decoded again. Bytes that were not written here find no cast.
+# bytes when they are decoded again. Bytes that were not written here find no memo.
 
 
 _BYTES_MAX = 1024 * 1024
 
 
-class Cast(Protocol):
+class ObjectMemo(Protocol):
     """What is known of one object."""
 
-    def fits(self, value: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         """Whether the object that it was taken of is unchanged, in every part and every type."""
         ...
 
-    def make(self) -> Any:
+    def rebuild(self) -> Any:
         """Another object that is equal to that one, and shares nothing with it that can change."""
         ...
 
 
-Caster = Callable[[Any], Cast | None]
-"""Takes a cast; None of an object whose changes it could not tell."""
+MemoMaker = Callable[[Any], ObjectMemo | None]
+"""Takes a memo; None of an object whose changes it could not tell."""
 
 
-def cast_of(value: Any, caster: Caster) -> Cast | None:
-    """The cast of an object, or None."""
+def memo_of(value: Any, memo_maker: MemoMaker) -> ObjectMemo | None:
+    """The memo of an object, or None."""
     try:
-        return caster(value)
+        return memo_maker(value)
     except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
         return None
 
 
-class _Known(NamedTuple):
+class _KnownObject(NamedTuple):
     value: Any
     kind: type
-    cast: Cast
+    memo: ObjectMemo
     data: bytes
     """The encoding, with its header."""
 
 
-class Casts:
-    """The casts of objects in the states of one thread, up to a bound."""
+class ObjectMemos:
+    """The objects of objects in the states of one thread, up to a bound."""
 
     __slots__ = ("_bytes", "_made_bytes", "_objects", "_payloads")
 
     def __init__(self) -> None:
-        self._objects: dict[int, _Known] = {}
-        self._payloads: dict[bytes, _Known] = {}
+        self._objects: dict[int, _KnownObject] = {}
+        self._payloads: dict[bytes, _KnownObject] = {}
         self._bytes = self._made_bytes = 0
 
     def forget_objects(self) -> None:
@@ -75,7 +75,7 @@ class Casts:
         if found is None or found.value is not value or type(value) is not found.kind:
             return None
         try:
-            return found.data if found.cast.fits(value) else None
+            return found.data if found.memo.matches(value) else None
         except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
             return None
 
@@ -84,19 +84,19 @@ class Casts:
         found = self._payloads.get(payload)
         if found is None:
             return None
-        value = found.cast.make()
+        value = found.memo.rebuild()
         self._made_bytes += len(payload)
         if self._made_bytes <= _BYTES_MAX:
-            self._objects[id(value)] = _Known(value, found.kind, found.cast, found.data)
+            self._objects[id(value)] = _KnownObject(value, found.kind, found.memo, found.data)
         return value
 
-    def note(self, value: Any, cast: Cast, payload: bytes, data: bytes) -> None:
-        """What the cast of an object makes has been encoded."""
+    def note(self, value: Any, memo: ObjectMemo, payload: bytes, data: bytes) -> None:
+        """What the memo of an object makes has been encoded."""
         self._bytes += len(payload)
         if self._bytes > _BYTES_MAX:
             # Most of it is of states that have gone; what is still there is met again soon.
             self._objects, self._payloads, self._bytes = {}, {}, len(payload)
-        known = _Known(value, type(value), cast, data)
+        known = _KnownObject(value, type(value), memo, data)
         self._objects[id(value)] = self._payloads[payload] = known
 
 
@@ -104,7 +104,7 @@ class Casts:
 
 
 @dataclass(frozen=True, slots=True)
-class CutList:
+class ChunkedList:
     """A long list, or one level of an index, as it was cut: where chunks end, and their ids."""
 
     parts: list[bytes]
@@ -129,13 +129,13 @@ class TreeMemo:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
     """
 
-    __slots__ = ("_before", "_now", "again", "casts")
+    __slots__ = ("_before", "_now", "again", "objects")
 
     def __init__(self, again: Callable[[Sequence[bytes]], bool]) -> None:
         self.again = again
-        self._before: list[CutList | None] = []
-        self._now: list[CutList | None] = []
-        self.casts = Casts()
+        self._before: list[ChunkedList | None] = []
+        self._now: list[ChunkedList | None] = []
+        self.objects = ObjectMemos()
 
     @property
     def was_long(self) -> bool:
@@ -165,7 +165,7 @@ class TreeMemo:
             return [], []
         return found.ends[:count], found.ids[:count]
 
-    def remember(self, found: CutList | None, size_bytes: int) -> None:
+    def remember(self, found: ChunkedList | None, size_bytes: int) -> None:
         """Keep a list for the next encoding, unless it takes too much memory."""
         self._now.append(found if size_bytes <= _BYTES_MAX else None)
 

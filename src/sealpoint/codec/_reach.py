@@ -83,7 +83,7 @@ def tree_blobs(
     if not isinstance(root, bytes):
         raise UsageError(f"root: expected bytes, found {type(root).__name__}")
     known = Reached() if reached is None else reached
-    return _Walk(get, limits, known, fetch_all=fetch_all).run(id_bytes(root, "root"))
+    return _TreeWalk(get, limits, known, fetch_all=fetch_all).run(id_bytes(root, "root"))
 
 
 class _Chunks:
@@ -145,7 +145,7 @@ class _Chunks:
             raise BytesMalformed(f"reference: expected {self._total_bytes} bytes in its chunks")
 
 
-class _Walk:
+class _TreeWalk:
     """One walk through a tree. Frames give ids, and other frames that have to end first."""
 
     __slots__ = ("_blobs", "_expanded_bytes", "_fetch_all", "_get", "_limits", "_passed")

@@ -14,7 +14,7 @@ from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
-from sealpoint.codec._memo import Caster, TreeMemo
+from sealpoint.codec._memo import MemoMaker, TreeMemo
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._time import known_zones
@@ -152,7 +152,7 @@ class Registry:
         self._add(rule)
         return cls
 
-    def recognise(self, cls: type, caster: Caster) -> None:
+    def memoise(self, cls: type, memo_maker: MemoMaker) -> None:
         """Let objects of an allowed type be known again from one tree to the next.
 
         Whoever saves and loads long states of them again and again, with one memo, then encodes
@@ -160,7 +160,7 @@ class Registry:
 
         Args:
             cls: An allowed type.
-            caster: Takes a `Cast` of an object; None of one whose changes it could not tell.
+            memo_maker: Takes an `ObjectMemo` of an object; None if its changes could not be told.
 
         Raises:
             RuleInvalid: The type has no rule.
@@ -168,7 +168,7 @@ class Registry:
         rule = self._tables.by_type.get(cls)
         if rule is None:
             raise RuleInvalid(f"type {cls.__qualname__}: expected a rule for it, found none")
-        self._put(replace(rule, caster=caster))
+        self._put(replace(rule, memo_maker=memo_maker))
 
     def _add(self, rule: TypeRule) -> None:
         if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):
@@ -287,7 +287,7 @@ class Registry:
             get,
             verified=verified,
             get_many=get_many,
-            casts=None if memo is None else memo.casts,
+            objects=None if memo is None else memo.objects,
         )
         return _told(decoding, decoding.run_tree(root), on_added)
 

@@ -16,14 +16,14 @@ import msgspec
 
 from sealpoint.codec._kinds import (
     Body,
+    ClassKind,
     EnumKind,
-    Kind,
     NamedTupleKind,
     PairKind,
     run_application,
 )
 from sealpoint.codec._kinds_models import PydanticKind, StructKind, attrs_kind, dataclass_kind
-from sealpoint.codec._memo import Caster
+from sealpoint.codec._memo import MemoMaker
 from sealpoint.codec._shape import (
     SHAPE_BYTES,
     RuleText,
@@ -78,25 +78,25 @@ class TypeRule:
     cls: type
     name: str
     version: int
-    kind: Kind = field(repr=False)
+    kind: ClassKind = field(repr=False)
     upgrade: Mapping[int, Upgrade] = field(repr=False)
     label: bytes = field(repr=False)
     opening: bytes = field(repr=False)
     """What the body begins with: array header, then (for fields) map header."""
     marked: bytes = field(repr=False)
     """The header of an array with room for one more part than the body has."""
-    build: Callable[[Body], Any] = field(repr=False)
-    """The kind's own `build`."""
+    from_body: Callable[[Body], Any] = field(repr=False)
+    """The kind's own `from_body`."""
     text: RuleText = field(repr=False)
     """The rule as it would be written in a program."""
     fitting: dict[tuple[bytes, tuple[str, ...]], tuple[str, ...]] = field(
         default_factory=dict, repr=False
     )
     """Older shapes that were met, with the stored fields: the fields that get their defaults."""
-    caster: Caster | None = field(default=None, repr=False)
-    """Takes casts of objects that are met again and again."""
+    memo_maker: MemoMaker | None = field(default=None, repr=False)
+    """Takes objects of objects that are met again and again."""
 
-    def upgraded(self, version: int, body: Body) -> Body:
+    def upgrade_body(self, version: int, body: Body) -> Body:
         """Bring a body of an older version to this one, step by step."""
         if type(body) is not list or not body:
             raise BytesMalformed(f"{self.name} version {version}: expected a body")
@@ -105,7 +105,7 @@ class TypeRule:
             raise BytesMalformed(f"{self.name} version {version}: expected fields")
         for step in range(version, self.version):
             fields = run_application(self.upgrade[step], fields)
-        return self.kind.upgraded(fields, body)
+        return self.kind.upgrade_body(fields, body)
 
     def fields_added(self, digest: bytes, body: Body) -> tuple[str, ...]:
         """The fields that the class got since a body of this version and another shape was stored.
@@ -226,7 +226,7 @@ def make_rule(
         label=label,
         opening=kind.opening,
         marked=bytes((kind.opening[0] + 1,)),
-        build=kind.build,
+        from_body=kind.from_body,
         text=text,
     )
 
@@ -236,7 +236,7 @@ def _choose_kind(
     *,
     encode: Callable[[Any], Any] | None,
     decode: Callable[[Any], Any] | None,
-) -> Kind:
+) -> ClassKind:
     cls: Any = text.cls
     name, validate = text.name, text.validate
     for function in (encode, decode):

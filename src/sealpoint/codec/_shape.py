@@ -30,7 +30,7 @@ _KIND = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClassShape:
     """What a class looks like.
 
     The digest is two sums modulo a prime, over the kind and every field: of the *mark* of each
@@ -50,7 +50,7 @@ class Shape:
         object.__setattr__(self, "digest", digest)
 
     @classmethod
-    def of(cls, kind: str, annotations: Mapping[str, Any]) -> "Shape":
+    def of(cls, kind: str, annotations: Mapping[str, Any]) -> "ClassShape":
         """The shape of a kind of class with these fields."""
         return cls(kind, {name: annotation_text(hint) for name, hint in annotations.items()})
 
@@ -241,7 +241,7 @@ def _function(upgrade: Callable[..., Any], step: int) -> str:
 
 def fields_changed(
     text: RuleText,
-    shape: Shape,
+    shape: ClassShape,
     names: tuple[str, ...],
     differing: tuple[str, ...] | None,
     without: tuple[str, ...],
@@ -292,7 +292,7 @@ def fields_changed(
     return text.changed(what(), upgrade())
 
 
-def another_kind(text: RuleText, shape: Shape) -> ShapeChanged:
+def another_kind(text: RuleText, shape: ClassShape) -> ShapeChanged:
     """The error for a value that was stored of another kind of class, whose form is another."""
     upgrade = (
         "# It gets what was stored: the fields by name, or what encode= returned.",
@@ -315,7 +315,7 @@ def member_gone(text: RuleText, member: str) -> ShapeChanged:
     return text.changed([f"the member {_listed([member])} went"], upgrade)
 
 
-def _other_kind(shape: Shape) -> str:
+def _other_kind(shape: ClassShape) -> str:
     return f"it was of another kind and is {_KINDS[shape.kind]} now"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sealpoint.codec._decode import Decoding, RuleTables
-from sealpoint.codec._memo import Casts
+from sealpoint.codec._memo import ObjectMemos
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import (
     ID_BYTES,
@@ -38,12 +38,12 @@ class TreeDecoding(Decoding):
     """One value on its way back from blobs."""
 
     __slots__ = (
-        "_casts",
         "_expanded_bytes",
         "_foreign",
         "_get",
         "_get_many",
         "_hexadecimal",
+        "_objects",
         "_references",
         "_verified",
     )
@@ -56,10 +56,10 @@ class TreeDecoding(Decoding):
         *,
         verified: bool,
         get_many: GetMany | None,
-        casts: Casts | None = None,
+        objects: ObjectMemos | None = None,
     ) -> None:
         super().__init__(tables, limits)
-        self._casts = None if self._walks_depth else casts
+        self._objects = None if self._walks_depth else objects
         self._get = get
         self._verified = verified
         self._get_many = get_many
@@ -85,14 +85,14 @@ class TreeDecoding(Decoding):
             if payload[:1] == bytes((Stream.VALUE,)):
                 _, levels, _, total, ids = self._parsed(payload)
                 data = self._collected(ids, levels, total)
-        if self._casts is not None:
-            self._casts.forget_objects()
+        if self._objects is not None:
+            self._objects.forget_objects()
         return self.run(data)
 
     def _known(self, payload: bytes) -> Any:
-        if self._casts is None or self._depth >= self._depth_max:
+        if self._objects is None or self._depth >= self._depth_max:
             return None
-        return self._casts.value_of(payload)
+        return self._objects.value_of(payload)
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:
         """The blob store's own failures keep their names."""

@@ -18,7 +18,7 @@ from ormsgpack import Ext, packb
 
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._keys import is_plain_key
-from sealpoint.codec._memo import CutList, TreeMemo
+from sealpoint.codec._memo import ChunkedList, TreeMemo
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import (
     ID_BYTES,
@@ -298,7 +298,7 @@ class TreeEncoding(Encoding):
                 self._long,
                 self._depth,
                 _SPLIT_MEMBERS_BYTES,
-                None if self._memo is None else self._memo.casts,
+                None if self._memo is None else self._memo.objects,
             )
         except BaseException:
             self.error, self.culprit = short.error, short.culprit
@@ -342,7 +342,7 @@ class TreeEncoding(Encoding):
             first = end
         if memo is not None:
             # A chunk in pieces has more ids than ends; it is rare and not remembered.
-            cut = CutList(parts, ends, ids, target, self._seed) if whole else None
+            cut = ChunkedList(parts, ends, ids, target, self._seed) if whole else None
             memo.remember(cut, total)
         return self._refer(stream, len(parts), total, ids)
 
@@ -415,7 +415,7 @@ class TreeEncoding(Encoding):
             ends.append(end)
             first = end
         if memo is not None:
-            memo.remember(CutList(ids, ends, names, 0, 0), len(ids) * ID_BYTES)
+            memo.remember(ChunkedList(ids, ends, names, 0, 0), len(ids) * ID_BYTES)
         return names
 
     def _put_blob(self, blob: bytes | memoryview) -> bytes:

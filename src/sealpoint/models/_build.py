@@ -11,7 +11,7 @@ from typing import Any
 
 from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import ENCODE_DEPTH_MAX, MODEL_DIMENSIONS_MAX, MODEL_EXPANDED_BYTES_LEAST
-from sealpoint.models._extras import the_numpy
+from sealpoint.models._extras import require_numpy
 from sealpoint.models._nodes import (
     ArrayNode,
     CounterNode,
@@ -24,7 +24,7 @@ from sealpoint.models._nodes import (
     TensorNode,
 )
 from sealpoint.models._placing import Placing, contiguous_stride, extent, is_permuted, view_of
-from sealpoint.models._safetensors import ARRAYS, CARRIERS, Header, Tensor, carrier_of
+from sealpoint.models._safetensors import ARRAYS, CARRIERS, ModelHeader, Tensor, carrier_of
 from sealpoint.models._sparse import check_sparse
 
 # ---------------------------------------------------------------------- build tensors
@@ -83,7 +83,12 @@ class TensorBuilder:
     """
 
     def __init__(
-        self, torch: Any, header: Header, memory: Mapping[str, Any], placing: Placing, what: str
+        self,
+        torch: Any,
+        header: ModelHeader,
+        memory: Mapping[str, Any],
+        placing: Placing,
+        what: str,
     ) -> None:
         self._torch = torch
         self._header = header
@@ -112,7 +117,7 @@ class TensorBuilder:
         if tensor.element == "BOOL":
             self._check_booleans(tensor)
         if tensor.size == 0:
-            return the_numpy().zeros(tensor.shape, dtype)
+            return require_numpy().zeros(tensor.shape, dtype)
         return self._raw[tensor.name].numpy().view(dtype).reshape(tensor.shape)
 
     def _tensor(self, entry: object) -> Tensor:
@@ -322,7 +327,7 @@ def _has_gradients(dtype: Any) -> bool:
 
 
 def build_plain(
-    torch: Any, header: Header, memory: Mapping[str, Any], placing: Placing, what: str
+    torch: Any, header: ModelHeader, memory: Mapping[str, Any], placing: Placing, what: str
 ) -> dict[str, Any]:
     """The tensors of a file without a structure, by name.
 
@@ -441,7 +446,7 @@ def build_state(
     torch: Any,
     structure: Any,
     *,
-    header: Header,
+    header: ModelHeader,
     memory: Mapping[str, Any],
     placing: Placing,
     what: str,

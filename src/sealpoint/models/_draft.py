@@ -29,7 +29,7 @@ except ImportError:  # not a POSIX system: drafts of ended processes stay
 from sealpoint.errors import ModelUnreadable
 from sealpoint.models._file import (
     FileDigests,
-    Piece,
+    TensorPiece,
     batches_of,
     digests_of,
     header_digest,
@@ -37,7 +37,7 @@ from sealpoint.models._file import (
     move_piece,
     unreadable,
 )
-from sealpoint.models._safetensors import Header
+from sealpoint.models._safetensors import ModelHeader
 
 Source = Callable[[], memoryview]
 """Gives the bytes of one tensor, in the order of the file."""
@@ -179,7 +179,7 @@ def _remove_abandoned(path: Path) -> None:
                     os.close(fd)
 
 
-class Draft:
+class ModelDraft:
     """A file that is being written; in a `with` block, which removes it unless it found a place.
 
     Args:
@@ -214,7 +214,7 @@ class Draft:
                 self._at.unlink()
 
     def write(
-        self, header: Header, sources: Mapping[str, Source], *, hashing: bool
+        self, header: ModelHeader, sources: Mapping[str, Source], *, hashing: bool
     ) -> FileDigests | None:
         """Write the file, durably, and hash what is written.
 
@@ -226,7 +226,7 @@ class Draft:
         tensors = list(header.tensors.values())
         size = tensors[-1].end if tensors else len(header.raw)
 
-        def batches() -> Iterator[list[tuple[Piece, memoryview]]]:
+        def batches() -> Iterator[list[tuple[TensorPiece, memoryview]]]:
             held: tuple[str, memoryview] = ("", memoryview(b""))
             for batch in batches_of(tensors):
                 filled = []
@@ -236,7 +236,7 @@ class Draft:
                     filled.append((piece, held[1][piece.at : piece.at + piece.size]))
                 yield filled
 
-        def write(batch: Sequence[tuple[Piece, memoryview]]) -> dict[tuple[str, int], bytes]:
+        def write(batch: Sequence[tuple[TensorPiece, memoryview]]) -> dict[tuple[str, int], bytes]:
             digests = {
                 (piece.tensor.name, piece.at): move_piece(
                     piece, memory, self._write_all, hashing=hashing

@@ -19,7 +19,7 @@ def _missing(package: str, cause: ModuleNotFoundError) -> Exception:
     )
 
 
-def the_blake3() -> Any:
+def require_blake3() -> Any:
     """The function that makes hashers.
 
     Raises:
@@ -32,8 +32,8 @@ def the_blake3() -> Any:
     return blake3
 
 
-def the_numpy() -> Any:
-    """The module. Errors are those of `the_blake3`."""
+def require_numpy() -> Any:
+    """The module. Errors are those of `require_blake3`."""
     try:
         import numpy as np  # noqa: PLC0415 (as above)
     except ModuleNotFoundError as exc:
@@ -41,8 +41,8 @@ def the_numpy() -> Any:
     return np
 
 
-def the_torch() -> Any:
-    """The module. Errors are those of `the_blake3`."""
+def require_torch() -> Any:
+    """The module. Errors are those of `require_blake3`."""
     try:
         import torch  # noqa: PLC0415 (as above)
     except ModuleNotFoundError as exc:
@@ -50,7 +50,7 @@ def the_torch() -> Any:
     return torch
 
 
-def plainly(torch: Any) -> AbstractContextManager[Any]:
+def without_torch_modes(torch: Any) -> AbstractContextManager[Any]:
     """A block in which no default device or other mode of the caller changes what torch makes."""
     block: AbstractContextManager[Any] = torch._C.DisableTorchFunction()  # noqa: SLF001
     return block

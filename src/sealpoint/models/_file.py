@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
 from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError
-from sealpoint.models._extras import the_blake3
+from sealpoint.models._extras import require_blake3
 from sealpoint.models._safetensors import LENGTH_BYTES, Tensor, header_end
 
 # ---------------------------------------------------------------------- digests
@@ -39,7 +39,7 @@ _PIECE, _TENSOR, _HEADER, _FILE = map(_CONTEXT.format, ("piece", "tensor", "head
 
 
 def _hasher(context: str) -> Any:
-    return the_blake3()(derive_key_context=context)
+    return require_blake3()(derive_key_context=context)
 
 
 def piece_hasher() -> Any:
@@ -99,7 +99,7 @@ _B = TypeVar("_B")
 _R = TypeVar("_R")
 
 
-class Piece(NamedTuple):
+class TensorPiece(NamedTuple):
     """A piece of a tensor."""
 
     tensor: Tensor
@@ -108,13 +108,13 @@ class Piece(NamedTuple):
     size: int
 
 
-def batches_of(tensors: Iterable[Tensor]) -> Iterator[list[Piece]]:
+def batches_of(tensors: Iterable[Tensor]) -> Iterator[list[TensorPiece]]:
     """The pieces of tensors; small ones together, so that a job is worth its while."""
-    batch: list[Piece] = []
+    batch: list[TensorPiece] = []
     total = 0
     for tensor in tensors:
         for at in range(0, tensor.size, PIECE_BYTES):
-            piece = Piece(tensor, at, min(PIECE_BYTES, tensor.size - at))
+            piece = TensorPiece(tensor, at, min(PIECE_BYTES, tensor.size - at))
             if batch and total + piece.size > PIECE_BYTES:
                 yield batch
                 batch, total = [], 0
@@ -125,7 +125,11 @@ def batches_of(tensors: Iterable[Tensor]) -> Iterator[list[Piece]]:
 
 
 def move_piece(
-    piece: Piece, memory: memoryview, move: Callable[[memoryview, int], None], *, hashing: bool
+    piece: TensorPiece,
+    memory: memoryview,
+    move: Callable[[memoryview, int], None],
+    *,
+    hashing: bool,
 ) -> bytes:
     """Read or write a piece, and hash what was moved while it is in the processor's cache.
 
@@ -186,7 +190,7 @@ def in_parallel(work: Callable[[_B], _R], batches: Iterable[_B]) -> Iterator[_R]
             pool.shutdown(cancel_futures=True)
 
 
-def sizes(batch: Sequence[Piece]) -> int:
+def sizes(batch: Sequence[TensorPiece]) -> int:
     """How many bytes the pieces of a batch have together."""
     return sum(piece.size for piece in batch)
 
@@ -316,7 +320,7 @@ class ReadFile:
         done = 0
         digests: dict[tuple[str, int], bytes] = {}
 
-        def read(batch: Sequence[Piece]) -> tuple[int, dict[tuple[str, int], bytes]]:
+        def read(batch: Sequence[TensorPiece]) -> tuple[int, dict[tuple[str, int], bytes]]:
             found = {}
             for piece in batch:
                 if memory is None:

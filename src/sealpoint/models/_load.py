@@ -11,7 +11,7 @@ from sealpoint.api import Store
 from sealpoint.errors import FormatRefused, ModelUnreadable, SealpointError, UsageError
 from sealpoint.models._draft import put_in_place, real_path, waiting_path
 from sealpoint.models._file import ReadFile
-from sealpoint.models._manifest import Run, Sealed
+from sealpoint.models._manifest import Sealed, TrainingRun
 from sealpoint.models._model_file import ModelFile
 from sealpoint.models._placing import MapLocation
 from sealpoint.models._pt import load_pt, load_trusted
@@ -61,7 +61,7 @@ def load_checkpoint(
     """
     if type(safe) is not bool:
         raise UsageError(f"safe: expected True or False, found {type(safe).__name__}")
-    if Run.of(store, thread) is None and ref is not None:
+    if TrainingRun.of(store, thread) is None and ref is not None:
         raise UsageError("ref: expected a store whose checkpoint it is")
     if store is not None:
         if not safe:
@@ -95,7 +95,7 @@ def open_checkpoint(
         RolledBack, FileNotSealed: With a store: it is an older file, or not one of this thread.
         SealpointError: With a store, whatever `Thread.load` raises.
     """
-    run = Run.of(store, thread)
+    run = TrainingRun.of(store, thread)
     if run is None:
         if ref is not None:
             raise UsageError("ref: expected a store whose checkpoint it is")

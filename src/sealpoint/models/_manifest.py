@@ -22,7 +22,7 @@ from sealpoint.errors import (
     StorageUnavailable,
     UsageError,
 )
-from sealpoint.models._draft import Draft, put_in_place, waiting_path
+from sealpoint.models._draft import ModelDraft, put_in_place, waiting_path
 from sealpoint.models._file import FileDigests
 from sealpoint.store import CheckpointRef
 
@@ -144,14 +144,14 @@ _CHANGED = "Do not use this file: find out who changed it, then bring a good cop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class TrainingRun:
     """A training run: a thread of a store."""
 
     store: Store
     name: str
 
     @classmethod
-    def of(cls, store: Store | None, thread: str | None) -> "Run | None":
+    def of(cls, store: Store | None, thread: str | None) -> "TrainingRun | None":
         """The run that a caller means, or None without a store.
 
         Raises:
@@ -167,7 +167,11 @@ class Run:
         return None if store is None or thread is None else cls(store=store, name=thread)
 
     def seal(
-        self, draft: Draft, path: Path, digests: FileDigests, metadata: Mapping[str, Any] | None
+        self,
+        draft: ModelDraft,
+        path: Path,
+        digests: FileDigests,
+        metadata: Mapping[str, Any] | None,
     ) -> CheckpointRef:
         """Record a durable draft as the newest file of the run, and put it in its place.
 
@@ -217,7 +221,7 @@ class Run:
 class Sealed:
     """What a thread says that a file has to be."""
 
-    run: Run
+    run: TrainingRun
     digests: FileDigests
     ref: CheckpointRef
 

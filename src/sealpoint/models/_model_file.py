@@ -12,12 +12,12 @@ from typing import Any, Self
 
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
 from sealpoint.models._build import build_plain, build_state, plain_tensor
-from sealpoint.models._extras import plainly, the_torch
+from sealpoint.models._extras import require_torch, without_torch_modes
 from sealpoint.models._file import FileDigests, Progress, ReadFile, header_digest
 from sealpoint.models._manifest import Sealed
 from sealpoint.models._nodes import METADATA, STRUCTURE, read_structure
 from sealpoint.models._placing import MapLocation, Placing
-from sealpoint.models._safetensors import Header, Tensor, read_header, write_header
+from sealpoint.models._safetensors import ModelHeader, Tensor, read_header, write_header
 from sealpoint.store import CheckpointRef
 
 
@@ -99,7 +99,7 @@ class ModelFile:
             Edited: With a thread: it is not what was saved.
         """
         tensor = self._named(name)
-        torch = the_torch()
+        torch = require_torch()
         placing = Placing(torch, map_location, self._file.what)
         memory = self._read([tensor], torch)
         return plain_tensor(torch, tensor, memory[name], placing, self._file.what)
@@ -121,7 +121,7 @@ class ModelFile:
             ModelError: The file breaks a rule of its format.
             Edited: With a thread: it is not what was saved.
         """
-        torch = the_torch()
+        torch = require_torch()
         placing = Placing(torch, map_location, self._file.what)
         memory = self._read(self.tensors, torch)
         what = self._file.what
@@ -131,7 +131,7 @@ class ModelFile:
         if text is None:
             return build_plain(torch, self._header, memory, placing, what)
         structure = read_structure(text, what)
-        with plainly(torch):
+        with without_torch_modes(torch):
             return build_state(
                 torch, structure, header=self._header, memory=memory, placing=placing, what=what
             )
@@ -201,7 +201,7 @@ def digests_of_file(file: ReadFile) -> FileDigests:
     return FileDigests(size=file.size, header=header_digest(raw), tensors=tensors)
 
 
-def _parsed(raw: bytes, file: ReadFile) -> Header:
+def _parsed(raw: bytes, file: ReadFile) -> ModelHeader:
     header = read_header(raw, file.size, file.what)
     if STRUCTURE in header.metadata:
         # A file of a later version means something else by its structure.

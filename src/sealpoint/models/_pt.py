@@ -30,11 +30,11 @@ from sealpoint.errors import (
     ModelUnreadable,
     SealpointError,
 )
-from sealpoint.models._extras import plainly, the_torch
+from sealpoint.models._extras import require_torch, without_torch_modes
 from sealpoint.models._placing import Placing
 from sealpoint.models._pt_tree import judge_tree
 from sealpoint.models._sparse import check_sparse
-from sealpoint.scan import PICKLE, Archive, Piece, read_archive, run_pickle, shown
+from sealpoint.scan import PICKLE, Archive, ZipPiece, read_archive, run_pickle, shown
 
 # ---------------------------------------------------------------------- flag
 # A proof, not a promise, that `weights_only` is honoured by the `torch.load` of this process.
@@ -62,7 +62,7 @@ class _Canary:
         self.built.append(self)
 
 
-def proven_load(torch: Any) -> Callable[..., Any]:
+def prove_weights_only(torch: Any) -> Callable[..., Any]:
     """The `torch.load` that was just proven to honour `weights_only`.
 
     Raises:
@@ -300,7 +300,7 @@ def read_at(file: io.FileIO, offset: int, length: int, what: str) -> bytes:
 class PinnedView(io.RawIOBase):
     """A file to read and seek in, whose structure cannot change any more."""
 
-    def __init__(self, file: io.FileIO, size: int, pieces: Sequence[Piece], what: str) -> None:
+    def __init__(self, file: io.FileIO, size: int, pieces: Sequence[ZipPiece], what: str) -> None:
         """Make a view.
 
         Args:
@@ -430,9 +430,9 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
     }
     locations = judge_tree(tree, storages, size, what)
     # (4) The loader that is proven here is the one that is called below.
-    torch = the_torch()
+    torch = require_torch()
     Placing(torch, map_location, what)  # a place, or a mistake of the caller
-    load = proven_load(torch)
+    load = prove_weights_only(torch)
     mode = getattr(torch.serialization, "_serialization_tls", None)
     if getattr(mode, "skip_data", False):
         raise ModelError(
@@ -442,14 +442,14 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
     # (5) Never mapped: what is mapped can change after it was loaded.
     view = PinnedView(file, size, archive.pieces, what)
     try:
-        with plainly(torch):
+        with without_torch_modes(torch):
             value = load(view, map_location=map_location, weights_only=True, mmap=False)
     except (SealpointError, Warning, MemoryError):
         raise
     except Exception as exc:
         raise _failure(exc, view, locations, what) from exc
     # (6) What it built.
-    with plainly(torch):
+    with without_torch_modes(torch):
         check_loaded(torch, value, what)
     return value
 
@@ -460,7 +460,7 @@ def load_trusted(path: Any, map_location: Any) -> Any:
     Nothing of what `load_pt` checks is checked. Whoever could write to the file, or to a copy on
     its way here, decides what this process does next.
     """
-    the_torch()
+    require_torch()
     import torch  # noqa: PLC0415 - an optional dependency; imported here by name for scanners to see
 
     # The one call that is meant to be unsafe; its caller said so by name.

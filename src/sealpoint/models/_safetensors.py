@@ -158,7 +158,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class ModelHeader:
     """A header that was read."""
 
     tensors: Mapping[str, Tensor]
@@ -194,7 +194,7 @@ def header_end(prefix: bytes, size: int, what: str) -> int:
     return LENGTH_BYTES + length
 
 
-def read_header(raw: bytes, size: int, what: str) -> Header:
+def read_header(raw: bytes, size: int, what: str) -> ModelHeader:
     """Read a header.
 
     Args:
@@ -236,7 +236,9 @@ def read_header(raw: bytes, size: int, what: str) -> Header:
         at = tensor.end
     if at != size:
         raise ModelMalformed(f"{what}: expected a file of {at} bytes, found {size}")
-    return Header(tensors={tensor.name: tensor for tensor in tensors}, metadata=metadata, raw=raw)
+    return ModelHeader(
+        tensors={tensor.name: tensor for tensor in tensors}, metadata=metadata, raw=raw
+    )
 
 
 def _check_counts(body: bytes, what: str) -> None:
@@ -354,7 +356,7 @@ def _shown(text: Any) -> str:
 
 def write_header(
     tensors: Sequence[tuple[str, str, Sequence[int]]], metadata: Mapping[str, str]
-) -> Header:
+) -> ModelHeader:
     """The header of a file with these tensors.
 
     Wide elements come first, so that every tensor is aligned; then names decide.
@@ -375,7 +377,7 @@ def write_header(
     body = json.dumps(members, ensure_ascii=False, separators=(",", ":")).encode()
     body += b" " * (-len(body) % _ALIGNMENT)
     raw = len(body).to_bytes(LENGTH_BYTES, "little") + body
-    return Header(
+    return ModelHeader(
         tensors={
             name: Tensor(
                 name=name,

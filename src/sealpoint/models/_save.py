@@ -8,12 +8,12 @@ from typing import Any
 
 from sealpoint.api import Store
 from sealpoint.errors import UsageError
-from sealpoint.models._draft import Draft, target_path
-from sealpoint.models._extras import plainly, the_torch
-from sealpoint.models._manifest import METADATA_KEY, Run
+from sealpoint.models._draft import ModelDraft, target_path
+from sealpoint.models._extras import require_torch, without_torch_modes
+from sealpoint.models._flatten import flatten_state
+from sealpoint.models._manifest import METADATA_KEY, TrainingRun
 from sealpoint.models._nodes import METADATA, STRUCTURE, write_structure
 from sealpoint.models._safetensors import read_header, write_header
-from sealpoint.models._take import take_apart
 from sealpoint.store import CheckpointRef
 
 
@@ -48,15 +48,15 @@ def save_checkpoint(
         ModelUnreadable: The file cannot be written, or the path is another link.
         SealpointError: With a store, whatever `Thread.save` raises; the old file stands.
     """
-    run = Run.of(store, thread)
+    run = TrainingRun.of(store, thread)
     if metadata is not None and (run is None or METADATA_KEY in metadata):
         raise UsageError(
             f"metadata: expected a store that keeps it, and no key {METADATA_KEY!r}, which is ours"
         )
     target = target_path(path)
-    torch = the_torch()
-    with plainly(torch):
-        structure, entries = take_apart(torch, sys.modules.get("numpy"), state)
+    torch = require_torch()
+    with without_torch_modes(torch):
+        structure, entries = flatten_state(torch, sys.modules.get("numpy"), state)
     header = write_header(
         [(entry.name, entry.element, entry.shape) for entry in entries],
         {**METADATA, STRUCTURE: write_structure(structure)},
@@ -64,8 +64,8 @@ def save_checkpoint(
     size = max((tensor.end for tensor in header.tensors.values()), default=len(header.raw))
     read_header(header.raw, size, str(target))  # what is written can be read
     sources = {entry.name: entry.source for entry in entries}
-    with Draft(target) as draft:
-        with plainly(torch):
+    with ModelDraft(target) as draft:
+        with without_torch_modes(torch):
             digests = draft.write(header, sources, hashing=run is not None)
         if run is None or digests is None:
             draft.move_to(target)

@@ -7,7 +7,7 @@ Neither knows torch: what the symbols may mean is judged in `sealpoint.models`.
 
 from sealpoint.scan._pickle import run_pickle
 from sealpoint.scan._tree import Call, Dict, Global, List, New, Node, Persistent, Tuple, Value
-from sealpoint.scan._zip import PICKLE, Archive, Piece, Record, read_archive, shown
+from sealpoint.scan._zip import PICKLE, Archive, ZipPiece, ZipRecord, read_archive, shown
 
 __all__ = [
     "PICKLE",
@@ -19,10 +19,10 @@ __all__ = [
     "New",
     "Node",
     "Persistent",
-    "Piece",
-    "Record",
     "Tuple",
     "Value",
+    "ZipPiece",
+    "ZipRecord",
     "read_archive",
     "run_pickle",
     "shown",

@@ -59,7 +59,7 @@ _U16_MAX, _U32_MAX = 0xFFFF, 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ZipEntry:
     """One entry of the directory, as it was written."""
 
     name: str
@@ -75,10 +75,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Directory:
+class ZipDirectory:
     """All entries in their order, and the bytes from the first of them to the end of the file."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ZipEntry, ...]
     offset: int
     data: bytes
 
@@ -93,7 +93,7 @@ def read_exactly(read: Read, offset: int, length: int, what: str) -> bytes:
     return data
 
 
-def read_directory(read: Read, size: int, what: str) -> Directory:
+def read_directory(read: Read, size: int, what: str) -> ZipDirectory:
     """Read the end records and the central directory.
 
     Verification, in order: (1) the end record is the last of the file, without a comment; (2) one
@@ -135,7 +135,7 @@ def read_directory(read: Read, size: int, what: str) -> Directory:
         raise ModelMalformed(f"{what}: expected the directory to fill the place before its end")
     data = read_exactly(read, offset, length, what)
     # (5) Its entries.
-    return Directory(entries=_entries(data, count, what), offset=offset, data=data + tail + end)
+    return ZipDirectory(entries=_entries(data, count, what), offset=offset, data=data + tail + end)
 
 
 def _wide(
@@ -157,8 +157,8 @@ def _wide(
     return count, length, offset, tail
 
 
-def _entries(data: bytes, count: int, what: str) -> tuple[Entry, ...]:
-    entries: list[Entry] = []
+def _entries(data: bytes, count: int, what: str) -> tuple[ZipEntry, ...]:
+    entries: list[ZipEntry] = []
     at = 0
     for index in range(count):
         if at + _ENTRY.size > len(data):
@@ -187,7 +187,7 @@ def _entries(data: bytes, count: int, what: str) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> Entry:
+def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> ZipEntry:
     _, _, _, flags, method, time, date, crc, packed, size, _, _, comment, disk, inner = fields[:15]
     outer, offset = fields[15:]
     # The 64-bit field holds exactly the numbers that did not fit, in this order.
@@ -200,7 +200,7 @@ def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> Entry:
         offset = numbers.pop(0) if offset == _U32_MAX else offset
     else:
         plain = plain and not wide and not extra
-    return Entry(
+    return ZipEntry(
         name=name,
         flags=flags,
         method=method,
@@ -232,7 +232,7 @@ _FOLDER = re.compile(r"(?!\.{1,2}/)[^\x00-\x1f\x7f/\\]+/", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class ZipRecord:
     """One record: its name without the folder, and where its content lies."""
 
     name: str
@@ -242,7 +242,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class ZipPiece:
     """Bytes that decide how the file is read, as they were when they were checked."""
 
     offset: int
@@ -258,9 +258,9 @@ class Archive:
     """
 
     folder: str
-    records: Mapping[str, Record]
+    records: Mapping[str, ZipRecord]
     contents: Mapping[str, bytes]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ZipPiece, ...]
 
 
 def read_archive(read: Read, size: int, what: str) -> Archive:
@@ -307,7 +307,7 @@ def read_archive(read: Read, size: int, what: str) -> Archive:
     if PICKLE not in short:
         raise ModelMalformed(f"{what}: expected a record {PICKLE!r}, found none")
     # (6) Byte by byte.
-    return _Walk(read, directory, what).run(folder, short)
+    return _ArchiveWalk(read, directory, what).run(folder, short)
 
 
 def _refuse_foreign(names: list[str], what: str) -> None:
@@ -327,7 +327,7 @@ def _refuse_foreign(names: list[str], what: str) -> None:
     raise FormatRefused(f"{what}: expected tensors written by torch.save, found {kind}")
 
 
-def _check_entry(entry: Entry, what: str) -> None:
+def _check_entry(entry: ZipEntry, what: str) -> None:
     flags = entry.flags & ~_FLAG_UTF8
     # Torch writes a descriptor after each content, but none after an empty one.
     if flags != (_FLAG_DESCRIPTOR if entry.size else 0):
@@ -352,7 +352,7 @@ def _inner_name(name: str, folder: str, what: str) -> str:
     return short
 
 
-def _extra(entry: Entry, packed_bytes: int, length: int) -> bytes:
+def _extra(entry: ZipEntry, packed_bytes: int, length: int) -> bytes:
     """The extra field of a local header: what needs 64 bits, then padding up to a length."""
     wide = b""
     if entry.size >= _U32_MAX:
@@ -365,10 +365,10 @@ def _extra(entry: Entry, packed_bytes: int, length: int) -> bytes:
     return wide + b"FB" + filler.to_bytes(2, "little") + b"Z" * filler
 
 
-class _Walk:
+class _ArchiveWalk:
     """Goes once over a file, from its first byte to the directory."""
 
-    def __init__(self, read: Read, directory: Directory, what: str) -> None:
+    def __init__(self, read: Read, directory: ZipDirectory, what: str) -> None:
         self._read = read
         self._directory = directory
         self._what = what
@@ -377,16 +377,16 @@ class _Walk:
         self._headers_bytes = 0
         self._piece_at = 0
         self._piece: list[bytes] = []
-        self._pieces: list[Piece] = []
+        self._pieces: list[ZipPiece] = []
 
     def run(self, folder: str, names: list[str]) -> Archive:
-        records: dict[str, Record] = {}
+        records: dict[str, ZipRecord] = {}
         contents: dict[str, bytes] = {}
         for entry, name in zip(self._directory.entries, names, strict=True):
             if entry.offset != self._at:
                 self._refuse(entry, f"at byte {self._at}, found it at {entry.offset}")
             self._header(entry)
-            record = Record(name=name, offset=self._at, size=entry.size, crc=entry.crc)
+            record = ZipRecord(name=name, offset=self._at, size=entry.size, crc=entry.crc)
             records[name] = record
             if self._at + entry.size > self._directory.offset:
                 self._refuse(entry, "to end before the directory")
@@ -406,7 +406,7 @@ class _Walk:
             folder=folder, records=records, contents=contents, pieces=tuple(self._pieces)
         )
 
-    def _header(self, entry: Entry) -> None:
+    def _header(self, entry: ZipEntry) -> None:
         """Take the local header, which repeats the name but leaves the sizes to others."""
         fixed = self._take(_LOCAL.size, entry)
         fields = _LOCAL.unpack(fixed)
@@ -427,7 +427,7 @@ class _Walk:
         if padding not in (_extra(entry, 0, len(padding)), _extra(entry, entry.size, len(padding))):
             self._refuse(entry, "to be aligned with the padding of torch")
 
-    def _content(self, entry: Entry, name: str) -> bytes:
+    def _content(self, entry: ZipEntry, name: str) -> bytes:
         most = MODEL_PICKLE_BYTES_MAX if name == PICKLE else _SMALL_BYTES_MAX
         if entry.size > most:
             raise ModelLimitExceeded(
@@ -436,7 +436,7 @@ class _Walk:
             )
         return self._take(entry.size, entry)
 
-    def _descriptor(self, entry: Entry) -> None:
+    def _descriptor(self, entry: ZipEntry) -> None:
         if not entry.size:
             return
         wide = entry.size >= _U32_MAX or entry.offset >= _U32_MAX
@@ -445,7 +445,7 @@ class _Walk:
         if self._take(layout.size, entry) != expected:
             self._refuse(entry, "to be followed by a descriptor that agrees with the directory")
 
-    def _take(self, length: int, entry: Entry) -> bytes:
+    def _take(self, length: int, entry: ZipEntry) -> bytes:
         """The next bytes, which are structure; reads ahead, since headers are short."""
         if self._at + length > self._directory.offset:
             self._refuse(entry, "to end before the directory")
@@ -471,8 +471,8 @@ class _Walk:
             self._ahead = self._ahead[length:]
 
     def _close_piece(self) -> None:
-        self._pieces.append(Piece(offset=self._piece_at, data=b"".join(self._piece)))
+        self._pieces.append(ZipPiece(offset=self._piece_at, data=b"".join(self._piece)))
         self._piece = []
 
-    def _refuse(self, entry: Entry, expected: str) -> None:
+    def _refuse(self, entry: ZipEntry, expected: str) -> None:
         raise ModelMalformed(f"{self._what}: record {shown(entry.name)}: expected it {expected}")

@@ -73,7 +73,7 @@ def read_syntax(source: str | bytes) -> Syntax | None:
             for category in (DeprecationWarning, SyntaxWarning):
                 warnings.simplefilter("ignore", category)
             tree = ast.parse(source)
-        return _Walk().read(tree)
+        return _SyntaxWalk().read(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError, _TooDeep):
         return None
 
@@ -89,7 +89,7 @@ class _End:
     function: Any
 
 
-class _Walk:
+class _SyntaxWalk:
     """One tree being written, without recursion.
 
     Each function has a hash of its own, and what lies around it has that digest in its place: so

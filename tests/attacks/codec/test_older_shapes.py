@@ -15,7 +15,7 @@ import ormsgpack
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._shape import Shape
+from sealpoint.codec._shape import ClassShape
 from sealpoint.errors import BytesMalformed, DecodeError, ShapeChanged
 from tests.wire import extension
 
@@ -92,7 +92,7 @@ _ANNOTATIONS = {
 def _forged(name: str, fields: dict[str, Any], *, body: bytes | None = None) -> bytes:
     """A value whose shape fits exactly the fields that it has."""
     texts = {each: _ANNOTATIONS.get(each, "str") for each in fields}
-    label = bytes((len(name),)) + name.encode() + b"\0\1" + Shape("dataclass", texts).digest
+    label = bytes((len(name),)) + name.encode() + b"\0\1" + ClassShape("dataclass", texts).digest
     return extension(1, label + (b"\x91" + ormsgpack.packb(fields) if body is None else body))
 
 

@@ -17,14 +17,14 @@ from tests.pt_files import as_file, call, ours, pickled, records_of, saved, text
 
 def _load_while(path: Path, monkeypatch: pytest.MonkeyPatch, change: Any) -> Any:
     """Load a file that is changed between the last check and torch."""
-    proven = _flag.proven_load
+    proven = _flag.prove_weights_only
 
     def prove_then_change(torch: Any) -> Any:
         load = proven(torch)
         change()
         return load
 
-    monkeypatch.setattr(_pt, "proven_load", prove_then_change)
+    monkeypatch.setattr(_pt, "prove_weights_only", prove_then_change)
     with io.FileIO(path) as file:
         return load_pt(file, path.stat().st_size, "m.pt", "cpu")
 

@@ -17,7 +17,7 @@ import torch
 
 from sealpoint.errors import FlagNotHonoured, GlobalNotAllowed
 from sealpoint.models import _pt as _flag
-from sealpoint.models._pt import proven_load
+from sealpoint.models._pt import prove_weights_only
 from tests.pt_files import call, ours, pickled, saved, stock, text
 
 _STOCK = torch.load
@@ -114,7 +114,7 @@ def test_signature_would_not_have_told() -> None:
 
 def test_what_was_proven_is_what_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loader that is replaced between proof and load is not used."""
-    proven = proven_load(torch)
+    proven = prove_weights_only(torch)
     monkeypatch.setattr(torch, "load", _popped)
 
     assert proven is _STOCK
@@ -138,7 +138,7 @@ def test_proof_leaves_nothing_behind() -> None:
     """The class of a proof is gone after it, so that nobody can allow it for the next one."""
     before = set(vars(_flag))
 
-    proven_load(torch)
+    prove_weights_only(torch)
 
     assert set(vars(_flag)) == before
 
@@ -157,7 +157,7 @@ def test_what_the_process_allows_is_not_allowed_here(tmp_path: Path) -> None:
     data = pickled(call(Allowed.__module__, "Allowed", text(str(marker))))
 
     with torch.serialization.safe_globals([Allowed]):
-        proven_load(torch)
+        prove_weights_only(torch)
         with pytest.raises(GlobalNotAllowed, match=r"found 'tests\..*\.Allowed'"):
             ours(data)
         assert not marker.exists()
@@ -182,4 +182,4 @@ def test_environment_cannot_switch_the_flag_off(
 
 def test_proof_asks_nothing_of_a_module_but_its_loader() -> None:
     """Whatever has the loader can be proven."""
-    proven_load(SimpleNamespace(load=_STOCK))
+    prove_weights_only(SimpleNamespace(load=_STOCK))

@@ -363,11 +363,11 @@ def test_registries_do_not_share_rules() -> None:
 
 
 def test_only_an_allowed_type_can_be_recognised() -> None:
-    """A cast shortens what a rule does, and without a rule there is nothing to shorten."""
+    """A memo shortens what a rule does, and without a rule there is nothing to shorten."""
     registry = Registry()
 
     with pytest.raises(RuleInvalid, match="expected a rule for it"):
-        registry.recognise(_Plan, lambda _plan: None)
+        registry.memoise(_Plan, lambda _plan: None)
     registry.allow(_Plan, name="app.plan")
-    registry.recognise(_Plan, lambda _plan: None)
+    registry.memoise(_Plan, lambda _plan: None)
     assert registry.decode(registry.encode(_Plan(["a"]))) == _Plan(["a"])

@@ -22,7 +22,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
-from sealpoint.models._draft import Draft
+from sealpoint.models._draft import ModelDraft
 from sealpoint.models._file import PIECE_BYTES
 from tests.training import same_state
 
@@ -275,7 +275,7 @@ def test_safe_is_a_word_and_not_a_truth(safe: Any, tmp_path: Path) -> None:
 def test_drafts_of_ended_processes_are_removed_and_others_stay(tmp_path: Path) -> None:
     """A save clears away what a killed one left of the same file, and nothing else."""
     path = tmp_path / "a.safetensors"
-    with Draft(path) as living:
+    with ModelDraft(path) as living:
         abandoned = living._at.with_name(living._at.name.replace(".draft", "0.draft"))
         other = tmp_path / ".b.safetensors.0123456789abcdef.0.draft"
         abandoned.write_bytes(b"half a file")

@@ -10,13 +10,13 @@ import pytest
 
 from sealpoint.errors import ModelUnreadable
 from sealpoint.models._pt import PinnedView, read_at
-from sealpoint.scan import Piece
+from sealpoint.scan import ZipPiece
 
 _SIZE = 20
 _PIECES = (
-    Piece(offset=0, data=b"AAAA"),
-    Piece(offset=10, data=b"BB"),
-    Piece(offset=15, data=b"CCCCC"),
+    ZipPiece(offset=0, data=b"AAAA"),
+    ZipPiece(offset=10, data=b"BB"),
+    ZipPiece(offset=15, data=b"CCCCC"),
 )
 _SEEN = b"AAAA......BB...CCCCC"
 

@@ -16,7 +16,7 @@ from torch import nn
 
 from sealpoint.errors import ExtraMissing, ModelError, ModelMalformed
 from sealpoint.models import _pt
-from sealpoint.models._extras import the_torch
+from sealpoint.models._extras import require_torch
 from sealpoint.models._pt import load_pt, load_trusted
 from tests.pt_files import (
     archive,
@@ -304,7 +304,7 @@ def test_what_torch_says_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
     def fails(*_arguments: Any, **_options: Any) -> Any:
         raise KeyError("SECRET")
 
-    monkeypatch.setattr(_pt, "proven_load", lambda _torch: fails)
+    monkeypatch.setattr(_pt, "prove_weights_only", lambda _torch: fails)
     with pytest.raises(ModelMalformed, match="found KeyError") as caught:
         ours(saved(1))
     assert "SECRET" not in str(caught.value)
@@ -316,7 +316,7 @@ def test_warning_that_is_an_error_stays_a_warning(monkeypatch: pytest.MonkeyPatc
     def warns(*_arguments: Any, **_options: Any) -> Any:
         raise UserWarning("soon")
 
-    monkeypatch.setattr(_pt, "proven_load", lambda _torch: warns)
+    monkeypatch.setattr(_pt, "prove_weights_only", lambda _torch: warns)
     with pytest.raises(UserWarning, match="soon"):
         ours(saved(1))
 
@@ -349,7 +349,7 @@ def test_what_torch_builds_is_looked_at(
 ) -> None:
     """A torch that builds something else than the pickle says is not believed."""
     value = make()
-    monkeypatch.setattr(_pt, "proven_load", lambda _torch: lambda *_a, **_k: value)
+    monkeypatch.setattr(_pt, "prove_weights_only", lambda _torch: lambda *_a, **_k: value)
 
     with pytest.raises(ModelMalformed, match=r"m\.pt: expected"):
         ours(saved(1))
@@ -360,7 +360,7 @@ def test_missing_torch_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
 
     with pytest.raises(ExtraMissing) as caught:
-        the_torch()
+        require_torch()
     assert str(caught.value).startswith(
         "sealpoint.models: expected torch, found it missing: pip install 'sealpoint[models]'"
     )

@@ -55,7 +55,7 @@ from sealpoint.adapters.langgraph._types_models import (
     REQUIRED,
     Pair,
     dataclass_pair,
-    message_cast,
+    message_memo,
     model_pair,
     named_tuple_pair,
     slots_pair,
@@ -287,7 +287,7 @@ def allow_framework_types(registry: Registry) -> None:
             encode, decode = each.pair
             registry.allow(each.cls, name=each.name, encode=encode, decode=decode)
             if issubclass(each.cls, BaseMessage):
-                registry.recognise(each.cls, message_cast)
+                registry.memoise(each.cls, message_memo)
 
 
 def storable_error(value: Any) -> Any:

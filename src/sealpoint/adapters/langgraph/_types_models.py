@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from sealpoint.codec import Cast
+from sealpoint.codec import ObjectMemo
 from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
 
 # ---------------------------------------------------------------------- types fields
@@ -317,10 +317,10 @@ def _builder(model: _Model) -> Callable[[Any], Any]:
     return build
 
 
-# ---------------------------------------------------------------------- types casts
-# Casts of messages, so that a long chat is not taken apart and put together in every turn.
+# ---------------------------------------------------------------------- types memos
+# Memos of messages, so that a long chat is not taken apart and put together in every turn.
 #
-# A cast is taken of a message whose fields are scalars and small plain containers. It fits as
+# A memo is taken of a message whose fields are scalars and small plain containers. It matches as
 # long as each scalar is the very same object, and each container is of its type and would be
 # written as before.
 
@@ -350,7 +350,7 @@ class _Plan:
         self.full_of = _getter(full)
 
 
-class _MessageCast:
+class _MessageMemo:
     """What a message said when it was saved."""
 
     __slots__ = ("_cls", "_extra", "_fields", "_given", "_packed", "_plan", "_scalars")
@@ -364,7 +364,7 @@ class _MessageCast:
         self._given = frozenset(value.__pydantic_fields_set__)
         self._extra = value.__pydantic_extra__ is not None
 
-    def fits(self, value: Any) -> bool:
+    def matches(self, value: Any) -> bool:
         fields, plan = value.__dict__, self._plan
         try:
             same = all(map(is_, plan.scalars_of(fields), self._scalars))
@@ -382,7 +382,7 @@ class _MessageCast:
             and (not full or _packed(full) == self._packed)
         )
 
-    def make(self) -> Any:
+    def rebuild(self) -> Any:
         fields, plan = self._fields.copy(), self._plan
         for name, kind in plan.empty:
             fields[name] = kind()
@@ -396,8 +396,8 @@ class _MessageCast:
         return value
 
 
-def message_cast(value: BaseModel) -> Cast | None:
-    """Take a cast of a message, or none if its changes could not be told."""
+def message_memo(value: BaseModel) -> ObjectMemo | None:
+    """Take a memo of a message, or none if its changes could not be told."""
     fields, names = value.__dict__, _names(type(value))
     if tuple(fields) != names or not value.__pydantic_fields_set__.issubset(names):
         return None  # something lies there that is no field, and would not come back
@@ -420,7 +420,7 @@ def message_cast(value: BaseModel) -> Cast | None:
     packed = _packed(plan.full_of(fields)) if full else b""
     if packed is None or len(packed) > _PACKED_BYTES_MAX:
         return None
-    return _MessageCast(value, plan, packed)
+    return _MessageMemo(value, plan, packed)
 
 
 @lru_cache(maxsize=_PLANS_MAX)

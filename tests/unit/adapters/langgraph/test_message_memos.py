@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Casts of messages tell every change, and what they make shares nothing that can change."""
+"""Memos of messages tell every change, and what they make shares nothing that can change."""
 
 import copy
 from collections import OrderedDict
@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.base import TextAccessor
 
-from sealpoint.adapters.langgraph._types_models import message_cast
+from sealpoint.adapters.langgraph._types_models import message_memo
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import SealpointError, ValueNotAllowed
 from tests.blobs import Blobs
@@ -81,12 +81,12 @@ _DEEP_CHANGES: dict[str, Callable[[Any], None]] = {
 def test_a_cast_fits_what_it_was_taken_of(which: str) -> None:
     """As long as nothing changes, and whatever equal containers lie in its place."""
     message = _MESSAGES[which]()
-    cast = message_cast(message)
-    assert cast is not None
+    memo = message_memo(message)
+    assert memo is not None
 
-    assert cast.fits(message)
+    assert memo.matches(message)
     message.__dict__["additional_kwargs"] = copy.deepcopy(message.additional_kwargs)
-    assert cast.fits(message)
+    assert memo.matches(message)
 
 
 @pytest.mark.parametrize("which", _MESSAGES)
@@ -95,42 +95,42 @@ def test_a_cast_tells_every_change(which: str, change: str) -> None:
     """Of a value, a type, a field, or which fields were given."""
     message = _MESSAGES[which]()
     before = copy.deepcopy((message.__dict__, message.__pydantic_fields_set__))
-    cast = message_cast(message)
-    assert cast is not None
+    memo = message_memo(message)
+    assert memo is not None
 
     _CHANGES[change](message)
     unchanged = change == "keys less" and before[0]["additional_kwargs"] == {}
-    assert cast.fits(message) is unchanged
+    assert memo.matches(message) is unchanged
 
 
 @pytest.mark.parametrize("change", _DEEP_CHANGES)
 def test_a_cast_tells_changes_in_containers(change: str) -> None:
     """However deep, and where Python takes two values for equal."""
     message = _answer()
-    cast = message_cast(message)
-    assert cast is not None
+    memo = message_memo(message)
+    assert memo is not None
 
     _DEEP_CHANGES[change](message)
-    assert not cast.fits(message)
+    assert not memo.matches(message)
 
 
 @pytest.mark.parametrize("which", _MESSAGES)
 def test_what_a_cast_makes_is_equal_and_its_own(which: str) -> None:
     """Nothing that can change is shared with the message, or between two that were made."""
     message = _MESSAGES[which]()
-    cast = message_cast(message)
-    assert cast is not None
-    one, other = cast.make(), cast.make()
+    memo = message_memo(message)
+    assert memo is not None
+    one, other = memo.rebuild(), memo.rebuild()
 
     assert one == message
     assert repr(one) == repr(message)
     assert one.__pydantic_fields_set__ == message.__pydantic_fields_set__
     assert one.__pydantic_extra__ == message.__pydantic_extra__
-    assert cast.fits(one)
+    assert memo.matches(one)
     for made in (one, other):
         made.additional_kwargs["mine"] = made.__pydantic_fields_set__.add("mine")
         made.response_metadata.setdefault("list", []).append(1)
-    assert cast.make() == message
+    assert memo.rebuild() == message
     assert "mine" not in message.additional_kwargs
 
 
@@ -147,7 +147,7 @@ def test_what_a_cast_makes_is_equal_and_its_own(which: str) -> None:
 )
 def test_no_cast_is_taken_where_changes_could_not_be_told(message: Any) -> None:
     """It is then encoded and decoded every time."""
-    assert message_cast(message) is None
+    assert message_memo(message) is None
 
 
 def test_a_long_chat_is_saved_and_loaded_as_it_is_now() -> None:
@@ -174,7 +174,7 @@ def test_a_long_chat_is_saved_and_loaded_as_it_is_now() -> None:
 
 
 def test_a_chat_that_is_larger_than_the_memory_for_it_is_right_too() -> None:
-    """The casts are let go when they are too many."""
+    """The memos are let go when they are too many."""
     chosen, blobs = registry(), Blobs()
     memo = TreeMemo(lambda _names: False)
     state = {"messages": [HumanMessage("x" * 4000, id=str(number)) for number in range(400)]}
@@ -188,24 +188,24 @@ def test_a_chat_that_is_larger_than_the_memory_for_it_is_right_too() -> None:
 
 
 def test_what_is_remembered_is_what_was_encoded() -> None:
-    """A message that changes after its cast was taken, and back, is not saved as it was between."""
+    """A message that changes after its memo was taken, and back, is not saved as it was between."""
     chosen, blobs = registry(), Blobs()
     memo = TreeMemo(lambda _names: False)
     message = HumanMessage("before " + "x" * 400, id="m")
     state = [message, *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
     rule = next(rule for rule in chosen.rules if rule.cls is HumanMessage)
-    assert rule.caster is message_cast
+    assert rule.memo_maker is message_memo
 
     def changing(value: Any) -> Any:
-        cast = message_cast(value)
+        memo = message_memo(value)
         message.__dict__["content"] = "between " + "x" * 400
-        return cast
+        return memo
 
-    chosen.recognise(HumanMessage, changing)
+    chosen.memoise(HumanMessage, changing)
     first = chosen.decode_tree(
         chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
     )
-    chosen.recognise(HumanMessage, message_cast)
+    chosen.memoise(HumanMessage, message_memo)
     second = chosen.decode_tree(
         chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
     )
@@ -271,7 +271,7 @@ def test_no_cast_is_taken_of_what_would_come_back_otherwise(change: Callable[[An
     message = HumanMessage("x", id="1")
     change(message)
 
-    assert message_cast(message) is None
+    assert message_memo(message) is None
 
 
 def test_a_broken_message_is_refused_as_without_a_memo() -> None:

@@ -53,7 +53,7 @@ _GRAIN = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TensorEntry:
     """A tensor of the file that is about to be written."""
 
     name: str
@@ -97,7 +97,9 @@ class Held:
         return self.node.dtype, self.begin, self.tensor.shape, steps
 
 
-def place(held: Iterable[Held], torch: Any, named: Callable[[str], str]) -> list[Entry]:
+def place_tensors(
+    held: Iterable[Held], torch: Any, named: Callable[[str], str]
+) -> list[TensorEntry]:
     """Give every node its place in the file.
 
     Args:
@@ -130,7 +132,7 @@ def _overlapping(sharing: list[Held]) -> list[list[Held]]:
     return regions
 
 
-def _entry(region: list[Held], torch: Any, name: str) -> Entry:
+def _entry(region: list[Held], torch: Any, name: str) -> TensorEntry:
     begin, end = region[0].begin, max(one.end for one in region)
     for one in region:
         one.node.entry = name
@@ -148,7 +150,7 @@ def _entry(region: list[Held], torch: Any, name: str) -> Entry:
     return _flat(region, (begin, end), torch, name)
 
 
-def _whole(chosen: Held, region: list[Held], torch: Any, name: str) -> Entry:
+def _whole(chosen: Held, region: list[Held], torch: Any, name: str) -> TensorEntry:
     """An entry that is one of the tensors."""
     tensor, carrier = chosen.tensor, CARRIERS[chosen.node.dtype]
     shape = tuple(tensor.shape)
@@ -157,7 +159,7 @@ def _whole(chosen: Held, region: list[Held], torch: Any, name: str) -> Entry:
         if one.geometry == chosen.geometry:
             one.node.offset = one.node.shape = None
             one.node.stride = None if in_order else list(tensor.stride())
-    return Entry(
+    return TensorEntry(
         name=name,
         element=carrier.element,
         shape=(*shape, 2) if carrier.pair else shape,
@@ -165,7 +167,7 @@ def _whole(chosen: Held, region: list[Held], torch: Any, name: str) -> Entry:
     )
 
 
-def _flat(region: list[Held], span: tuple[int, int], torch: Any, name: str) -> Entry:
+def _flat(region: list[Held], span: tuple[int, int], torch: Any, name: str) -> TensorEntry:
     """An entry that is the memory of the tensors as it lies."""
     begin, end = span
     dtype = region[0].node.dtype
@@ -185,7 +187,7 @@ def _flat(region: list[Held], span: tuple[int, int], torch: Any, name: str) -> E
         return _checked(memoryview(memory.numpy()), region, torch, name)
 
     shape = (count, 2) if carrier.pair else (count,)
-    return Entry(name=name, element=carrier.element, shape=shape, source=source)
+    return TensorEntry(name=name, element=carrier.element, shape=shape, source=source)
 
 
 def _copy(torch: Any, tensor: Any, memory: Any, at: int) -> None:
@@ -236,7 +238,7 @@ class _Names:
         return unique
 
 
-class _Taking:
+class _Flattening:
     """One state on its way to a file."""
 
     def __init__(self, torch: Any, numpy: Any) -> None:
@@ -244,7 +246,7 @@ class _Taking:
         self._numpy = numpy
         self._names = _Names()
         self._held: list[Held] = []
-        self._arrays: list[Entry] = []
+        self._arrays: list[TensorEntry] = []
         self._own: dict[type, Callable[[Any, tuple[Any, ...]], Any]] = {
             dict: self._take_dict,
             OrderedDict: self._take_ordered,
@@ -263,7 +265,7 @@ class _Taking:
         if numpy is not None:
             self._own[numpy.ndarray] = self._take_array
 
-    def run(self, state: Any) -> tuple[Any, list[Entry]]:
+    def run(self, state: Any) -> tuple[Any, list[TensorEntry]]:
         """The structure, and the tensors of the file."""
         try:
             structure = self.take(state, ())
@@ -271,11 +273,11 @@ class _Taking:
             raise EncodeLimitExceeded(
                 "state: expected room on the stack for values nested in one another"
             ) from exc
-        entries = place(self._held, self._torch, self._names) + self._arrays
+        entries = place_tensors(self._held, self._torch, self._names) + self._arrays
         self._check_views(entries)
         return structure, entries
 
-    def _check_views(self, entries: list[Entry]) -> None:
+    def _check_views(self, entries: list[TensorEntry]) -> None:
         """Check that a reader takes the views: it bounds what they make of few elements."""
         bits = sum(math.prod(entry.shape) * ELEMENT_BITS[entry.element] for entry in entries)
         most = max(bits // 8, MODEL_EXPANDED_BYTES_LEAST)
@@ -361,7 +363,9 @@ class _Taking:
         def source() -> memoryview:
             return memoryview(array.reshape(-1).view("u1").data)
 
-        self._arrays.append(Entry(name=name, element=element, shape=value.shape, source=source))
+        self._arrays.append(
+            TensorEntry(name=name, element=element, shape=value.shape, source=source)
+        )
         return ArrayNode(entry=name, dtype=value.dtype.str)
 
     # ------------------------------------------------------------------ tensors
@@ -518,7 +522,7 @@ def _path_text(path: tuple[Any, ...]) -> str:
     return "state" + "".join(f"[{_step_text(step)[:_SHOWN_CHARS]}]" for step in path)
 
 
-def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
+def flatten_state(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[TensorEntry]]:
     """Take a state apart.
 
     Args:
@@ -533,4 +537,4 @@ def take_apart(torch: Any, numpy: Any, state: Any) -> tuple[Any, list[Entry]]:
         TypeNotAllowed, ValueNotAllowed: Something in it cannot be saved; the message has the path.
         EncodeLimitExceeded: It is nested too deeply, or in itself.
     """
-    return _Taking(torch, numpy).run(state)
+    return _Flattening(torch, numpy).run(state)
