@@ -94,7 +94,7 @@ class TypeRule:
     )
     """Older shapes that were met, with the stored fields: the fields that get their defaults."""
     memo_maker: MemoMaker | None = field(default=None, repr=False)
-    """Takes objects of objects that are met again and again."""
+    """Takes memos of objects that are met again and again."""
 
     def upgrade_body(self, version: int, body: Body) -> Body:
         """Bring a body of an older version to this one, step by step."""
