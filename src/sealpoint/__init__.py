@@ -9,41 +9,48 @@ with sealpoint.open_store("memory:") as store:
     thread.save({"messages": ["hello"], "seen": {1, 2, 3}})
     assert thread.load().state == {"messages": ["hello"], "seen": {1, 2, 3}}
 ```
+
+Importing the package loads nothing else: each public name, and each package, is loaded when it is
+first used, so that a command or a worker pays for what it needs.
 """
 
-from sealpoint import aio
-from sealpoint.api import Store, init, open_store
-from sealpoint.codec import Explanation, Registry
-from sealpoint.config import code_of
-from sealpoint.errors import SealpointError
-from sealpoint.gate import (
-    Decision,
-    PlannedWorld,
-    Policy,
-    Request,
-    Requests,
-    RolloutPlan,
-    Rollouts,
-    Thread,
-)
-from sealpoint.limits import Limits
-from sealpoint.signing import Attestation, Signer, TrustPin
-from sealpoint.store import (
-    CheckpointRef,
-    Collected,
-    Deleted,
-    Erasure,
-    Event,
-    LeftOut,
-    Loaded,
-    PendingResult,
-    Pruning,
-    Release,
-    ReleasedLane,
-    Results,
-    ThreadNames,
-)
-from sealpoint.world import Code, Tool, World, WorldDiff
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sealpoint import aio
+    from sealpoint.api import Store, init, open_store
+    from sealpoint.codec import Explanation, Registry
+    from sealpoint.config import code_of
+    from sealpoint.errors import SealpointError
+    from sealpoint.gate import (
+        Decision,
+        PlannedWorld,
+        Policy,
+        Request,
+        Requests,
+        RolloutPlan,
+        Rollouts,
+        Thread,
+    )
+    from sealpoint.limits import Limits
+    from sealpoint.signing import Attestation, Signer, TrustPin
+    from sealpoint.store import (
+        CheckpointRef,
+        Collected,
+        Deleted,
+        Erasure,
+        Event,
+        LeftOut,
+        Loaded,
+        PendingResult,
+        Pruning,
+        Release,
+        ReleasedLane,
+        Results,
+        ThreadNames,
+    )
+    from sealpoint.world import Code, Tool, World, WorldDiff
 
 __all__ = [
     "Attestation",
@@ -87,3 +94,25 @@ __all__ = [
 ]
 
 __version__ = "0.6.0"
+
+# Where the names live; the lower layers first, so that a name loads no more than it needs.
+_HOMES = ("errors", "limits", "signing", "codec", "world", "store", "gate", "config", "api")
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name, or a package, on its first use."""
+        if name in _HOMES or name == "aio":
+            return import_module(f"sealpoint.{name}")
+        if name in __all__:
+            for home in _HOMES:
+                package = import_module(f"sealpoint.{home}")
+                if name in package.__all__:
+                    value = globals()[name] = getattr(package, name)
+                    return value
+        message = f"module 'sealpoint' has no attribute {name!r}"
+        raise AttributeError(message)
+
+    def __dir__() -> list[str]:
+        """The public names, loaded or not."""
+        return sorted({*globals(), *__all__})

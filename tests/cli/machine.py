@@ -8,12 +8,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 from click.testing import CliRunner, Result
 
 import sealpoint
@@ -21,6 +22,19 @@ from sealpoint import Registry, Store
 from sealpoint.cli import main
 
 _SECONDS_MAX = 60
+
+
+def verbs(
+    command: click.Command = main, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every verb of the command line with its words, groups before what they hold."""
+    yield words, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from verbs(child, (*words, name))
 
 
 @dataclass(frozen=True)

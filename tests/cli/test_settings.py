@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sealpoint.cli import main
-from tests.cli.machine import Machine
+from tests.cli.machine import Machine, verbs
 
 _READING = [
     *(("threads",), ("log", "t"), ("show", "t"), ("load", "t"), ("diff", "t"), ("verify",)),
@@ -74,14 +73,6 @@ def _run(*arguments: str, env: dict[str, str] | None = None, stdin: str = "1") -
     return result
 
 
-def _leaves(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(command, click.Group):
-        for name, child in command.commands.items():
-            yield from _leaves(child, (*words, name))
-    else:
-        yield words
-
-
 def test_every_verb_of_a_store_is_listed_here() -> None:
     """The lists above name every verb but those about types and about a file alone."""
     apart = {
@@ -91,7 +82,11 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
         ("rollout", "world"),
         ("status",),
     }
-    leaves = {words for words in _leaves(main, ()) if words[0] != "types"} - apart
+    leaves = {
+        words
+        for words, command in verbs()
+        if not isinstance(command, click.Group) and words[0] != "types"
+    } - apart
 
     assert {leaf for leaf in leaves for verb in _VERBS if verb[: len(leaf)] == leaf} == leaves
 
@@ -206,17 +201,6 @@ def test_a_wrong_option_is_json_where_json_is_asked_for(machine: Machine) -> Non
     assert result.exit_code == error["exit_status"] == 2
     assert "THREAD" in error["message"]
     assert "Usage:" in machine.run("log").stderr
-
-
-@pytest.mark.parametrize("words", list(_leaves(main, ())), ids=" ".join)
-def test_help_fits_eighty_columns(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every verb explains itself."""
-    monkeypatch.setenv("COLUMNS", "80")
-    result = _run(*words, "-h")
-
-    assert result.exit_code == 0
-    assert result.stdout.startswith("Usage: ")
-    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_the_command_works_as_a_process(machine: Machine) -> None:

@@ -54,7 +54,10 @@ def _verbs(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[str
     """Walk the command line, groups before what they hold."""
     yield " ".join(words), command
     if isinstance(command, click.Group):
-        for name, child in sorted(command.commands.items()):
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            child = command.get_command(context, name)
+            assert child is not None, name
             yield from _verbs(child, (*words, name))
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import click
 
 from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import VerbGroup, json_option
 from sealpoint.cli._store import Where, asked_passphrase, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -37,7 +37,7 @@ _WORDS = {
 _REFUSED = frozenset({Standing.STORE_BEHIND, Standing.FORKED, Standing.MISSING})
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def anchor() -> None:
     """The memory of this machine of how far each thread was seen."""
 

@@ -1,65 +1,128 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command and its groups. Errors of the tree become a message, a hint and an exit status."""
+"""The command: which verbs there are, in which file each lives, and how it ends.
 
+A verb is loaded when it is called: `--help` loads none. Errors of the tree become a message, a
+hint and an exit status.
+"""
+
+from importlib import import_module
 from typing import Any
 
 import click
 
 import sealpoint
-from sealpoint.cli._anchor import anchor
-from sealpoint.cli._audit import audit, export, verify, verify_bundle_, why
-from sealpoint.cli._checkpoints import load_state, log, save, show
-from sealpoint.cli._diff import diff
-from sealpoint.cli._gate import handoff, pause, resume, unpause
-from sealpoint.cli._init import init
-from sealpoint.cli._keys import keys
-from sealpoint.cli._model import model
-from sealpoint.cli._options import wants_json
-from sealpoint.cli._policy import policy
-from sealpoint.cli._requests import approve, break_glass, deny, relay, request_, requests
-from sealpoint.cli._restore import accept_restore_, roster
-from sealpoint.cli._retention import erase, gc, prune
-from sealpoint.cli._rollout import rollout
-from sealpoint.cli._status import status
-from sealpoint.cli._terminal import print_error
-from sealpoint.cli._threads import threads
-from sealpoint.cli._trust import trust
-from sealpoint.cli._types import types
+from sealpoint.cli._options import COMMON_OPTIONS, VerbGroup, wants_json
 from sealpoint.errors import SealpointError, UsageError
 
+VERBS = {
+    "Begin": {
+        "init": ("_init:init", "Make a store, its keys and its anchor."),
+        "save": ("_checkpoints:save", "Save a JSON document as a checkpoint of a thread."),
+        "types": ("_types:types", "Which types may be saved, and how to allow more."),
+    },
+    "Look": {
+        "status": ("_status:status", "How a store stands here, and what to repair."),
+        "threads": ("_threads:threads", "List the threads, and what each is at."),
+        "log": ("_checkpoints:log", "List the checkpoints of a thread."),
+        "show": ("_checkpoints:show", "Show one checkpoint, with its state and types."),
+        "load": ("_checkpoints:load_state", "Print the state of a checkpoint as JSON."),
+        "diff": ("_diff:diff", "Say what changed between two checkpoints."),
+        "audit": ("_audit:audit", "Who did what and when; every entry is verified."),
+        "why": ("_audit:why", "Explain a decision: rules, facts, approvals."),
+        "verify": ("_audit:verify", "Verify every entry, body and blob of a store."),
+        "export": ("_audit:export", "Write a signed evidence bundle of threads."),
+        "verify-bundle": ("_audit:verify_bundle_", "Verify a bundle anywhere, by the pin alone."),
+    },
+    "Gate": {
+        "pause": ("_gate:pause", "Stop a thread: no save, no resume."),
+        "unpause": ("_gate:unpause", "Let a thread go on."),
+        "resume": ("_gate:resume", "Say what the gate would answer; a dry run."),
+        "handoff": ("_gate:handoff", "Give a thread to another owner."),
+        "requests": ("_requests:requests", "List what waits for approval, or show one."),
+        "approve": ("_requests:approve", "Approve a request, after reading all of it."),
+        "deny": ("_requests:deny", "Deny a request for good."),
+        "break-glass": ("_requests:break_glass", "Let a request pass in an emergency."),
+        "request": ("_requests:request_", "Carry a request to an approver elsewhere."),
+        "relay": ("_requests:relay", "Record an answer that was given elsewhere."),
+        "policy": ("_policy:policy", "Show, check and apply what the gate asks for."),
+        "rollout": ("_rollout:rollout", "Accept new tools, models or prompts for many threads."),
+    },
+    "People and keys": {
+        "keys": ("_keys:keys", "Keys on this machine, and who may do what."),
+        "trust": ("_trust:trust", "Carry the pin of a store to another machine."),
+    },
+    "Keep and recover": {
+        "prune": ("_retention:prune", "Give up the states of older checkpoints."),
+        "erase": ("_retention:erase", "Remove all that a thread ever held."),
+        "gc": ("_retention:gc", "Free the space that no thread needs any more."),
+        "anchor": ("_anchor:anchor", "Compare anchor and store, and teach it a store."),
+        "roster": ("_restore:roster", "Back up the roster, and put it back."),
+        "accept-restore": ("_restore:accept_restore_", "Accept a store restored from a backup."),
+    },
+    "Models": {
+        "model": ("_model:model", "Look into model files, and verify them by their run."),
+    },
+}
+"""Heading, verb: the object and its file, and a line of help that fits 80 columns."""
 
-class _Command(click.Group):
-    """A group that ends with the status of the error that was raised."""
+_PLACES = {name: place for verbs in VERBS.values() for name, (place, _) in verbs.items()}
+
+
+class _Main(VerbGroup):
+    """The group of all verbs, which ends with the status of the error that was raised."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except SealpointError as error:
-            print_error(error, as_json=wants_json(ctx))
-            ctx.exit(error.exit_status)
+            _print_error(ctx, error)
         except click.UsageError as error:
             if not wants_json(ctx):
                 raise
-            print_error(UsageError(error.format_message()), as_json=True)
-            ctx.exit(UsageError.exit_status)
+            _print_error(ctx, UsageError(error.format_message()))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in the order in which somebody new meets them."""
+        """The verbs in the order in which `--help` lists them."""
         del ctx
-        return list(self.commands)
+        return list(_PLACES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the file of a verb."""
+        del ctx
+        place = _PLACES.get(cmd_name)
+        if place is None:
+            return None
+        file, _, name = place.partition(":")
+        found: click.Command = getattr(import_module(f"sealpoint.cli.{file}"), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs under their headings, then the options that most of them take."""
+        del ctx
+        width = max(map(len, _PLACES))
+        for heading, verbs in VERBS.items():
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [(f"{name:<{width}}", text) for name, (_, text) in verbs.items()]
+                )
+        with formatter.section("Common options"):
+            formatter.write_dl(list(COMMON_OPTIONS.values()))
 
 
-@click.group(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
+def _print_error(ctx: click.Context, error: SealpointError) -> None:
+    # Only here: `--help` prints nothing by it.
+    from sealpoint.cli._terminal import print_error  # noqa: PLC0415
+
+    print_error(error, as_json=wants_json(ctx))
+    ctx.exit(error.exit_status)
+
+
+@click.group(
+    cls=_Main,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Set SEALPOINT_STORE once, and no verb needs --store; config.toml can say the same. "
+    "sealpoint VERB --help explains a verb. The exit status is 0, or that of the error.",
+)
 @click.version_option(sealpoint.__version__, prog_name="sealpoint")
 def main() -> None:
     """Sealed checkpoints for durable agents: saved state is an execution surface."""
-
-
-for _verb in (
-    *(init, status, threads, log, show, diff, save, load_state, verify),
-    *(pause, unpause, resume, requests, approve, deny, break_glass, handoff, policy, rollout),
-    *(request_, relay),
-    *(audit, why, export, verify_bundle_, model),
-    *(prune, erase, gc, anchor, keys, trust, roster, accept_restore_, types),
-):
-    main.add_command(_verb)

@@ -16,7 +16,7 @@ import click
 
 from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
 from sealpoint.audit import UNJUSTIFIED, Progress, Report
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
@@ -84,7 +84,7 @@ def _print_record(record: AuditRecord) -> None:
     print_line(("  ", Styled(record.summary, "bad") if finding else record.summary))
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option("--thread", metavar="NAME", help="Only this thread.")
 @click.option("--actor", metavar="NAME", help="Only what this identity or person did or said.")
 @click.option(
@@ -129,7 +129,7 @@ def audit(
         click.get_current_context().exit(Tampered.exit_status)
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("reference", metavar="REQUEST|ENTRY")
 @click.option("--full", is_flag=True, help="Print the policy of that time as well.")
 @store_options("namespace")
@@ -200,7 +200,7 @@ def _print_why(found: Why, *, full: bool) -> None:
             print_line(Styled("--full prints it.", "quiet"))
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option("--output", required=True, metavar="FILE", help="Write the bundle to FILE.")
 @click.option(
     "--thread", "threads", multiple=True, metavar="NAME", help="Only this thread; repeatable."
@@ -248,7 +248,7 @@ def _written(output: str) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
-@click.command("verify-bundle")
+@click.command("verify-bundle", cls=Verb)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--trust",
@@ -325,7 +325,7 @@ def _print_report(report: BundleReport) -> None:
 # `sealpoint verify`: every entry, body and blob of every thread.
 
 
-@click.command()
+@click.command(cls=Verb)
 @store_options()
 @json_option
 def verify(*, where: Where, as_json: bool) -> None:

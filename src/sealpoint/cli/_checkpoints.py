@@ -11,7 +11,7 @@ import click
 
 from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import json_fault, parse_json, read_document, write_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import (
     find_ref,
     load,
@@ -40,7 +40,7 @@ from sealpoint.store import CheckpointRef, Loaded
 _LIMIT = 20
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option(
     "--limit",
@@ -97,7 +97,7 @@ def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
     return (str(ref.seq), when(ref.time), ref.writer, short_id(ref.id), *state)
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.argument("checkpoint", required=False)
 @click.option("--full", is_flag=True, help="Leave nothing out of a long state.")
@@ -174,7 +174,7 @@ def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> N
 # `sealpoint save` and `sealpoint load`: a state as JSON, in and out, never with a loss.
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option("--file", metavar="FILE", help="Where the state is, as JSON; - is standard input.")
 @click.option("--id", "checkpoint_id", metavar="ID", help="An id of your own for the checkpoint.")
@@ -232,7 +232,7 @@ def save(
     )
 
 
-@click.command("load")
+@click.command("load", cls=Verb)
 @click.argument("thread")
 @click.argument("checkpoint", required=False)
 @click.option("--output", metavar="FILE", help="Write the state to FILE as JSON.")

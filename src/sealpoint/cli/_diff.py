@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import click
 
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_pair, load, ref_document, short_id, when
 from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (
@@ -296,7 +296,7 @@ _LIMIT = 100
 _STYLES = {"changed": "warning", "added": "good", "removed": "bad"}
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.argument("older", metavar="[FROM]", required=False)
 @click.argument("newer", metavar="[TO]", required=False)

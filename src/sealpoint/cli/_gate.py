@@ -11,7 +11,7 @@ import click
 
 from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json, read_document
-from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._options import Verb, json_option, reason_option
 from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import question_lines, release_document, release_lines
 from sealpoint.cli._statement import shown as shown_words
@@ -50,7 +50,7 @@ _STATUSES = {
 }
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @reason_option
 @operator_option("The operator whose key signs.")
@@ -78,7 +78,7 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
     print_seen_by(where)
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @reason_option
 @operator_option("The operator whose key signs.")
@@ -94,7 +94,7 @@ def unpause(thread: str, *, reason: str, signer: str, where: Where, as_json: boo
     print_line((Styled("Unpaused", "good"), f": thread '{visible(thread)}', entry {entry}."))
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option("--to", required=True, metavar="OWNER", help="The next owner: an identity or a pool.")
 @reason_option
@@ -119,7 +119,7 @@ def handoff(thread: str, *, to: str, reason: str, where: Where, as_json: bool) -
     print_line((Styled("Handed off", "good"), f": thread '{visible(thread)}'{owner}"))
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option(
     "--world", metavar="FILE", help="What the run is able to do, as JSON; - is standard input."

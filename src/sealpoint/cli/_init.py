@@ -7,7 +7,7 @@ import click
 
 from sealpoint.api import approvers
 from sealpoint.api import init as make_store
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document, policy_bytes
 from sealpoint.cli._store import Where, first_passphrase, passphrase_option, store_options
 from sealpoint.cli._terminal import (
@@ -28,7 +28,7 @@ _LOCKED = (
 )
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option(
     "--policy",
     "policy_name",

@@ -24,7 +24,7 @@ from sealpoint.api import (
     take_next_key,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._store import (
     Where,
     asked_passphrase,
@@ -124,7 +124,7 @@ def agreed(question: str, *, yes: bool, as_json: bool) -> bool:
     return confirm(question)
 
 
-@click.command("revoke")
+@click.command("revoke", cls=Verb)
 @click.argument("name")
 @click.option("--key", metavar="ID", help="One key of it: its id, or 12 digits or more of it.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in the roster.")
@@ -179,7 +179,7 @@ def revoke(
         print_line("Other machines: export the pin again, so that none believes an older roster.")
 
 
-@click.command("rotate")
+@click.command("rotate", cls=Verb)
 @click.argument("name")
 @public_key_option("Its new public key, which --prepare made elsewhere.")
 @click.option(
@@ -333,7 +333,7 @@ def _print_unverified(unverified: tuple[UnverifiedThread, ...]) -> None:
 # `sealpoint keys rotate-root` and `pool`: who signs the roster, and who owns threads together.
 
 
-@click.command("rotate-root")
+@click.command("rotate-root", cls=Verb)
 @click.option(
     "--key",
     "keys",
@@ -400,7 +400,7 @@ def rotate_root_(
     print_line("other machines; then the old root's private keys can be destroyed.")
 
 
-@click.command("pool")
+@click.command("pool", cls=Verb)
 @click.argument("name")
 @click.option(
     "--member",

@@ -15,7 +15,7 @@ from sealpoint.cli._key_changes import (
     rotate,
     rotate_root_,
 )
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option
 from sealpoint.cli._restore import quorum
 from sealpoint.cli._store import (
     NEW_FILE_OPTION,
@@ -42,7 +42,7 @@ from sealpoint.signing import Role
 # `sealpoint keys passphrase`: give a key a passphrase, another one, or none.
 
 
-@click.command("passphrase")
+@click.command("passphrase", cls=Verb)
 @click.argument("name")
 @click.option("--remove", is_flag=True, help="Leave the key without a passphrase.")
 @click.option(
@@ -90,7 +90,7 @@ _MIDNIGHT = "T00:00:00Z"
 _ORDINARY = {KeyStatus.IN_FORCE, KeyStatus.ROOT, KeyStatus.FORMER_ROOT, KeyStatus.UNLISTED}
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def keys() -> None:
     """Keys on this machine, and who may do what."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option
 from sealpoint.cli._references import find_ref, short_metadata, when
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
@@ -51,7 +51,7 @@ def limit_option(shown: int) -> Callable[..., Any]:
     )
 
 
-@click.command("save-info")
+@click.command("save-info", cls=Verb)
 @click.argument("file")
 @limit_option(_TENSORS_SHOWN)
 @json_option
@@ -163,7 +163,7 @@ _ROOT_DIGITS = 12
 _METADATA_CHARS_LEAST = 40
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def model() -> None:
     """Model files: what is in one, whether a run vouches for it, which ones it saved.
 

@@ -1,35 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that many verbs share."""
+"""Options that many verbs share, and how a verb's help lists them. Loads nothing of the store."""
 
-import importlib
 import re
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sealpoint.codec import Registry
 from sealpoint.errors import ObjectNotFound, UsageError
 
-_KEY = "sealpoint.json"
+COMMON_OPTIONS = {
+    "store": ("--store URL", "The store, as sqlite:///agents.db; else SEALPOINT_STORE."),
+    "namespace": ("--namespace NAME", "Of the threads; else SEALPOINT_NAMESPACE, 'default'."),
+    "identity": ("--identity NAME", "Whose key signs; else SEALPOINT_IDENTITY, 'worker'."),
+    "config_dir": ("--config-dir DIR", "Keys and pins; else SEALPOINT_CONFIG_DIR, your own."),
+    "state_dir": ("--state-dir DIR", "The anchor; else SEALPOINT_STATE_DIR, your own."),
+    "as_json": ("--json", "Print JSON, errors included."),
+}
+"""The options that `sealpoint --help` explains once, for all verbs; config.toml sets them too."""
+
+_UNBROKEN = "\u2011"
+_JSON_KEY = "sealpoint.json"
+
+
+class _Formatter(click.HelpFormatter):
+    """Help that is folded between words alone: `--yes-to` is one word."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _UNBROKEN))
+
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+        rows = [(name, text.replace("-", _UNBROKEN)) for name, text in rows]
+        super().write_dl(rows, col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_UNBROKEN, "-")
+
+
+class _Context(click.Context):
+    formatter_class = _Formatter
+
+
+class _CommonOption(click.Option):
+    """An option that the help of a verb only names."""
+
+
+class Verb(click.Command):
+    """A command whose help explains its own options and names the common ones."""
+
+    context_class = _Context
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verb's own options, then one line with the others."""
+        params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        own = [each for each in params if not isinstance(each, _CommonOption)]
+        if rows := [row for each in own if (row := each.get_help_record(ctx)) is not None]:
+            with formatter.section("Options"):
+                formatter.write_dl(rows)
+        if common := [each.name for each in params if isinstance(each, _CommonOption)]:
+            with formatter.section("Common options, explained by sealpoint --help"):
+                formatter.write_text(", ".join(COMMON_OPTIONS[name or ""][0] for name in common))
+
+
+class VerbGroup(click.Group):
+    """A group of verbs, whose help has their whole first sentences."""
+
+    context_class = _Context
+    command_class = Verb
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a row for each verb."""
+        rows = [(name, verb.get_short_help_str(1000)) for name, verb in self.commands.items()]
+        with formatter.section("Verbs"):
+            formatter.write_dl(sorted(rows))
+
+
+def common_option(name: str, **attributes: Any) -> Callable[[Callable[..., Any]], Any]:
+    """One of the options that `sealpoint --help` explains."""
+    flag, text = COMMON_OPTIONS[name]
+    words = flag.split()
+    if len(words) > 1:
+        attributes["metavar"] = words[1]
+    return click.option(words[0], name, cls=_CommonOption, help=text, **attributes)
 
 
 def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> bool:  # noqa: FBT001
-    ctx.meta[_KEY] = value
+    ctx.meta[_JSON_KEY] = value
     return value
 
 
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    is_eager=True,
-    callback=_remember,
-    help="Print JSON instead of a table.",
-)
+json_option = common_option("as_json", is_flag=True, is_eager=True, callback=_remember)
 """`--json`, on every verb that reads; errors are then JSON as well."""
 
 reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
@@ -38,7 +103,7 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Wh
 
 def wants_json(ctx: click.Context) -> bool:
     """Whether the verb that ran was asked for JSON."""
-    return bool(ctx.meta.get(_KEY, False))
+    return bool(ctx.meta.get(_JSON_KEY, False))
 
 
 # ---------------------------------------------------------------------- times
@@ -108,7 +173,7 @@ def import_object(reference: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = import_module(module_name)
     except Exception as exc:
         message = (
             f"module {module_name!r}: expected it to import, found {type(exc).__name__}: {exc}"
@@ -120,17 +185,4 @@ def import_object(reference: str) -> Any:
         except AttributeError as exc:
             message = f"object {reference!r}: expected it to exist, found no {name!r}"
             raise ObjectNotFound(message) from exc
-    return found
-
-
-def import_registry(reference: str) -> Registry:
-    """Import the registry of an application.
-
-    Raises:
-        ObjectNotFound: There is no such object, or it is no registry.
-    """
-    found = import_object(reference)
-    if not isinstance(found, Registry):
-        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
-        raise ObjectNotFound(message)
     return found

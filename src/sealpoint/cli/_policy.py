@@ -8,7 +8,7 @@ import click
 
 from sealpoint.api import AppliedPolicy, Approvers, apply_policy, approvers
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import VerbGroup, json_option
 from sealpoint.cli._store import Where, asked_passphrase, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -93,7 +93,7 @@ def policy_bytes(name: str) -> bytes:
     return read_document(name, "policy", bytes_max=POLICY_BYTES_MAX)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def policy() -> None:
     """What the gate asks for before a saved run goes on."""
 

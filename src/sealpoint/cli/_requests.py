@@ -26,7 +26,7 @@ from sealpoint.api import (
     relay_answer,
 )
 from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._options import json_option, reason_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
     print_examined,
@@ -132,7 +132,7 @@ def print_origin(exported: ExportedRequest, *, as_json: bool) -> None:
         print_line("")
 
 
-@click.group("request")
+@click.group("request", cls=VerbGroup)
 def request_() -> None:
     """Carry a request to an approver who works elsewhere."""
 
@@ -161,7 +161,7 @@ def export(request: str, *, output: str, where: Where, as_json: bool) -> None:
     print_fields([("id", found.id), ("file", output), ("bytes", f"{len(data):,}")])
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("file", metavar="FILE")
 @operator_option("Anybody of the namespace, whose key records the answer.")
 @store_options("namespace")
@@ -215,7 +215,7 @@ _yes_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("request", required=False)
 @click.option(
     "--all",
@@ -330,7 +330,7 @@ def _document(examined: Examined) -> dict[str, Any]:
 # ---------------------------------------------------------------------- answering
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("request", required=False)
 @reason_option
 @_yes_option
@@ -383,7 +383,7 @@ def approve(
     print_line((Styled(word, "warning" if already else "good"), line + ready))
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("request", required=False)
 @reason_option
 @offline_options
@@ -450,7 +450,7 @@ def _answer_offline(
     print_code([f"  sealpoint relay {shlex.quote(output or '')}"])
 
 
-@click.command("break-glass")
+@click.command("break-glass", cls=Verb)
 @click.argument("request")
 @reason_option
 @_yes_option

@@ -27,7 +27,7 @@ from sealpoint.api import (
     set_restore_quorum,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option
 from sealpoint.cli._store import Where, asked_passphrase, store_options
 from sealpoint.cli._terminal import (
     Styled,
@@ -62,7 +62,7 @@ _WORDS = {
 }
 
 
-@click.command("accept-restore")
+@click.command("accept-restore", cls=Verb)
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded for everybody.")
 @click.option(
     "--release",
@@ -312,7 +312,7 @@ def _thread(thread: ThreadRestore) -> dict[str, Any]:
     return {**asdict(thread), "lost": thread.lost}
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def roster() -> None:
     """Back up the roster, and put it back into a restored store."""
 
@@ -371,7 +371,7 @@ def import_(file: str | None, *, where: Where, as_json: bool) -> None:
         )
 
 
-@click.command("quorum")
+@click.command("quorum", cls=Verb)
 @click.argument("persons", type=click.IntRange(min=0), metavar="N")
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import ago, json_option
+from sealpoint.cli._options import Verb, ago, json_option
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
 from sealpoint.cli._store import Where, operator_option, store_options
 from sealpoint.cli._terminal import (
@@ -48,7 +48,7 @@ _compact_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option(
     "--keep-last",
@@ -142,7 +142,7 @@ def _print_plan(planned: Pruning) -> None:
     print_line(f"{gone} would go.")
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.argument("thread")
 @click.option(
     "--reason", required=True, metavar="TEXT", help="Why; it is recorded and stays readable."
@@ -204,7 +204,7 @@ def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None
     print_line(f"{gone} would go.")
 
 
-@click.command()
+@click.command(cls=Verb)
 @_dry_run_option
 @_compact_option
 @store_options("identity")

@@ -14,7 +14,7 @@ import msgspec
 
 from sealpoint.api import Store, examine
 from sealpoint.cli._json import parse_json, read_document, write_document
-from sealpoint.cli._options import ahead, import_object, json_option, reason_option
+from sealpoint.cli._options import VerbGroup, ahead, import_object, json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
     print_examined,
@@ -95,7 +95,7 @@ def _graph_world(reference: str) -> World:
     return declared_world(found)
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def rollout() -> None:
     """Accept a change of what runs are able to do, once for many threads."""
 

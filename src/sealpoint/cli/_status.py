@@ -6,7 +6,7 @@ from dataclasses import asdict
 import click
 
 from sealpoint.api import StoreStatus, store_status
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
@@ -21,7 +21,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.world import visible
 
 
-@click.command()
+@click.command(cls=Verb)
 @store_options("namespace", "identity")
 @json_option
 def status(*, where: Where, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from sealpoint.api import Store, open_store
-from sealpoint.cli._options import import_registry
+from sealpoint.cli._options import common_option, import_object
 from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
 from sealpoint.config import (
@@ -26,7 +26,7 @@ from sealpoint.config import (
     load_settings,
     read_passphrase_file,
 )
-from sealpoint.errors import KeyLocked, UrlInvalid, UsageError
+from sealpoint.errors import KeyLocked, ObjectNotFound, UrlInvalid, UsageError
 
 # ---------------------------------------------------------------------- passphrase
 # Passphrases on the command line: from the environment, or asked for on a terminal.
@@ -105,35 +105,6 @@ def _ask(question: str, thing: str, other_way: str, *, again: str | None = None)
 
 _OPERATOR = "operator"
 _Function = Callable[..., Any]
-
-_OPTIONS: dict[str, Callable[[_Function], _Function]] = {
-    "store": click.option(
-        "--store",
-        metavar="URL",
-        help="The store, such as sqlite:///agents.db or file:///path/agents; else SEALPOINT_STORE, "
-        "else config.toml.",
-    ),
-    "namespace": click.option(
-        "--namespace",
-        metavar="NAME",
-        help="The namespace of the threads; else SEALPOINT_NAMESPACE, config.toml, 'default'.",
-    ),
-    "identity": click.option(
-        "--identity",
-        metavar="NAME",
-        help="Whose key signs; else SEALPOINT_IDENTITY, config.toml, 'worker'.",
-    ),
-    "config_dir": click.option(
-        "--config-dir",
-        metavar="DIR",
-        help="Where keys and pins lie; else SEALPOINT_CONFIG_DIR, else the user's own.",
-    ),
-    "state_dir": click.option(
-        "--state-dir",
-        metavar="DIR",
-        help="Where the anchor lies; else SEALPOINT_STATE_DIR, else the user's own.",
-    ),
-}
 
 registry_option = click.option(
     "--registry",
@@ -228,7 +199,7 @@ def store_options(
 
         decorated: _Function = run
         for name in reversed(taken):
-            decorated = _OPTIONS[name](decorated)
+            decorated = common_option(name)(decorated)
         return decorated
 
     return decorate
@@ -269,8 +240,16 @@ def _find(
 
 
 def chosen_registry(reference: str | None) -> Registry:
-    """The registry that `--registry` names, or one that allows plain types only."""
-    return Registry() if reference is None else import_registry(reference)
+    """The registry that `--registry` names, or one that allows plain types only.
+
+    Raises:
+        ObjectNotFound: There is no such object, or it is no registry.
+    """
+    found = Registry() if reference is None else import_object(reference)
+    if not isinstance(found, Registry):
+        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
+        raise ObjectNotFound(message)
+    return found
 
 
 def print_seen_by(where: Where) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import when
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
@@ -26,7 +26,7 @@ from sealpoint.world import visible
 _ID_DIGITS = 12
 
 
-@click.command()
+@click.command(cls=Verb)
 @click.option("--partial", is_flag=True, help="List what is there even if something is left out.")
 @click.option("--names", "only_names", is_flag=True, help="Only the names, without a look at each.")
 @store_options("namespace")

@@ -7,7 +7,7 @@ import click
 
 from sealpoint.api import export_pin, import_pin, move_store
 from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._options import json_option
+from sealpoint.cli._options import VerbGroup, json_option
 from sealpoint.cli._store import Where, store_options
 from sealpoint.cli._terminal import (
     print_fields,
@@ -21,7 +21,7 @@ from sealpoint.cli._terminal import (
 _PIN_BYTES_MAX = 64 * 1024
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def trust() -> None:
     """Carry the pin of a store to another machine; it holds no secret."""
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from sealpoint.cli._options import import_object, import_registry, json_option
+from sealpoint.cli._options import VerbGroup, import_object, json_option
+from sealpoint.cli._store import chosen_registry
 from sealpoint.cli._terminal import print_json, print_line, print_table
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Explanation, Registry
 from sealpoint.errors import ObjectNotFound, TypeNotAllowed
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def types() -> None:
     """Which types may be saved, and what to write to allow more."""
 
@@ -62,7 +63,7 @@ def _registry(reference: str, registry_reference: str | None) -> Registry:
         except ObjectNotFound:
             return Registry()
         return found if isinstance(found, Registry) else Registry()
-    return import_registry(registry_reference)
+    return chosen_registry(registry_reference)
 
 
 def _document(explanation: Explanation) -> dict[str, Any]:

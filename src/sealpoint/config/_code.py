@@ -26,7 +26,6 @@ from importlib.machinery import (
     SourceFileLoader,
     SourcelessFileLoader,
 )
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from sealpoint.errors import WorldInvalid
@@ -175,6 +174,9 @@ def module_digest(name: str) -> str | None:
 
 
 def _version(package: str) -> str:
+    # Only here: it takes long to load, and few worlds name a package.
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
     try:
         found: object = version(package)
     except (PackageNotFoundError, KeyError, ValueError, OSError) as exc:

@@ -10,11 +10,9 @@ file is refused before it signs anything.
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
-from cryptography.exceptions import InvalidTag, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from sealpoint.errors import ConfigError, KeyFileUnsafe, KeyLocked, NotTrusted, UsageError
 from sealpoint.signing._keys import PrivateKey, PublicKey
@@ -102,8 +100,8 @@ def seal_secret(
         associated: What is not secret and must not change either.
         scrypt_n: The cost, for tests alone.
     """
-    cipher = _cipher(passphrase, salt, scrypt_n)
-    return cipher.encrypt(nonce, secret, associated)
+    sealed: bytes = _cipher(passphrase, salt, scrypt_n).encrypt(nonce, secret, associated)
+    return sealed
 
 
 def unseal_secret(
@@ -116,14 +114,22 @@ def unseal_secret(
     scrypt_n: int = SCRYPT_N,
 ) -> bytes | None:
     """What `seal_secret` was given; None if the passphrase is another or anything was changed."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see _cipher
+
     cipher = _cipher(passphrase, salt, scrypt_n)
     try:
-        return cipher.decrypt(nonce, sealed, associated)
+        secret: bytes = cipher.decrypt(nonce, sealed, associated)
     except InvalidTag:
         return None
+    return secret
 
 
-def _cipher(passphrase: Passphrase, salt: bytes, scrypt_n: int) -> ChaCha20Poly1305:
+def _cipher(passphrase: Passphrase, salt: bytes, scrypt_n: int) -> Any:
+    # Only here: loading the library takes longer than a verb that needs no encrypted key.
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt  # noqa: PLC0415
+
     try:
         scrypt = Scrypt(salt=salt, length=_KEY_BYTES, n=scrypt_n, r=_SCRYPT_R, p=_SCRYPT_P)
         return ChaCha20Poly1305(scrypt.derive(passphrase.normal_bytes()))

@@ -9,7 +9,6 @@ from cryptography.exceptions import UnsupportedAlgorithm
 
 from sealpoint.errors import ConfigError, SealpointError, UsageError
 from sealpoint.signing import Passphrase
-from sealpoint.signing import _keyfile as _sealed_secret
 from sealpoint.signing._keyfile import SCRYPT_N, seal_secret, unseal_secret
 
 _FAST = 16  # what scrypt costs here; the frozen key file has the real cost
@@ -127,7 +126,7 @@ def test_an_openssl_without_the_algorithm_is_a_clear_error(
     def missing(**_: object) -> None:
         raise UnsupportedAlgorithm("no scrypt here")
 
-    monkeypatch.setattr(_sealed_secret, "Scrypt", missing)
+    monkeypatch.setattr("cryptography.hazmat.primitives.kdf.scrypt.Scrypt", missing)
 
     with pytest.raises(ConfigError, match="expected scrypt-chacha20poly1305") as caught:
         seal_secret(_SECRET, _RIGHT, **_BESIDE, scrypt_n=_FAST)
