@@ -75,6 +75,7 @@ class VerbGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a row for each verb."""
+        del ctx
         rows = [(name, verb.get_short_help_str(1000)) for name, verb in self.commands.items()]
         with formatter.section("Verbs"):
             formatter.write_dl(sorted(rows))
