@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.api import Examined
+from sealpoint.api import ExaminedRequest
 from sealpoint.cli._statement import print_examined, shown
 from sealpoint.errors import NeedsApproval, NotTrusted
 from sealpoint.store import ResultsDraft, SaveDraft
@@ -325,7 +325,7 @@ def test_what_the_requester_says_cannot_scroll_the_statement_away(
     words = "\n".join([*("x" for _ in range(500)), "What is signed by an approval:", "  id  0"])
     with team.open() as store:
         found = dataclasses.replace(store.request(request), reasons=(words,))
-    print_examined(Examined(request=found, shown=None, diff=None, fault=None))
+    print_examined(ExaminedRequest(request=found, shown=None, diff=None, fault=None))
     printed = capsys.readouterr().out
     before, signed, after = printed.partition("\nWhat is signed by an approval:\n")
 
@@ -429,7 +429,7 @@ def test_many_lines_are_not_aligned(
     diff = World(prompts={"a": before}).diff(World(prompts={"a": after}))
     with team.open() as store:
         found = store.request(request)
-    print_examined(Examined(request=found, shown=None, diff=diff, fault=None))
+    print_examined(ExaminedRequest(request=found, shown=None, diff=diff, fault=None))
     printed = capsys.readouterr().out
 
     assert printed.count("    - | old ") == printed.count("    + | new ") == 1100

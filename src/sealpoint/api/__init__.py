@@ -20,7 +20,7 @@ from sealpoint.api._keys import (
     new_key,
 )
 from sealpoint.api._offline import (
-    Examined,
+    ExaminedRequest,
     ExportedRequest,
     ShownRelease,
     ShownResult,
@@ -62,7 +62,7 @@ __all__ = [
     "AuditRecord",
     "BundleReport",
     "BundleThread",
-    "Examined",
+    "ExaminedRequest",
     "ExportedRequest",
     "KeyInfo",
     "KeyStatus",

@@ -71,7 +71,7 @@ class ShownRelease:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class ExaminedRequest:
     """A request, and what was found out about it here."""
 
     request: Request
@@ -82,7 +82,7 @@ class Examined:
     """Why what it shows cannot be believed."""
 
 
-def examine(store: Store, request: Request) -> Examined:
+def examine(store: Store, request: Request) -> ExaminedRequest:
     """Make the release of a request anew from its thread, and compare what it shows with that."""
     shown, diff, fault = None, None, None
     if request.statement.checkpoint is not None:
@@ -92,7 +92,7 @@ def examine(store: Store, request: Request) -> Examined:
             diff = handle.compare(request)
         except SealpointError as error:
             fault = error
-    return Examined(request=request, shown=shown, diff=diff, fault=fault)
+    return ExaminedRequest(request=request, shown=shown, diff=diff, fault=fault)
 
 
 def read_release(thread: Thread, release: Release) -> ShownRelease:
@@ -259,7 +259,7 @@ def export_request(store: Store, request_id: str) -> bytes:
     return data
 
 
-def _shown_positions(examined: Examined) -> frozenset[int]:
+def _shown_positions(examined: ExaminedRequest) -> frozenset[int]:
     """Where the results lie whose values are shown."""
     shown = examined.shown
     return frozenset() if shown is None else frozenset(each.result.seq for each in shown.results)
@@ -307,7 +307,7 @@ class ExportedRequest:
     last: int
     """The position of the newest entry in it; what was written since is not known here."""
 
-    def examine(self) -> Examined:
+    def examine(self) -> ExaminedRequest:
         """All that people are shown of it, made anew from the verified copy."""
         return examine(self.store, self.request)
 

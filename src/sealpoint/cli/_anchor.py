@@ -7,7 +7,7 @@ import click
 
 from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import Where, asked_passphrase, operator_option, store_options
+from sealpoint.cli._store import StoreOptions, asked_passphrase, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -46,7 +46,7 @@ def anchor() -> None:
 @click.argument("thread", required=False)
 @store_options("namespace")
 @json_option
-def show(thread: str | None, *, where: Where, as_json: bool) -> None:
+def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Show the position that the anchor holds for each thread, against the end of the store.
 
     Positions are compared and nothing is verified, so it answers also when reading is refused.
@@ -97,7 +97,7 @@ def adopt_(
     *,
     dry_run: bool,
     yes: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Teach the anchor threads that only the store knows; without THREAD, all of them.
@@ -149,7 +149,7 @@ def _print_plan(planned: Adopted) -> None:
     print_line("")
 
 
-def _print_refused(where: Where) -> None:
+def _print_refused(where: StoreOptions) -> None:
     """Say that adoption is no way out for what the anchor knows and the store has not."""
     found = anchor_positions(where.url, namespace=where.settings.namespace, **where.directories)
     count = sum(each.standing in _REFUSED for each in found)

@@ -18,7 +18,7 @@ from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
 from sealpoint.audit import UNJUSTIFIED, Progress, Report
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import when
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     measure_text,
@@ -106,7 +106,7 @@ def audit(
     kind: str | None,
     since: datetime | None,
     until: datetime | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Tell who did what and when, oldest first; every entry is verified.
@@ -134,7 +134,7 @@ def audit(
 @click.option("--full", is_flag=True, help="Print the policy of that time as well.")
 @store_options("namespace")
 @json_option
-def why(reference: str, *, full: bool, where: Where, as_json: bool) -> None:
+def why(reference: str, *, full: bool, where: StoreOptions, as_json: bool) -> None:
     """Explain a decision: the rules that applied, the facts, and who approved.
 
     REQUEST is the id of a request, ENTRY the hash of an entry, as requests and audit show them;
@@ -215,7 +215,7 @@ def export(
     threads: tuple[str, ...],
     payloads: bool,
     signer: str,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Write a self-contained evidence bundle of threads, signed by who exports it.
@@ -257,7 +257,9 @@ def _written(output: str) -> Iterator[BinaryIO]:
 )
 @store_options(unless="trust")
 @json_option
-def verify_bundle_(file: str, *, trust: str | None, where: Where | None, as_json: bool) -> None:
+def verify_bundle_(
+    file: str, *, trust: str | None, where: StoreOptions | None, as_json: bool
+) -> None:
     """Verify an evidence bundle with the pin alone, anywhere, without its store.
 
     The exit status is 0 if all is as it was written and justified, 30 if a resume or handoff was
@@ -328,7 +330,7 @@ def _print_report(report: BundleReport) -> None:
 @click.command(cls=Verb)
 @store_options()
 @json_option
-def verify(*, where: Where, as_json: bool) -> None:
+def verify(*, where: StoreOptions, as_json: bool) -> None:
     """Verify every entry, body and blob of a store.
 
     In all namespaces; writes nothing. The exit status is 0 if all is as it was written and was

@@ -21,7 +21,7 @@ from sealpoint.cli._references import (
     when,
 )
 from sealpoint.cli._statement import question_lines, release_document, release_lines
-from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
+from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     columns,
@@ -51,7 +51,7 @@ _LIMIT = 20
 )
 @store_options("namespace")
 @json_option
-def log(thread: str, limit: int, *, where: Where, as_json: bool) -> None:
+def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
     """List the checkpoints of THREAD, newest first.
 
     Every link from the newest entry to the listed ones is verified on the way. A checkpoint whose
@@ -110,7 +110,7 @@ def show(
     registry_reference: str | None,
     *,
     full: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Show one checkpoint of THREAD, with its state and types.
@@ -191,7 +191,7 @@ def save(
     metadata: str | None,
     deliberate: str | None,
     *,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Save a JSON document as the newest checkpoint of THREAD.
@@ -245,7 +245,7 @@ def load_state(
     output: str | None,
     registry_reference: str | None,
     *,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Print the state of a checkpoint of THREAD as JSON.

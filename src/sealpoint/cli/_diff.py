@@ -11,7 +11,7 @@ import click
 
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_pair, load, ref_document, short_id, when
-from sealpoint.cli._store import Where, chosen_registry, registry_option, store_options
+from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_fields,
@@ -20,7 +20,7 @@ from sealpoint.cli._terminal import (
     print_lines,
     working,
 )
-from sealpoint.cli._values import Parts, Shape, key_step, parts_of, short_text, type_name
+from sealpoint.cli._values import ValueParts, ValueShape, key_step, parts_of, short_text, type_name
 from sealpoint.codec import Registry
 from sealpoint.store import Loaded
 
@@ -104,17 +104,17 @@ class _Comparison:
         within: list[Change] = []
         if depth < _DEPTH_MAX:
             match parts[1].shape:
-                case Shape.SEQUENCE:
+                case ValueShape.SEQUENCE:
                     within = list(self._sequence(*parts, before, path, depth))
-                case Shape.MAPPING | Shape.RECORD:
+                case ValueShape.MAPPING | ValueShape.RECORD:
                     within = list(self._named(*parts, before, path, depth))
-                case Shape.SET:
+                case ValueShape.SET:
                     within = list(self._members(*parts, before, path))
-                case Shape.LEAF:
+                case ValueShape.LEAF:
                     pass
         if within:
             yield from within
-        elif parts[1].shape is Shape.LEAF:
+        elif parts[1].shape is ValueShape.LEAF:
             yield _changed(old, new, before, path, None)
         else:
             yield _changed(old, new, before, path, "changed in a part that is not shown")
@@ -122,7 +122,7 @@ class _Comparison:
     # ------------------------------------------------------------------ by name
 
     def _named(
-        self, old: Parts, new: Parts, before: str, path: str, depth: int
+        self, old: ValueParts, new: ValueParts, before: str, path: str, depth: int
     ) -> Iterator[Change]:
         """Dicts by key, records by field."""
         had = {self._key(key): (key, member) for key, member in old.members}
@@ -144,7 +144,9 @@ class _Comparison:
     def _key(self, key: Any) -> str | bytes:
         return key if type(key) is str else self._encode(key)
 
-    def _members(self, old: Parts, new: Parts, before: str, path: str) -> Iterator[Change]:
+    def _members(
+        self, old: ValueParts, new: ValueParts, before: str, path: str
+    ) -> Iterator[Change]:
         """Sets by member, in the order of their texts: a set has none of its own."""
         had = {self._encode(member): member for _, member in old.members}
         has = {self._encode(member): member for _, member in new.members}
@@ -156,7 +158,7 @@ class _Comparison:
     # ------------------------------------------------------------------ by place
 
     def _sequence(
-        self, old: Parts, new: Parts, before: str, path: str, depth: int
+        self, old: ValueParts, new: ValueParts, before: str, path: str, depth: int
     ) -> Iterator[Change]:
         had = [member for _, member in old.members]
         has = [member for _, member in new.members]
@@ -197,7 +199,10 @@ class _Comparison:
         if self._encode(old) == self._encode(new):
             return 1.0
         parts = parts_of(old), parts_of(new)
-        if parts[0].shape not in (Shape.MAPPING, Shape.RECORD) or depth >= _SIMILAR_DEPTH_MAX:
+        if (
+            parts[0].shape not in (ValueShape.MAPPING, ValueShape.RECORD)
+            or depth >= _SIMILAR_DEPTH_MAX
+        ):
             return 0.0
         had = {self._key(key): member for key, member in parts[0].members}
         has = {self._key(key): member for key, member in parts[1].members}
@@ -317,7 +322,7 @@ def diff(
     limit: int,
     registry_reference: str | None,
     *,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Say what changed in THREAD from one checkpoint to another.

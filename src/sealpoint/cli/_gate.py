@@ -16,7 +16,7 @@ from sealpoint.cli._references import find_ref
 from sealpoint.cli._statement import question_lines, release_document, release_lines
 from sealpoint.cli._statement import shown as shown_words
 from sealpoint.cli._store import (
-    Where,
+    StoreOptions,
     chosen_registry,
     operator_option,
     print_seen_by,
@@ -56,7 +56,7 @@ _STATUSES = {
 @operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
-def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+def pause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool) -> None:
     """Stop THREAD: nothing is saved and nobody resumes until it is unpaused.
 
     A worker that runs learns it at its next save, in any process. Pausing twice changes nothing.
@@ -84,7 +84,7 @@ def pause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool)
 @operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
-def unpause(thread: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+def unpause(thread: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool) -> None:
     """Let THREAD go on: sessions and requests are as they were."""
     with where.writing(signer) as store, working("unpausing"):
         entry = store.thread(thread).unpause(reason)
@@ -100,7 +100,7 @@ def unpause(thread: str, *, reason: str, signer: str, where: Where, as_json: boo
 @reason_option
 @store_options("identity", "namespace")
 @json_option
-def handoff(thread: str, *, to: str, reason: str, where: Where, as_json: bool) -> None:
+def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: bool) -> None:
     """Give THREAD to another owner; the session that is under way ends.
 
     The owner may do that alone. An operator makes a request, which other people approve first:
@@ -140,7 +140,7 @@ def resume(
     answer: str | None,
     deliberate: str | None,
     registry_reference: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Say what the gate would answer to a resume of THREAD; a dry run.

@@ -9,7 +9,7 @@ from sealpoint.api import approvers
 from sealpoint.api import init as make_store
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document, policy_bytes
-from sealpoint.cli._store import Where, first_passphrase, passphrase_option, store_options
+from sealpoint.cli._store import StoreOptions, first_passphrase, passphrase_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_code,
@@ -46,7 +46,7 @@ _LOCKED = (
 @store_options()
 @json_option
 def init(
-    *, policy_name: str, group: str | None, encrypt: bool, where: Where, as_json: bool
+    *, policy_name: str, group: str | None, encrypt: bool, where: StoreOptions, as_json: bool
 ) -> None:
     """Make a store, its keys and its anchor.
 
@@ -120,7 +120,7 @@ def _shared(group: str, state_dir: str) -> list[str]:
     ]
 
 
-def _first_program(where: Where) -> list[str]:
+def _first_program(where: StoreOptions) -> list[str]:
     """The shortest program that saves something into this store."""
     arguments = [json.dumps(where.url)]
     if where.given_config_dir is not None:

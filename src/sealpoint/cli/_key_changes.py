@@ -26,7 +26,7 @@ from sealpoint.api import (
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._store import (
-    Where,
+    StoreOptions,
     asked_passphrase,
     first_passphrase,
     passphrase_option,
@@ -139,7 +139,7 @@ def revoke(
     reason: str,
     dry_run: bool,
     yes: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """End the keys of the identity NAME for good.
@@ -205,7 +205,7 @@ def revoke(
 @passphrase_option
 @store_options()
 @json_option
-def rotate(name: str, *, prepare: bool, finish: bool, where: Where, **options: Any) -> None:
+def rotate(name: str, *, prepare: bool, finish: bool, where: StoreOptions, **options: Any) -> None:
     """Give the identity NAME a new key, and end the ones that it had.
 
     Processes that hold an old key are refused at their next save: start them again. The old
@@ -230,7 +230,7 @@ def rotate(name: str, *, prepare: bool, finish: bool, where: Where, **options: A
 
 def _rotate(
     name: str,
-    where: Where,
+    where: StoreOptions,
     *,
     roles: tuple[str, ...],
     namespaces: tuple[str, ...],
@@ -360,7 +360,7 @@ def rotate_root_(
     reason: str | None,
     yes: bool,
     encrypt: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Let other keys sign the roster from now on; without --key and --public-key, a new one.
@@ -414,7 +414,7 @@ def rotate_root_(
 @store_options()
 @json_option
 def pool(
-    name: str, *, members: tuple[str, ...], reason: str | None, where: Where, as_json: bool
+    name: str, *, members: tuple[str, ...], reason: str | None, where: StoreOptions, as_json: bool
 ) -> None:
     """Put identities into the pool NAME, which owns the threads that they begin from now on.
 

@@ -19,7 +19,7 @@ from sealpoint.cli._options import Verb, VerbGroup, json_option
 from sealpoint.cli._restore import quorum
 from sealpoint.cli._store import (
     NEW_FILE_OPTION,
-    Where,
+    StoreOptions,
     asked_passphrase,
     first_passphrase,
     next_passphrase,
@@ -54,7 +54,7 @@ from sealpoint.signing import Role
 @store_options()
 @json_option
 def passphrase(
-    name: str, *, remove: bool, new_file: str | None, where: Where, as_json: bool
+    name: str, *, remove: bool, new_file: str | None, where: StoreOptions, as_json: bool
 ) -> None:
     """Set, change or remove the passphrase of the key NAME on this machine.
 
@@ -100,7 +100,7 @@ def keys() -> None:
 @passphrase_option
 @store_options()
 @json_option
-def new(name: str, *, encrypt: bool, where: Where, as_json: bool) -> None:
+def new(name: str, *, encrypt: bool, where: StoreOptions, as_json: bool) -> None:
     """Make a private key for the identity NAME on this machine.
 
     It may do nothing until it is added to the roster, where the root key is.
@@ -132,7 +132,7 @@ for _verb in (passphrase, revoke, rotate, rotate_root_, pool, quorum):
 @click.option("--all", "everything", is_flag=True, help="Also list keys that were revoked.")
 @store_options()
 @json_option
-def list_(*, everything: bool, where: Where, as_json: bool) -> None:
+def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     """List the identities of the roster in force, and the private keys on this machine."""
     with working("reading the roster"):
         found = list_keys(where.url, **where.directories)
@@ -229,7 +229,7 @@ def add(
     expires: datetime | str | None,
     break_glass: bool,
     reason: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Enter the identity NAME into the roster, or give it more rights.

@@ -13,7 +13,7 @@ import click
 
 from sealpoint.cli._options import Verb, VerbGroup, json_option
 from sealpoint.cli._references import find_ref, short_metadata, when
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     columns,
@@ -196,7 +196,7 @@ def verify(
     thread: str | None,
     checkpoint: str | None,
     tensor: str | None,
-    where: Where | None,
+    where: StoreOptions | None,
     as_json: bool,
 ) -> None:
     """Verify the model file FILE by the thread of its run.
@@ -287,7 +287,7 @@ def _print_verified(
 @limit_option(_FILES_SHOWN)
 @store_options("namespace")
 @json_option
-def list_(run: str, limit: int, *, where: Where, as_json: bool) -> None:
+def list_(run: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
     """List the model files of the thread RUN, newest first.
 
     Each has a checkpoint that vouches for it. The newest is marked with *: it is the one that

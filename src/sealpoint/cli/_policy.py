@@ -9,7 +9,7 @@ import click
 from sealpoint.api import AppliedPolicy, Approvers, apply_policy, approvers
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import Where, asked_passphrase, store_options
+from sealpoint.cli._store import StoreOptions, asked_passphrase, store_options
 from sealpoint.cli._terminal import (
     Styled,
     measure_text,
@@ -106,7 +106,7 @@ def policy() -> None:
 )
 @store_options("namespace", unless="name")
 @json_option
-def show(name: str | None, *, where: Where | None, as_json: bool) -> None:
+def show(name: str | None, *, where: StoreOptions | None, as_json: bool) -> None:
     """Print the policy in force in a namespace, as the exact file."""
     found = Policy.parse(shipped_policy(name or "")) if where is None else _in_force(where)
     if as_json:
@@ -115,7 +115,7 @@ def show(name: str | None, *, where: Where | None, as_json: bool) -> None:
         print_document(found.source)
 
 
-def _in_force(where: Where) -> Policy:
+def _in_force(where: StoreOptions) -> Policy:
     with where.reading() as store, working("reading the policy"):
         found, namespace = store.policy, store.namespace
     if found is None:
@@ -163,7 +163,9 @@ def check(file: str, *, as_json: bool) -> None:
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()
 @json_option
-def apply(file: str, *, namespace: str, reason: str | None, where: Where, as_json: bool) -> None:
+def apply(
+    file: str, *, namespace: str, reason: str | None, where: StoreOptions, as_json: bool
+) -> None:
     """Put a policy in force: one that is shipped, or FILE.
 
     Needs the root key on this machine. Open requests are void from then on: they were made under

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from sealpoint.api import (
-    Examined,
+    ExaminedRequest,
     ExportedRequest,
     Store,
     examine,
@@ -35,7 +35,7 @@ from sealpoint.cli._statement import (
     standing,
 )
 from sealpoint.cli._store import (
-    Where,
+    StoreOptions,
     asked_passphrase,
     chosen_registry,
     operator_option,
@@ -92,7 +92,7 @@ def opened_request(
     offline: str | None,
     output: str | None,
     *,
-    where: Where,
+    where: StoreOptions,
     identity: str,
     registry: Registry,
 ) -> ExportedRequest:
@@ -142,7 +142,7 @@ def request_() -> None:
 @click.option("--output", required=True, metavar="FILE", help="Where the export is written.")
 @store_options("namespace")
 @json_option
-def export(request: str, *, output: str, where: Where, as_json: bool) -> None:
+def export(request: str, *, output: str, where: StoreOptions, as_json: bool) -> None:
     """Write REQUEST with all that an approver is shown, to be answered where the store is not.
 
     REQUEST is an id or its first 8 digits or more. The file holds no key and no state; it shows
@@ -166,7 +166,7 @@ def export(request: str, *, output: str, where: Where, as_json: bool) -> None:
 @operator_option("Anybody of the namespace, whose key records the answer.")
 @store_options("namespace")
 @json_option
-def relay(file: str, *, signer: str, where: Where, as_json: bool) -> None:
+def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None:
     """Record the answer in FILE, which somebody gave with --offline; - reads standard input.
 
     It counts by the approver's own signature, whoever relays it. One that does not fit the request
@@ -231,7 +231,7 @@ def requests(
     *,
     everything: bool,
     registry_reference: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """List what is waiting for approval, or show all of one REQUEST.
@@ -305,7 +305,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     )
 
 
-def _show(request_id: str, where: Where, registry: str | None, *, as_json: bool) -> None:
+def _show(request_id: str, where: StoreOptions, registry: str | None, *, as_json: bool) -> None:
     with where.reading(chosen_registry(registry)) as store, working("reading the request"):
         request = store.request(request_id)
         examined = examine(store, request)
@@ -315,7 +315,7 @@ def _show(request_id: str, where: Where, registry: str | None, *, as_json: bool)
         print_examined(examined)
 
 
-def _document(examined: Examined) -> dict[str, Any]:
+def _document(examined: ExaminedRequest) -> dict[str, Any]:
     """The JSON form of one request with all that people are shown of it."""
     diff = examined.diff
     return {
@@ -348,7 +348,7 @@ def approve(
     output: str | None,
     signer: str,
     registry_reference: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Approve REQUEST, after reading all of it.
@@ -399,7 +399,7 @@ def deny(
     output: str | None,
     signer: str,
     registry_reference: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Deny REQUEST for good.
@@ -431,7 +431,7 @@ def deny(
 
 def _answer_offline(
     exported: ExportedRequest,
-    found: Examined,
+    found: ExaminedRequest,
     verdict: Verdict,
     reason: str,
     output: str | None,
@@ -465,7 +465,7 @@ def break_glass(
     yes_to: str | None,
     signer: str,
     registry_reference: str | None,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Let REQUEST pass without the approvals that it needs, for an emergency.
@@ -488,13 +488,13 @@ def break_glass(
     print_line(f"Entry {entry} records it, with your name and the reason.")
 
 
-def _examined(store: Store, request_id: str) -> Examined:
+def _examined(store: Store, request_id: str) -> ExaminedRequest:
     with working("reading the request"):
         request = store.request(request_id)
         return examine(store, request)
 
 
-def _shown(examined: Examined, *, as_json: bool) -> Examined:
+def _shown(examined: ExaminedRequest, *, as_json: bool) -> ExaminedRequest:
     """The request; people are shown all of it before anything is done."""
     if not as_json:
         print_examined(examined)
@@ -502,7 +502,9 @@ def _shown(examined: Examined, *, as_json: bool) -> Examined:
     return examined
 
 
-def _agreed(examined: Examined, verb: str, *, yes_to: str | None, as_json: bool) -> Examined:
+def _agreed(
+    examined: ExaminedRequest, verb: str, *, yes_to: str | None, as_json: bool
+) -> ExaminedRequest:
     """The request, which was shown in full, agreed to by digits of its own id.
 
     Raises:
@@ -553,7 +555,7 @@ def _after(store: Store, request: Request) -> Request:
         return request
 
 
-def _answered(found: Examined, after: Request, verdict: str, reason: str) -> dict[str, Any]:
+def _answered(found: ExaminedRequest, after: Request, verdict: str, reason: str) -> dict[str, Any]:
     """What was answered, and the request: as it was read before, as it stands now."""
     return {
         "request": after.id,

@@ -28,7 +28,7 @@ from sealpoint.api import (
 )
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import Verb, VerbGroup, json_option
-from sealpoint.cli._store import Where, asked_passphrase, store_options
+from sealpoint.cli._store import StoreOptions, asked_passphrase, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -92,7 +92,7 @@ def accept_restore_(
     dry_run: bool,
     yes: bool,
     identities: tuple[str, ...],
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Accept a store that was brought back from a backup, with what it lost.
@@ -321,7 +321,7 @@ def roster() -> None:
 @click.argument("file", metavar="FILE")
 @store_options()
 @json_option
-def export(file: str, *, where: Where, as_json: bool) -> None:
+def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
     """Write the whole store chain to FILE; - prints it.
 
     A restored store is accepted only with the newest roster. One is kept beside the keys by
@@ -346,7 +346,7 @@ def export(file: str, *, where: Where, as_json: bool) -> None:
 @click.argument("file", metavar="[FILE]", required=False)
 @store_options()
 @json_option
-def import_(file: str | None, *, where: Where, as_json: bool) -> None:
+def import_(file: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Put entries of the store chain that the store lacks back from FILE; - is standard input.
 
     Without FILE, from the newest roster that was verified here, which is kept beside the keys.
@@ -376,7 +376,7 @@ def import_(file: str | None, *, where: Where, as_json: bool) -> None:
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @store_options()
 @json_option
-def quorum(persons: int, *, reason: str | None, where: Where, as_json: bool) -> None:
+def quorum(persons: int, *, reason: str | None, where: StoreOptions, as_json: bool) -> None:
     """Let N operators of all namespaces, different persons, accept a restore without the root.
 
     0 leaves it to the root alone. Needs the root key on this machine.

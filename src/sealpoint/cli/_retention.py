@@ -14,7 +14,7 @@ import click
 
 from sealpoint.cli._options import Verb, ago, json_option
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
-from sealpoint.cli._store import Where, operator_option, store_options
+from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -80,7 +80,7 @@ def prune(
     dry_run: bool,
     yes: bool,
     compact: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Give up the states of older checkpoints of THREAD and free their space.
@@ -159,7 +159,7 @@ def erase(
     *,
     dry_run: bool,
     yes: bool,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Remove all that THREAD ever held from the store and its files.
@@ -209,7 +209,7 @@ def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None
 @_compact_option
 @store_options("identity")
 @json_option
-def gc(*, dry_run: bool, compact: bool, where: Where, as_json: bool) -> None:
+def gc(*, dry_run: bool, compact: bool, where: StoreOptions, as_json: bool) -> None:
     """Remove what no thread needs any more, in all namespaces, and make the files smaller.
 
     That is what an interrupted prune or erasure, and saves that never came to an end, left

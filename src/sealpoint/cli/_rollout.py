@@ -21,7 +21,7 @@ from sealpoint.cli._statement import (
     request_document,
     rollout_standing,
 )
-from sealpoint.cli._store import Where, operator_option, print_seen_by, store_options
+from sealpoint.cli._store import StoreOptions, operator_option, print_seen_by, store_options
 from sealpoint.cli._terminal import (
     Styled,
     measure_text,
@@ -124,7 +124,7 @@ def world_(graph: str, output: str) -> None:
 @_world_options
 @store_options("namespace")
 @json_option
-def plan(graph: str | None, world_file: str | None, *, where: Where, as_json: bool) -> None:
+def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Show the worlds of all threads, what differs in the new one, and what the policy asks for.
 
     Nothing is written. The exit status is 32 if a thread cannot be read, or the anchor does not
@@ -261,7 +261,7 @@ def propose(
     until: str,
     reason: str,
     signer: str,
-    where: Where,
+    where: StoreOptions,
     as_json: bool,
 ) -> None:
     """Ask people to accept going on in a new world, from each world that is named.
@@ -328,7 +328,7 @@ def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -
 @click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
 @store_options("namespace")
 @json_option
-def list_(*, everything: bool, where: Where, as_json: bool) -> None:
+def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     """List the rollouts that hold or wait for approval."""
     with where.reading() as store, working("reading the rollouts"):
         found, namespace = store.rollouts.list(), store.namespace
@@ -364,7 +364,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
 @click.argument("rollout_id", metavar="ROLLOUT")
 @store_options("namespace")
 @json_option
-def show(rollout_id: str, *, where: Where, as_json: bool) -> None:
+def show(rollout_id: str, *, where: StoreOptions, as_json: bool) -> None:
     """Show all of a ROLLOUT: its id, or the first 8 digits of it or more."""
     with where.reading() as store, working("reading the rollout"):
         examined = examine(store, store.rollouts.get(rollout_id))
@@ -392,7 +392,9 @@ def _differences(store: Store, request: Request) -> list[dict[str, Any]]:
 @operator_option("Whose key signs: an approver, or whoever proposed it.")
 @store_options("namespace")
 @json_option
-def revoke(rollout_id: str, *, reason: str, signer: str, where: Where, as_json: bool) -> None:
+def revoke(
+    rollout_id: str, *, reason: str, signer: str, where: StoreOptions, as_json: bool
+) -> None:
     """End a ROLLOUT for good; runs that have gone on already are not stopped."""
     with where.writing(signer) as store:
         with working("revoking"):

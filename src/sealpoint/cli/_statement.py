@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from sealpoint.api import Examined, ShownRelease, ShownResult
+from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
 from sealpoint.cli._json import json_fault, json_lines, value_lines
 from sealpoint.cli._references import when
 from sealpoint.cli._terminal import Line, Styled, print_line, print_lines, shown_name
@@ -156,7 +156,7 @@ def request_document(request: Request) -> dict[str, Any]:
 # ---------------------------------------------------------------------- people
 
 
-def print_examined(examined: Examined) -> None:
+def print_examined(examined: ExaminedRequest) -> None:
     """Print all of a request."""
     request = examined.request
     if request.statement.action is Action.ROLLOUT:
@@ -178,7 +178,7 @@ def print_examined(examined: Examined) -> None:
     _fields(_standing_fields(request))
 
 
-def _print_rollout(examined: Examined) -> None:
+def _print_rollout(examined: ExaminedRequest) -> None:
     """Print all of a request to accept changes of world for many threads."""
     request, told = examined.request, examined.request.statement
     print_line(Styled("Rollout: runs may go on in another world", "heading"))
@@ -256,7 +256,7 @@ def _fields(fields: Sequence[tuple[str, Line]]) -> None:
     print_lines(lines, hang=_LABEL_COLUMNS)
 
 
-def _statement_fields(examined: Examined) -> list[tuple[str, Line]]:
+def _statement_fields(examined: ExaminedRequest) -> list[tuple[str, Line]]:
     request = examined.request
     told = request.statement
     return [
@@ -309,7 +309,7 @@ def _standing_fields(request: Request) -> list[tuple[str, Line]]:
     return fields
 
 
-def _print_release(examined: Examined) -> None:
+def _print_release(examined: ExaminedRequest) -> None:
     if examined.request.statement.checkpoint is None:
         return
     print_line("")
@@ -322,7 +322,7 @@ def _print_release(examined: Examined) -> None:
         print_line(Styled("  NOT FOUND on the thread", "bad"))
 
 
-def _print_worlds(examined: Examined) -> None:
+def _print_worlds(examined: ExaminedRequest) -> None:
     if examined.fault is not None:
         return
     print_line("")
@@ -388,7 +388,7 @@ def _aligned(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
             yield line[0], line[1:]
 
 
-def _print_answer(examined: Examined) -> None:
+def _print_answer(examined: ExaminedRequest) -> None:
     print_line("")
     if examined.shown is not None and examined.shown.release.question is not None:
         print_lines(question_lines(examined.shown))

@@ -8,7 +8,7 @@ import click
 from sealpoint.api import StoreStatus, store_status
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_code,
@@ -24,7 +24,7 @@ from sealpoint.world import visible
 @click.command(cls=Verb)
 @store_options("namespace", "identity")
 @json_option
-def status(*, where: Where, as_json: bool) -> None:
+def status(*, where: StoreOptions, as_json: bool) -> None:
     """Say how a store stands here: keys, anchor, policy, who can approve, modes of files.
 
     With --identity, or SEALPOINT_IDENTITY, that key has to be here. Threads are not looked at. It

@@ -129,7 +129,7 @@ def operator_option(text: str) -> Callable[[_Function], _Function]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
+class StoreOptions:
     """The store that a verb is about, and the directories that belong to it."""
 
     url: str
@@ -179,7 +179,7 @@ def store_options(
 ) -> Callable[[_Function], _Function]:
     """Give a verb the options `--store`, `--config-dir` and `--state-dir`, and those named.
 
-    The function is called with `where`, the `Where` that they amount to; with None if the option
+    The function is called with `where`, the `StoreOptions` they amount to; with None if the option
     `unless` is given, which makes the verb one that needs no store, or if `only_with` is not.
     """
     taken = ("store", *names, "config_dir", "state_dir")
@@ -212,7 +212,7 @@ def _find(
     state_dir: str | None,
     namespace: str | None = None,
     identity: str | None = None,
-) -> Where:
+) -> StoreOptions:
     settings = load_settings(
         store=store,
         identity=identity,
@@ -231,7 +231,7 @@ def _find(
             "store: expected one on disk, found one in memory, which lives in one process alone",
             hint=f"Write {lasting_forms()}.",
         )
-    return Where(
+    return StoreOptions(
         url=settings.store,
         settings=settings,
         given_config_dir=config_dir,
@@ -252,7 +252,7 @@ def chosen_registry(reference: str | None) -> Registry:
     return found
 
 
-def print_seen_by(where: Where) -> None:
+def print_seen_by(where: StoreOptions) -> None:
     """Say whom a pause or a denial reaches: an anchor of another account has not seen it."""
     if where.anchor == "local":
         print_line(

@@ -8,7 +8,7 @@ import click
 
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import when
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_json,
@@ -31,7 +31,7 @@ _ID_DIGITS = 12
 @click.option("--names", "only_names", is_flag=True, help="Only the names, without a look at each.")
 @store_options("namespace")
 @json_option
-def threads(*, partial: bool, only_names: bool, where: Where, as_json: bool) -> None:
+def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bool) -> None:
     """List the threads of a namespace, and what each is at: all of them, or none.
 
     Complete means that every thread the anchor knows was found in the store, and that the store

@@ -8,7 +8,7 @@ import click
 from sealpoint.api import export_pin, import_pin, move_store
 from sealpoint.cli._json import read_document, write_document
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import Where, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     print_fields,
     print_json,
@@ -30,7 +30,7 @@ def trust() -> None:
 @click.option("--output", metavar="FILE", help="Write the pin to FILE instead of printing it.")
 @store_options()
 @json_option
-def export(output: str | None, *, where: Where, as_json: bool) -> None:
+def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
     """Print the pin of a store, believing no roster older than the one in force.
 
     The fingerprint goes to standard error: read it to whoever imports the pin.
@@ -66,7 +66,9 @@ def export(output: str | None, *, where: Where, as_json: bool) -> None:
 )
 @store_options()
 @json_option
-def import_(file: str, *, replace: bool, group: str | None, where: Where, as_json: bool) -> None:
+def import_(
+    file: str, *, replace: bool, group: str | None, where: StoreOptions, as_json: bool
+) -> None:
     """Trust a store from now on, as the pin in FILE says; - reads standard input.
 
     Compare the fingerprint with the one that was shown where the pin was exported.
@@ -101,7 +103,7 @@ def import_(file: str, *, replace: bool, group: str | None, where: Where, as_jso
 @click.argument("old_url", metavar="OLD-URL")
 @store_options()
 @json_option
-def move(old_url: str, *, where: Where, as_json: bool) -> None:
+def move(old_url: str, *, where: StoreOptions, as_json: bool) -> None:
     """Go on with a store whose file was moved from OLD-URL to --store.
 
     Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.

@@ -23,7 +23,7 @@ _MORE = " ... and "
 _UNSET = object()
 
 
-class Shape(StrEnum):
+class ValueShape(StrEnum):
     """What kind of thing a value is to a reader."""
 
     LEAF = "leaf"
@@ -34,37 +34,37 @@ class Shape(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ValueParts:
     """The members of a value, each with its key, field name or place."""
 
-    shape: Shape
+    shape: ValueShape
     members: list[tuple[Any, Any]]
 
 
-_LEAF = Parts(Shape.LEAF, [])
+_LEAF = ValueParts(ValueShape.LEAF, [])
 _WORDS = {
-    Shape.LEAF: ("part", "parts"),
-    Shape.MAPPING: ("key", "keys"),
-    Shape.RECORD: ("field", "fields"),
-    Shape.SEQUENCE: ("item", "items"),
-    Shape.SET: ("member", "members"),
+    ValueShape.LEAF: ("part", "parts"),
+    ValueShape.MAPPING: ("key", "keys"),
+    ValueShape.RECORD: ("field", "fields"),
+    ValueShape.SEQUENCE: ("item", "items"),
+    ValueShape.SET: ("member", "members"),
 }
 
 
-def parts_of(value: Any) -> Parts:
+def parts_of(value: Any) -> ValueParts:
     """What a value directly holds."""
     kind = type(value)
     if kind is str or isinstance(value, Enum):
         return _LEAF
     fields = _fields_of(value)
     if fields is not None:
-        return Parts(Shape.RECORD, list(fields.items()))
+        return ValueParts(ValueShape.RECORD, list(fields.items()))
     if isinstance(value, list | tuple | deque):
-        return Parts(Shape.SEQUENCE, list(enumerate(value)))
+        return ValueParts(ValueShape.SEQUENCE, list(enumerate(value)))
     if isinstance(value, set | frozenset):
-        return Parts(Shape.SET, [(None, member) for member in value])
+        return ValueParts(ValueShape.SET, [(None, member) for member in value])
     if isinstance(value, dict):
-        return Parts(Shape.MAPPING, list(value.items()))
+        return ValueParts(ValueShape.MAPPING, list(value.items()))
     return _LEAF
 
 
@@ -98,17 +98,17 @@ def type_name(value: Any) -> str:
     return module + kind.__qualname__
 
 
-def counted(parts: Parts) -> str:
+def counted(parts: ValueParts) -> str:
     """How much a value holds, in words: `3 items`."""
     one, many = _WORDS[parts.shape]
     return f"{len(parts.members):,} {one if len(parts.members) == 1 else many}"
 
 
-def key_step(shape: Shape, key: Any) -> str:
+def key_step(shape: ValueShape, key: Any) -> str:
     """The piece of a path that leads to a member."""
-    if shape is Shape.RECORD:
+    if shape is ValueShape.RECORD:
         return f".{key}"
-    if shape is Shape.SET:
+    if shape is ValueShape.SET:
         return "{...}"
     if type(key) is str:
         return f"[{json.dumps(key, ensure_ascii=False)}]"
@@ -118,7 +118,7 @@ def key_step(shape: Shape, key: Any) -> str:
 def short_text(value: Any, chars_max: int = 72) -> str:
     """A value in about one line; what is left out is counted."""
     parts = parts_of(value)
-    if parts.shape is Shape.LEAF:
+    if parts.shape is ValueShape.LEAF:
         return _leaf_text(value, chars_max)
     opening, closing = _brackets(value, parts.shape)
     if parts.members and chars_max <= _NESTED_CHARS_LEAST:
@@ -136,15 +136,15 @@ def short_text(value: Any, chars_max: int = 72) -> str:
     return f"{opening}{', '.join(texts)}{comma}{closing}"
 
 
-def _label(shape: Shape, key: Any) -> str:
-    if shape is Shape.RECORD:
+def _label(shape: ValueShape, key: Any) -> str:
+    if shape is ValueShape.RECORD:
         return f"{key}="
-    if shape is Shape.MAPPING:
+    if shape is ValueShape.MAPPING:
         return f"{short_text(key, 40)}: "
     return ""
 
 
-def _brackets(value: Any, shape: Shape) -> tuple[str, str]:
+def _brackets(value: Any, shape: ValueShape) -> tuple[str, str]:
     kind = type(value)
     if kind is list:
         return "[", "]"
@@ -153,9 +153,9 @@ def _brackets(value: Any, shape: Shape) -> tuple[str, str]:
     if kind is dict or (kind is set and value):
         return "{", "}"
     name = kind.__qualname__
-    if shape is Shape.SEQUENCE:
+    if shape is ValueShape.SEQUENCE:
         return f"{name}([", "])"
-    if shape is Shape.RECORD or not value:
+    if shape is ValueShape.RECORD or not value:
         return f"{name}(", ")"
     return f"{name}({{", "})"
 
@@ -163,7 +163,7 @@ def _brackets(value: Any, shape: Shape) -> tuple[str, str]:
 def whole_text(value: Any, chars_max: int) -> str | None:
     """A value in one line with nothing left out, or None where it does not fit."""
     parts = parts_of(value)
-    if parts.shape is Shape.LEAF:
+    if parts.shape is ValueShape.LEAF:
         text = _leaf_text(value, chars_max)
         return text if len(text) <= chars_max and _MORE not in text else None
     opening, closing = _brackets(value, parts.shape)
@@ -296,7 +296,7 @@ class _Rendering:
             yield from self._text(opening, value, depth)
             return
         parts = parts_of(value)
-        if parts.shape is Shape.LEAF:
+        if parts.shape is ValueShape.LEAF:
             yield opening + short_text(value, self._text_chars_max)
             return
         line = whole_text(value, _LINE_CHARS)
@@ -327,7 +327,7 @@ class _Rendering:
             yield f"{'  ' * (depth + 1)}| {shown}{rest}"
 
 
-def _row_label(shape: Shape, key: Any) -> str:
-    if shape is Shape.MAPPING:
+def _row_label(shape: ValueShape, key: Any) -> str:
+    if shape is ValueShape.MAPPING:
         return short_text(key)
-    return "-" if shape is Shape.SET else key_step(shape, key)
+    return "-" if shape is ValueShape.SET else key_step(shape, key)
