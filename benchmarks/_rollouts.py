@@ -54,7 +54,7 @@ class _Site:
             data.mkdir()
             sealpoint.init(self._url, policy="team", **self._where)
             if policy is not None:
-                api.apply_policy(self._url, policy, **self._where)
+                api.admin(self._url, **self._where).policy.apply(policy)
 
     def open(self, identity: str | None = None) -> sealpoint.Store:
         return sealpoint.open_store(self._url, identity=identity, **self._where)
@@ -64,9 +64,9 @@ class _Site:
         with self.open("operator") as store:
             rollout = store.rollouts.propose(pairs, reason="release 42")
         for name in ("ann", "bob"):
-            api.new_key(self._url, name, **self._where)
-            api.add_identity(
-                self._url, name, person=name, roles=["approver"], namespaces=["*"], **self._where
+            api.admin(self._url, **self._where).keys.create(name)
+            api.admin(self._url, **self._where).keys.add(
+                name, person=name, roles=["approver"], namespaces=["*"]
             )
             with self.open(name) as store:
                 store.approve(rollout.id, reason="looked at")

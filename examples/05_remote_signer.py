@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from nacl.signing import SigningKey
 
 import sealpoint
-from sealpoint import api
 
 SECONDS_MAX = 10
 
@@ -63,7 +62,7 @@ def main() -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:  # noqa: S603
             public = other.stdout.readline().strip()
             rights = {"person": "billing", "roles": ["writer"], "namespaces": ["*"]}
-            api.add_identity(url, "billing", public=public, **rights, **place)
+            sealpoint.admin(url, **place).keys.add("billing", public=public, **rights)
             signer = SocketSigner(bytes.fromhex(public), path)
             with sealpoint.open_store(url, signer=signer, **place) as store:
                 store.thread("invoice-17").save({"step": 1})

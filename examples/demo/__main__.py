@@ -22,7 +22,7 @@ from langgraph.types import Command
 from screen import console, quote, refused, say, scene, tell
 
 import sealpoint
-from sealpoint import Request, SealpointError, api
+from sealpoint import Request, SealpointError
 from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.cli import main as command_line
 from sealpoint.errors import NeedsApproval
@@ -81,9 +81,10 @@ def set_up() -> None:
     tell("All of it happens now, with a scripted model: no network, no key.")
     DISK.mkdir()
     sealpoint.init(URL, policy="team", **PLACE)
+    admin = sealpoint.admin(URL, **PLACE)
     for name in APPROVERS:
-        api.new_key(URL, name, **PLACE)
-        api.add_identity(URL, name, person=name, roles=["approver"], namespaces=["*"], **PLACE)
+        admin.keys.create(name)
+        admin.keys.add(name, person=name, roles=["approver"], namespaces=["*"])
 
 
 def scene_pause(bank: Bank) -> Request:

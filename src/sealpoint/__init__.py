@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sealpoint import aio
-    from sealpoint.api import Store, init, open_store
+    from sealpoint.api import Admin, Store, admin, init, open_store
     from sealpoint.codec import Explanation, Registry
     from sealpoint.config import code_of
     from sealpoint.errors import SealpointError
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sealpoint.world import Code, Tool, World, WorldDiff
 
 __all__ = [
+    "Admin",
     "Attestation",
     "CheckpointRef",
     "Code",
@@ -87,6 +88,7 @@ __all__ = [
     "World",
     "WorldDiff",
     "__version__",
+    "admin",
     "aio",
     "code_of",
     "init",

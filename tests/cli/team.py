@@ -29,15 +29,9 @@ def make_team(directory: Path) -> Machine:
     places: dict[str, Any] = {"config_dir": made.home / "config", "state_dir": made.home / "state"}
     sealpoint.init(made.url, policy="team", **places)
     for name, (role, person) in PEOPLE.items():
-        api.new_key(made.url, name, **places)
-        api.add_identity(
-            made.url,
-            name,
-            person=person,
-            roles=[role],
-            namespaces=["*"],
-            break_glass=name == "chief",
-            **places,
+        api.admin(made.url, **places).keys.create(name)
+        api.admin(made.url, **places).keys.add(
+            name, person=person, roles=[role], namespaces=["*"], break_glass=name == "chief"
         )
     return made
 

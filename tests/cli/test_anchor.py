@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sealpoint.api import anchor_positions
+from sealpoint.api import admin
 from sealpoint.errors import NotTrusted, UnknownThread
 from sealpoint.ledger import STORE_CHAIN
 from tests.cli.machine import Machine
@@ -214,10 +214,14 @@ def test_a_damaged_thread_is_not_adopted(newcomer: Machine) -> None:
 def test_positions_are_an_api_as_well(saved: Machine, tmp_path: Path) -> None:
     """The function refuses what it cannot know about."""
     config, state = saved.home / "config", saved.home / "state"
-    found = anchor_positions(saved.url, config_dir=config, state_dir=state)
+    found = admin(saved.url, config_dir=config, state_dir=state).anchor.positions()
 
     assert [each.name for each in found] == [None, "a", "b"]
     with pytest.raises(UnknownThread):
-        anchor_positions(saved.url, threads=["a", "nobody"], config_dir=config, state_dir=state)
+        admin(saved.url, config_dir=config, state_dir=state).anchor.positions(
+            threads=["a", "nobody"]
+        )
     with pytest.raises(NotTrusted):
-        anchor_positions(saved.url, config_dir=tmp_path / "none", state_dir=tmp_path / "none2")
+        admin(
+            saved.url, config_dir=tmp_path / "none", state_dir=tmp_path / "none2"
+        ).anchor.positions()

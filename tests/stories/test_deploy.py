@@ -65,11 +65,11 @@ class Site:
             each.mkdir()
         shutil.copy(_CLERK, self._app)
         sealpoint.init(self._url, **self._places)
-        api.apply_policy(self._url, policy, **self._places)
+        api.admin(self._url, **self._places).policy.apply(policy)
         for name in ("ann", "bob"):
-            api.new_key(self._url, name, **self._places)
-            api.add_identity(
-                self._url, name, person=name, roles=["approver"], namespaces=["*"], **self._places
+            api.admin(self._url, **self._places).keys.create(name)
+            api.admin(self._url, **self._places).keys.add(
+                name, person=name, roles=["approver"], namespaces=["*"]
             )
         self._older = True
         """Which LangGraph is installed."""

@@ -36,11 +36,11 @@ class Office:
             ("ann", "ann", "approver"),
             ("bob", "bob", "approver"),
         ):
-            api.new_key(self.url, name, **self.places)
-            api.add_identity(
-                self.url, name, person=person, roles=[role], namespaces=["*"], **self.places
+            api.admin(self.url, **self.places).keys.create(name)
+            api.admin(self.url, **self.places).keys.add(
+                name, person=person, roles=[role], namespaces=["*"]
             )
-        api.set_pool(self.url, "pods", ["worker", "second"], **self.places)
+        api.admin(self.url, **self.places).roster.set_pool("pods", ["worker", "second"])
 
     def actor(self, identity: str) -> Actor:
         """A process of somebody."""
@@ -163,7 +163,7 @@ def _check_evidence(office: Office, evidence: Path, folder: Path) -> None:
     """The bundle verifies elsewhere, with the pin alone, after the store is gone."""
     pin = folder / "elsewhere" / "pin.json"
     pin.parent.mkdir()
-    pin.write_bytes(api.export_pin(office.url, **office.places).encode())
+    pin.write_bytes(api.admin(office.url, **office.places).trust.export_pin().encode())
     data = evidence.read_bytes()
     for place in (folder / "disk", *office.places.values()):
         shutil.rmtree(place)

@@ -24,10 +24,8 @@ def _team(folder: Path) -> Place:
     place = Place(folder)
     sealpoint.init(place.url, policy="team", **place.directories)
     for name, role in (("second", "writer"), ("ann", "approver"), ("bob", "approver")):
-        api.new_key(place.url, name, **place.directories)
-        api.add_identity(
-            place.url, name, person=name, roles=[role], namespaces=["*"], **place.directories
-        )
+        place.admin.keys.create(name)
+        place.admin.keys.add(name, person=name, roles=[role], namespaces=["*"])
     return place
 
 
@@ -181,7 +179,7 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
                 _ = [record async for record in operator.audit(thread="nobody")]
             return bundle
 
-    report = api.verify_bundle(asyncio.run(main()), api.export_pin(place.url, **place.directories))
+    report = api.verify_bundle(asyncio.run(main()), place.admin.trust.export_pin())
 
     assert report.ok
     assert [(each.name, each.seq) for each in report.threads] == [("t", 71)]

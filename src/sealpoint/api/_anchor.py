@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the anchor stands against the store: position by position, for people who look.
+"""Where the anchor stands against the store, for people who look, and adoption into an anchor.
 
-Positions and hashes are compared and nothing else: no signature is verified, no name is proven
+Looking compares positions and hashes and nothing else: no signature is verified, no name is proven
 beyond the anchor's slot for it, and nothing is written. So it answers also for a store that every
-read refuses. Reading and `verify` decide what is to be believed.
+read refuses. Adoption verifies everything from its first entry.
 """
 
-import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from enum import StrEnum
 
 from sealpoint.anchor import Position
 from sealpoint.api._init import OPERATOR
-from sealpoint.api._location import StorePlace
+from sealpoint.api._location import StoreLocation
 from sealpoint.audit import verify_thread
-from sealpoint.config import PassphraseSource
 from sealpoint.errors import Forked, SealpointError, UnknownThread
 from sealpoint.ledger import STORE_CHAIN, link_hash
 from sealpoint.store import (
@@ -29,7 +27,7 @@ from sealpoint.store import (
 )
 
 
-class Standing(StrEnum):
+class AnchorStanding(StrEnum):
     """How the anchor and the store stand to each other, for one chain."""
 
     IN_STEP = "in-step"
@@ -65,41 +63,103 @@ class AnchorPosition:
     """The anchored sequence number; None if the anchor does not know it."""
     head: int | None
     """The newest sequence number in the store; None if there is none."""
-    standing: Standing
+    standing: AnchorStanding
 
 
-def anchor_positions(
-    url: str,
-    *,
-    threads: Sequence[str] | None = None,
-    namespace: str = "default",
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-) -> list[AnchorPosition]:
-    """Compare the anchor with the store: the store chain first, then threads by name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """What was taken into the anchor, or would be."""
 
-    Args:
-        url: The store.
-        threads: Names; without them, all threads of the namespace, and all that the anchor knows
-            and the store does not have, whatever their namespace was.
-        namespace: Where the threads are.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-
-    Raises:
-        NotTrusted: There is no pin for this store here.
-        UnknownThread: Neither the anchor nor the store knows a thread of that name.
-        StorageUnavailable, AnchorUnavailable: Store or anchor cannot be read.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    parts = place.parts(pin=place.files.pin(), signer=None, namespace=namespace, read_only=True)
-    try:
-        return _Look(Core(parts)).positions(threads)
-    finally:
-        parts.close()
+    store_chain: bool
+    threads: tuple[str, ...]
 
 
-class _Look:
+class AnchorAdmin:
+    """`admin.anchor`: the memory of heads on this machine."""
+
+    def __init__(self, location: StoreLocation) -> None:
+        self._location = location
+
+    def positions(
+        self, *, threads: Sequence[str] | None = None, namespace: str = "default"
+    ) -> list[AnchorPosition]:
+        """Compare the anchor with the store: the store chain first, then threads by name.
+
+        Args:
+            threads: Names; without them, all threads of the namespace, and all that the anchor
+                knows and the store does not have, whatever their namespace was.
+            namespace: Where the threads are.
+
+        Raises:
+            NotTrusted: There is no pin for this store here.
+            UnknownThread: Neither the anchor nor the store knows a thread of that name.
+            StorageUnavailable, AnchorUnavailable: Store or anchor cannot be read.
+        """
+        with self._location.open_core(namespace=namespace, read_only=True) as core:
+            return _Comparison(core).positions(threads)
+
+    def adopt(
+        self,
+        *,
+        reason: str,
+        threads: Sequence[str] | None = None,
+        dry_run: bool = False,
+        identity: str = OPERATOR,
+        namespace: str = "default",
+    ) -> Adopted:
+        """Take the store chain and threads into an anchor that does not know them, and record it.
+
+        Whoever does this vouches that the store is the newest copy there is: an older one would be
+        believed from now on. Everything is verified from its first entry before it is adopted.
+
+        Args:
+            reason: Why; it is recorded in every adopted chain.
+            threads: Names; without them, all that the anchor does not know.
+            dry_run: Only say what would be adopted.
+            identity: An operator.
+            namespace: Where the threads are.
+
+        Raises:
+            UnknownThread: There is no such thread that the anchor does not know.
+            NotTrusted: The identity is no operator, or a chain is not signed as it must be.
+            Tampered: A chain does not verify; it is not adopted.
+        """
+        signer = None if dry_run else self._location.signer(identity)
+        with self._location.open_core(
+            signer=signer, namespace=namespace, read_only=dry_run
+        ) as core:
+            new_store = not core.is_anchored()
+            if not dry_run:
+                adopt_store_chain(core, reason)
+            found = _unanchored_by_name(core)
+            names = tuple(found) if threads is None else tuple(threads)
+            for name in names:
+                if name not in found:
+                    raise UnknownThread(
+                        f"thread {name!r}: expected one that the anchor does not know"
+                    )
+            if not dry_run:
+                for name in names:
+                    verify_thread(core, found[name])
+                    adopt_thread(core, name, found[name], reason)
+            return Adopted(store_chain=new_store, threads=names)
+
+
+def _unanchored_by_name(core: Core) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name, thread in unanchored_threads(core):
+        other = found.setdefault(name, thread)
+        if other != thread:
+            raise Forked(
+                f"thread {name!r}: expected one thread of that name, found "
+                f"{other.hex()[:12]} and {thread.hex()[:12]}"
+            )
+    return found
+
+
+class _Comparison:
+    """The positions that the anchor holds beside those at which the store ends."""
+
     def __init__(self, core: Core) -> None:
         self._core = core
         with suppress(SealpointError):
@@ -113,39 +173,32 @@ class _Look:
             return position
 
     def positions(self, names: Sequence[str] | None) -> list[AnchorPosition]:
+        """Every chain, or those of some names: the store chain, by name, then without a name."""
         anchored = {position.thread: position for position in self._slots.values()}
-        found = [self._compared(None, STORE_CHAIN, anchored.pop(STORE_CHAIN, None))]
-        named: list[AnchorPosition] = []
-        unnamed: list[AnchorPosition] = []
-        nameless: set[bytes] = set()
+        chain = self._compared(None, STORE_CHAIN, anchored.get(STORE_CHAIN))
+        rows: list[AnchorPosition] = []
+        seen, nameless = {STORE_CHAIN}, set()
         for thread in self._core.storage.threads():
-            if thread == STORE_CHAIN:
+            if thread in seen:
                 continue
-            position = anchored.pop(thread, None)
+            seen.add(thread)
             try:
                 namespace, name = claimed_name(self._core, thread)
             except SealpointError:
-                unnamed.append(self._compared(None, thread, position))
+                rows.append(self._compared(None, thread, anchored.get(thread)))
                 continue
-            if namespace == self._core.namespace:
-                if name:
-                    named.append(self._compared(name, thread, self._slots.get(self._slot(name))))
-                else:
-                    nameless.add(thread)
-        known = {self._slot(name): name for name in names or ()}
+            if namespace == self._core.namespace and name:
+                rows.append(self._compared(name, thread, self._slots.get(self._slot(name))))
+            elif namespace == self._core.namespace:
+                nameless.add(thread)
+        asked = {self._slot(name): name for name in names or ()}
         for slot, position in self._slots.items():
-            if position.thread in anchored or position.thread in nameless:
-                gone = self._compared(known.get(slot), position.thread, position)
-                (unnamed if gone.name is None else named).append(gone)
+            if position.thread not in seen or position.thread in nameless:
+                rows.append(self._compared(asked.get(slot), position.thread, position))
                 nameless.discard(position.thread)
-        unnamed.extend(self._compared(None, thread, None) for thread in sorted(nameless))
-        named.sort(key=lambda each: each.name or "")
-        if names is None:
-            return [*found, *named, *unnamed]
-        for name in names:
-            if not any(each.name == name for each in named):
-                raise UnknownThread(f"thread {name!r}: expected the anchor or the store to know it")
-        return [*found, *(each for each in named if each.name in names)]
+        rows += [self._compared(None, thread, None) for thread in sorted(nameless)]
+        rows.sort(key=lambda row: (row.name is None, row.name or ""))
+        return [chain, *(rows if names is None else _of_names(rows, names))]
 
     def _slot(self, name: str) -> bytes:
         return Chain(self._core, name).slot
@@ -160,7 +213,7 @@ class _Look:
             )
             standing = self._standing(thread, position, head)
         except SealpointError:
-            standing = Standing.UNREADABLE
+            standing = AnchorStanding.UNREADABLE
         return AnchorPosition(
             name=name,
             thread=thread.hex(),
@@ -170,98 +223,29 @@ class _Look:
             standing=standing,
         )
 
-    def _standing(self, thread: bytes, position: Position | None, head: int | None) -> Standing:
+    def _standing(
+        self, thread: bytes, position: Position | None, head: int | None
+    ) -> AnchorStanding:
         if position is None:
-            return Standing.UNANCHORED
+            return AnchorStanding.UNANCHORED
         if position.thread != thread:
-            return Standing.FORKED
+            return AnchorStanding.FORKED
         if head is None:
-            return Standing.RESERVED if position.reserved else Standing.MISSING
+            return AnchorStanding.RESERVED if position.reserved else AnchorStanding.MISSING
         if position.reserved:
-            return Standing.ANCHOR_BEHIND
+            return AnchorStanding.ANCHOR_BEHIND
         if head < position.seq:
-            return Standing.STORE_BEHIND
+            return AnchorStanding.STORE_BEHIND
         record = self._core.storage.read(thread, position.seq)
         if record is None or link_hash(record.header) != position.entry:
-            return Standing.FORKED
+            return AnchorStanding.FORKED
         if head != position.seq:
-            return Standing.ANCHOR_BEHIND
-        return Standing.ERASED if position.erased else Standing.IN_STEP
+            return AnchorStanding.ANCHOR_BEHIND
+        return AnchorStanding.ERASED if position.erased else AnchorStanding.IN_STEP
 
 
-# ---------------------------------------------------------------------- adopt
-# Adoption from outside: what the store holds and the anchor of this machine does not know.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Adopted:
-    """What was taken into the anchor, or would be."""
-
-    store_chain: bool
-    threads: tuple[str, ...]
-
-
-def adopt(
-    url: str,
-    *,
-    reason: str,
-    threads: Sequence[str] | None = None,
-    dry_run: bool = False,
-    identity: str = OPERATOR,
-    namespace: str = "default",
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-    passphrase: PassphraseSource | None = None,
-) -> Adopted:
-    """Take the store chain and threads into an anchor that does not know them, and record it.
-
-    Whoever does this vouches that the store is the newest copy there is: an older one would be
-    believed from now on. Everything is verified from its first entry before it is adopted.
-
-    Args:
-        url: The store.
-        reason: Why; it is recorded in every adopted chain.
-        threads: Names; without them, all that the anchor does not know.
-        dry_run: Only say what would be adopted.
-        identity: An operator.
-        namespace: Where the threads are.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: What opens the operator's key if it is encrypted, as for `open_store`.
-
-    Raises:
-        UnknownThread: There is no such thread that the anchor does not know.
-        NotTrusted: The identity is no operator, or a chain is not signed as it must be.
-        Tampered: A chain does not verify; it is not adopted.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    parts = place.parts(
-        pin=place.files.pin(),
-        signer=None if dry_run else place.signer(identity),
-        namespace=namespace,
-        read_only=dry_run,
-    )
-    try:
-        core = Core(parts)
-        new_store = not core.is_anchored()
-        if not dry_run:
-            adopt_store_chain(core, reason)
-        listed = unanchored_threads(core)
-        found = dict(listed)
-        for name, thread in listed:
-            if found[name] != thread:
-                raise Forked(
-                    f"thread {name!r}: expected one thread of that name, found "
-                    f"{thread.hex()[:12]} and {found[name].hex()[:12]}"
-                )
-        for name in threads or ():
-            if name not in found:
-                raise UnknownThread(f"thread {name!r}: expected one that the anchor does not know")
-        names = tuple(found) if threads is None else tuple(threads)
-        if not dry_run:
-            for name in names:
-                verify_thread(core, found[name])
-                adopt_thread(core, name, found[name], reason)
-        return Adopted(store_chain=new_store, threads=names)
-    finally:
-        parts.close()
+def _of_names(rows: Sequence[AnchorPosition], names: Sequence[str]) -> list[AnchorPosition]:
+    for name in names:
+        if not any(row.name == name for row in rows):
+            raise UnknownThread(f"thread {name!r}: expected the anchor or the store to know it")
+    return [row for row in rows if row.name in names]

@@ -8,7 +8,7 @@ roster in the store, then the anchor. What is there already is used, never repla
 import os
 from pathlib import Path
 
-from sealpoint.api._location import StorePlace, identity_of
+from sealpoint.api._location import Directory, StoreLocation, identity_of
 from sealpoint.config import Group, PassphraseSource, choosing, make_shared_directory
 from sealpoint.errors import RolledBack, StorageUnavailable, StoreExists
 from sealpoint.gate import Policy, shipped_policy
@@ -36,8 +36,8 @@ _PERSON = "owner"
 def init(
     url: str,
     *,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
+    config_dir: Directory = None,
+    state_dir: Directory = None,
     passphrase: PassphraseSource | None = None,
     policy: str | bytes = "solo",
     group: str | None = None,
@@ -71,93 +71,93 @@ def init(
         PolicyInvalid: The policy is none.
     """
     chosen = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    shared = _shared(place, group)
+    location = StoreLocation.find(
+        url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase
+    )
+    shared = _shared(location, group)
     choose = None if passphrase is None else choosing(passphrase)
-    root, worker, operator = (_key(place, name, choose) for name in (ROOT, WORKER, OPERATOR))
-    if not place.files.has_pin():
-        place.make_secret()
-        place.files.write_pin(
+    root, worker, operator = (_key(location, name, choose) for name in (ROOT, WORKER, OPERATOR))
+    if not location.files.has_pin():
+        location.make_secret()
+        location.files.write_pin(
             TrustPin(
                 store=StoreId.draw(os.urandom),
                 root=Root(version=1, threshold=1, keys=[root.public]),
             )
         )
-    pin = place.files.pin()
-    parts = place.parts(pin=pin, signer=operator, namespace="default", create=True)
-    try:
-        _begin(Core(parts), place, root, first_roster(worker, operator, chosen), chosen)
+    pin = location.files.pin()
+    with location.open_core(signer=operator, create=True) as core:
+        _begin(core, location, root, first_roster(worker, operator, chosen), chosen)
         if shared is not None:
-            place.files.share_secret(pin.store, shared)
-        place.files.mark_initialised()
-    finally:
-        parts.close()
+            location.files.share_secret(pin.store, shared)
+        location.files.mark_initialised()
     return pin
 
 
 def _begin(
-    core: Core, place: StorePlace, root: PrivateKey, document: RosterDocument, policy: Policy
+    core: Core, location: StoreLocation, root: PrivateKey, document: RosterDocument, policy: Policy
 ) -> None:
     """Write the first roster and let the anchor know it, as far as that was not done before."""
     storage = core.storage
     if storage.read(STORE_CHAIN, 0) is None:
         if core.is_anchored():
-            raise RolledBack(f"store {place.url}: expected the store that was here, found none")
+            raise RolledBack(f"store {location.url}: expected the store that was here, found none")
         blobs = {bytes.fromhex(policy.digest): policy.source}
         begun = StoreChain(core.parts.pin)
         chain = append_roster(core, begun, document, [root], reason="init", blobs=blobs)
         core.anchor_store_chain(chain)
     elif core.is_anchored() or not _is_new(storage):
-        raise StoreExists(f"store {place.url}: expected none, found it initialised already")
+        raise StoreExists(f"store {location.url}: expected none, found it initialised already")
     else:
         core.anchor_store_chain()
 
 
-def _shared(place: StorePlace, name: str | None) -> Group | None:
+def _shared(location: StoreLocation, name: str | None) -> Group | None:
     """The group that is to share the store, once it can; nothing is made where one is already."""
     if name is None:
-        _require_new(place)
+        _require_new(location)
         return None
-    group = Group.find(name, place.settings.state_dir)
+    group = Group.find(name, location.settings.state_dir)
     group.require_member()
-    make_shared_directory(place.settings.state_dir, group)
-    make_shared_directory(place.directory(), group)
-    _require_new(place)
-    place.files.declare_group(group)
+    make_shared_directory(location.settings.state_dir, group)
+    make_shared_directory(location.directory(), group)
+    _require_new(location)
+    location.files.declare_group(group)
     return group
 
 
-def _require_new(place: StorePlace) -> None:
+def _require_new(location: StoreLocation) -> None:
     """Refuse to make a store where there is one, before anything is written."""
-    target = place.target()
-    if place.url.path is not None:
-        _require_directory(place, Path(target).parent)
-    vacant = place.url.is_vacant(target)
-    if not vacant and not place.files.has_pin():
+    target = location.target()
+    if location.url.path is not None:
+        _require_directory(location, Path(target).parent)
+    vacant = location.url.is_vacant(target)
+    if not vacant and not location.files.has_pin():
         raise StoreExists(
-            f"store {place.url}: expected nothing there, found a store or a file",
+            f"store {location.url}: expected nothing there, found a store or a file",
             hint="To trust an existing store, run: sealpoint trust import PIN",
         )
-    if place.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(place.files.key_names()):
+    if location.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(location.files.key_names()):
         # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
         raise StoreExists(
-            f"store {place.url}: expected none, found a pin for it without the keys of a new store",
+            f"store {location.url}: expected none, found a pin for it without the keys of a "
+            "new store",
             hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
         )
-    if place.files.is_initialised() and not vacant:
-        raise StoreExists(f"store {place.url}: expected none, found it initialised already")
+    if location.files.is_initialised() and not vacant:
+        raise StoreExists(f"store {location.url}: expected none, found it initialised already")
 
 
-def _require_directory(place: StorePlace, directory: Path) -> None:
+def _require_directory(location: StoreLocation, directory: Path) -> None:
     try:
         is_there = directory.is_dir()
     except OSError as exc:
         raise StorageUnavailable(
-            f"store {place.url}: expected to look at {directory}, found: {exc.strerror}"
+            f"store {location.url}: expected to look at {directory}, found: {exc.strerror}"
         ) from exc
     if not is_there:
         raise StorageUnavailable(
-            f"store {place.url}: expected a directory {directory}, found none",
+            f"store {location.url}: expected a directory {directory}, found none",
             hint=f"Make it: mkdir -p '{directory}'. Nothing was written.",
         )
 
@@ -179,13 +179,13 @@ def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> Ro
     )
 
 
-def _key(place: StorePlace, name: str, choose: Unlock | None) -> PrivateKey:
+def _key(location: StoreLocation, name: str, choose: Unlock | None) -> PrivateKey:
     """A key of an interrupted `init`, or a new one."""
-    if name not in place.files.key_names():
+    if name not in location.files.key_names():
         signer = PrivateKey.draw(name, os.urandom)
-        place.files.write_key(signer, choose)
+        location.files.write_key(signer, choose)
         return signer
-    if choose is not None and not place.files.key_facts(name).encrypted:
+    if choose is not None and not location.files.key_facts(name).encrypted:
         # It was made without a passphrase, and is now asked for with one.
-        return place.files.relock_key(name, place.unlock, choose)
-    return place.signer(name)
+        return location.files.relock_key(name, location.unlock, choose)
+    return location.signer(name)

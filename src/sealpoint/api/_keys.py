@@ -1,136 +1,479 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys and identities: making a key here, and entering one into the roster with the root's key."""
+"""Keys and identities: making keys here, entering them into the roster, exchanging and ending them.
+
+Only the root's private keys, on this machine, change what the roster says. A new private key is on
+the disk before any roster names it, and takes the place of an old file last: whatever interrupts a
+rotation, repeating it brings it to its end with the same key. What a key wrote before its end stays
+readable; nothing that is signed with it later counts, whatever time or roster it names. Its end is
+final.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 
 import msgspec
 
 from sealpoint.api._init import ROOT
-from sealpoint.api._location import StorePlace
+from sealpoint.api._key_list import KeyInfo, KeyListing
+from sealpoint.api._location import StoreLocation, wait_between_looks
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
-from sealpoint.errors import UsageError
+from sealpoint.errors import KeyLocked, KeyMissing, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import StoreChain
-from sealpoint.signing import (
-    STOPPED,
-    Identity,
-    KeyFacts,
-    PrivateKey,
-    PublicKey,
-    Role,
-    RosterDocument,
-    RosterKey,
+from sealpoint.signing import Identity, PrivateKey, PublicKey, Role, RosterDocument, RosterKey
+from sealpoint.store import (
+    Core,
+    EndedKeys,
+    UnverifiedThread,
+    append_roster,
+    check_name,
+    find_key_usage,
+    revoke_keys,
 )
-from sealpoint.store import EXPIRY_WARNING, Core, append_roster, check_name
 
-_Directory = str | os.PathLike[str] | None
+_Progress = Callable[[int, int], object]
 _NEVER = "never"
+_PREFIX = "key:"
+_DIGITS_LEAST = 12
 
 
-def new_key(
-    url: str,
-    name: str,
-    *,
-    config_dir: _Directory = None,
-    state_dir: _Directory = None,
-    passphrase: PassphraseSource | None = None,
-) -> PublicKey:
-    """Make a private key for an identity on this machine. It may do nothing until it is added.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revocation:
+    """What a revocation did, or would do."""
 
-    Args:
-        url: The store.
-        name: The identity.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: Under which the key is encrypted, or a function that is called with its name;
-            without it, the key is not.
-
-    Raises:
-        StoreExists: There is a key of this name here.
-        NameInvalid: No identity can be called this.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    place.files.pin()
-    signer = PrivateKey.draw(check_identity_name(name), os.urandom)
-    place.files.write_key(signer, None if passphrase is None else choosing(passphrase))
-    return signer.public
+    name: str
+    """The identity."""
+    keys: tuple[str, ...]
+    """The ids of the keys that end."""
+    roster: int | None
+    """The position of the roster that ended them; None after a dry run."""
+    threads: int
+    """In how many threads something by these keys is there, and stays good."""
+    unverified: tuple[UnverifiedThread, ...]
+    """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
+    those that it does not know."""
+    beyond: tuple[UnverifiedThread, ...] = ()
+    """Threads that do not verify any more, because something came after the end."""
 
 
-def add_identity(
-    url: str,
-    name: str,
-    *,
-    public: str | None = None,
-    person: str,
-    roles: Sequence[str],
-    namespaces: Sequence[str],
-    expires: datetime | str | None = None,
-    break_glass: bool = False,
-    reason: str | None = None,
-    config_dir: _Directory = None,
-    state_dir: _Directory = None,
-    passphrase: PassphraseSource | None = None,
-) -> int:
-    """Enter an identity into the roster, or give one that is there more rights.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotation:
+    """What a rotation did, or would do."""
 
-    The root's private keys must be on this machine.
+    name: str
+    """The identity."""
+    key: str | None
+    """The id of the new key; None after a dry run."""
+    public: str | None
+    """Its public half; None after a dry run."""
+    ended: tuple[str, ...]
+    """The ids of the keys that end."""
+    roster: int | None
+    """The position of the roster that exchanged them; None after a dry run."""
+    threads: int
+    """In how many threads something by the old keys is there, and stays good."""
+    here: bool
+    """Whether the new private key is on this machine, in the place of the old one."""
+    unverified: tuple[UnverifiedThread, ...] = ()
+    """Threads that did not verify: what the anchor has seen of them stays good, and nothing of
+    those that it does not know."""
+    beyond: tuple[UnverifiedThread, ...] = ()
+    """Threads that do not verify any more, because something came after the end."""
 
-    Args:
-        url: The store.
-        name: The identity.
-        public: Its public key; without it, the key of that name on this machine.
-        person: Who stands behind it; one person counts once, whatever the number of keys.
-        roles: Some of writer, approver, operator, auditor, privacy.
-        namespaces: Where it has them; `*` means everywhere.
-        expires: From when on the key may not write any more, with a zone; "never" takes an
-            expiry away, and without this one that is there stays.
-        break_glass: Whether it may, as an operator, let a request pass without approvals.
-        reason: Why, for the record.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: What opens the root's keys if they are encrypted, as for `open_store`.
 
-    Returns:
-        The sequence number of the new roster.
+class KeyAdmin:
+    """`admin.keys`: the keys of a store's identities."""
 
-    Raises:
-        KeyMissing: The root's keys, or the identity's, are not here.
-        KeyLocked: A root key is encrypted, and the passphrase is missing or does not open it.
-        NotTrusted: The roster would contradict itself or take a right away.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    pin = place.files.pin()
-    if check_identity_name(name) == ROOT:
-        raise UsageError("identity: expected another name than root, which signs rosters alone")
-    key = place.files.key_facts(name).public if public is None else PublicKey.parse(public)
-    added = Identity(
-        name=name,
-        person=check_name(person, "person"),
-        roles=roles_of(roles),
-        namespaces=tuple(sorted({check_name(each, "namespace") for each in namespaces})),
-        keys=(RosterKey(scheme="ed25519", public=str(key), expires=expiry(expires)),),
-        break_glass=break_glass,
-    )
-    parts = place.parts(pin=pin, signer=None, namespace="default")
-    try:
-        core = Core(parts)
+    def __init__(self, location: StoreLocation) -> None:
+        self._location = location
+
+    def create(self, name: str, *, new_passphrase: PassphraseSource | None = None) -> PublicKey:
+        """Make a private key for an identity on this machine. It may do nothing until it is added.
+
+        Args:
+            name: The identity.
+            new_passphrase: Under which the key is encrypted, or a function that is called with its
+                name; without it, the key is not.
+
+        Raises:
+            StoreExists: There is a key of this name here.
+            NameInvalid: No identity can be called this.
+        """
+        files = self._location.files
+        files.pin()
+        signer = PrivateKey.draw(check_identity_name(name), os.urandom)
+        files.write_key(signer, None if new_passphrase is None else choosing(new_passphrase))
+        return signer.public
+
+    def add(
+        self,
+        name: str,
+        *,
+        public: str | None = None,
+        person: str,
+        roles: Sequence[str],
+        namespaces: Sequence[str],
+        expires: datetime | str | None = None,
+        break_glass: bool = False,
+        reason: str | None = None,
+    ) -> int:
+        """Enter an identity into the roster, or give one that is there more rights.
+
+        The root's private keys must be on this machine.
+
+        Args:
+            name: The identity.
+            public: Its public key; without it, the key of that name on this machine.
+            person: Who stands behind it; one person counts once, whatever the number of keys.
+            roles: Some of writer, approver, operator, auditor, privacy.
+            namespaces: Where it has them; `*` means everywhere.
+            expires: From when on the key may not write any more, with a zone; "never" takes an
+                expiry away, and without this one that is there stays.
+            break_glass: Whether it may, as an operator, let a request pass without approvals.
+            reason: Why, for the record.
+
+        Returns:
+            The sequence number of the new roster.
+
+        Raises:
+            KeyMissing: The root's keys, or the identity's, are not here.
+            KeyLocked: A root key is encrypted, and the passphrase is missing or does not open it.
+            NotTrusted: The roster would contradict itself or take a right away.
+        """
+        if check_identity_name(name) == ROOT:
+            raise UsageError("identity: expected another name than root, which signs rosters alone")
+        key = (
+            self._location.files.key_facts(name).public
+            if public is None
+            else PublicKey.parse(public)
+        )
+        added = Identity(
+            name=name,
+            person=check_name(person, "person"),
+            roles=_roles(roles),
+            namespaces=_namespaces(namespaces),
+            keys=(RosterKey(scheme="ed25519", public=str(key), expires=_expiry(expires)),),
+            break_glass=break_glass,
+        )
+        with self._location.open_core() as core:
+            chain = core.renewed_trust()
+            _require_not_root(chain, name, key)
+            document = _with(chain.roster.document, added, keep_expiry=expires is None)
+            return self._location.append_roster(core, chain, document, reason=reason).roster.seq
+
+    def change_passphrase(self, name: str, *, new: PassphraseSource | None) -> PublicKey:
+        """Encrypt a private key on this machine under another passphrase, or under none.
+
+        The key stays the same, and so does everything that it signed. The new file takes the place
+        of the old one when it is durable, and not before.
+
+        Args:
+            name: The identity.
+            new: The new passphrase, or a function that is called with the key's name once the old
+                one is open; None leaves the key unencrypted.
+
+        Returns:
+            The public half.
+
+        Raises:
+            KeyLocked: The key is encrypted, and the passphrase is missing or does not open it.
+            KeyMissing: The key is not on this machine.
+            UsageError: The new passphrase is empty, too long, or no line of text.
+            ConfigError: The key file was changed by somebody else meanwhile.
+        """
+        location = self._location
+        location.files.pin()
+        choose = None if new is None else choosing(new)
+        return location.files.relock_key(name, location.unlock, choose).public
+
+    def revoke(
+        self,
+        name: str,
+        *,
+        key: str | None = None,
+        reason: str,
+        dry_run: bool = False,
+        progress: _Progress | None = None,
+    ) -> Revocation:
+        """End every key of an identity, or one of them, for good.
+
+        The identity keeps its line in the roster: its name, its person and its threads wait for a
+        new key, which `rotate` gives. The root's private keys must be on this machine. It may be
+        repeated when it was interrupted.
+
+        Args:
+            name: The identity.
+            key: The id of one key of it, or its first 12 digits or more; without it, all of them.
+            reason: Why, for the record.
+            dry_run: Only say what would end.
+            progress: Called now and then with how many threads are done, and how many there are.
+
+        Raises:
+            UsageError: There is no such identity or key, it has ended already, or there is no
+                reason.
+            KeyMissing: The root's keys are not here.
+            HeadMoved: Somebody else changed the roster, or the keys went on writing: repeat it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+        """
+        if not reason.strip():
+            raise UsageError("revoke: expected a reason, found none")
+        location = self._location
+        with location.open_core(read_only=dry_run) as core:
+            chain = core.renewed_trust()
+            ending = _chosen(identity_in(chain, name), key)
+            if dry_run:
+                ended = _plan_end(core, ending, progress)
+            else:
+                ended = revoke_keys(
+                    core,
+                    ending,
+                    location.enough_root_signers(chain.root),
+                    change=lambda document: document,
+                    reason=reason,
+                    settle=wait_between_looks,
+                    progress=progress,
+                )
+                location.raise_pin_minimum(core.trust())
+        return Revocation(
+            name=name,
+            keys=tuple(f"{_PREFIX}{each}" for each in sorted(ending)),
+            roster=None if dry_run else ended.roster,
+            threads=ended.threads,
+            unverified=ended.unverified,
+            beyond=ended.beyond,
+        )
+
+    def prepare_next(
+        self, name: str, *, new_passphrase: PassphraseSource | None = None
+    ) -> PublicKey:
+        """Prepare the next key of an identity on this machine, for a root that is on another one.
+
+        There the public half is given to `rotate`; here `take_next` then brings it into use.
+
+        Args:
+            name: The identity, whose key lies here.
+            new_passphrase: Under which the new key is encrypted, as for `create`.
+
+        Returns:
+            The public half; of the key that was prepared already, if one was.
+
+        Raises:
+            KeyMissing: The identity has no key here.
+            KeyLocked: The present key is encrypted, and there is no passphrase for the next one.
+        """
+        files = self._location.files
+        files.pin()
+        if (facts := files.next_key(name)) is not None:
+            return facts.public
+        self._require_key_here(name)
+        if new_passphrase is None and files.key_facts(name).encrypted:
+            raise KeyLocked(
+                f"next key of {name!r}: expected a passphrase, since the present key has one, "
+                "found none",
+                hint="A key that was encrypted is not followed by one that is not.",
+            )
+        signer = PrivateKey.draw(name, os.urandom)
+        files.write_next_key(signer, None if new_passphrase is None else choosing(new_passphrase))
+        facts = files.next_key(name)
+        return signer.public if facts is None else facts.public
+
+    def take_next(self, name: str) -> PublicKey:
+        """Bring a prepared key into use here, once the roster has it; the old file goes with that.
+
+        Raises:
+            KeyMissing: None was prepared here.
+            NotTrusted: The roster does not have it.
+        """
+        files = self._location.files
+        facts = files.next_key(name)
+        if facts is not None:
+            with self._location.open_core(read_only=True) as core:
+                holder = core.renewed_trust().roster.holder(facts.public.id)
+            if holder is None or holder[0].name != name:
+                raise NotTrusted(
+                    f"next key of {name!r}: expected it in the roster, found it missing",
+                    hint="Where the root is: sealpoint keys rotate "
+                    f"{name} --public-key {facts.public}",
+                )
+        files.take_next_key(name)
+        return files.key_facts(name).public
+
+    def rotate(
+        self,
+        name: str,
+        *,
+        public: str | None = None,
+        roles: Sequence[str] | None = None,
+        namespaces: Sequence[str] | None = None,
+        expires: datetime | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+        progress: _Progress | None = None,
+        new_passphrase: PassphraseSource | None = None,
+    ) -> Rotation:
+        """Give an identity a new key, and end all keys that it had.
+
+        Processes that hold an old key are refused at their next save; start them again. What the
+        old keys wrote stays readable, and the new key goes on with the threads. The root's private
+        keys must be on this machine. It may be repeated when it was interrupted.
+
+        Args:
+            name: The identity.
+            public: Its new public key, made elsewhere; without it, a new private key is made here
+                and takes the place of the old one.
+            roles: What it may do from now on; without this, what it might before.
+            namespaces: Where it may do it from now on; without this, where it might before.
+            expires: From when on the new key may not write any more, with a zone.
+            reason: Why, for the record.
+            dry_run: Only say what would end.
+            progress: Called now and then with how many threads are done, and how many there are.
+            new_passphrase: Under which the new private key is encrypted.
+
+        Raises:
+            UsageError: There is no such identity.
+            KeyMissing: The root's keys are not here, or the identity's is not and `public` is
+                missing.
+            KeyLocked: The old private key is encrypted, and there is no passphrase for the new one.
+            HeadMoved: Somebody else changed the roster, or the keys went on writing: repeat it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+        """
+        rights = _NewRights(
+            name=name,
+            roles=None if roles is None else _roles(roles),
+            namespaces=None if namespaces is None else _namespaces(namespaces),
+            expires=_expiry(expires),
+        )
+        made = None if public is None else PublicKey.parse(public)
+        here = made is None
+        with self._location.open_core(read_only=dry_run) as core:
+            identity = identity_in(core.renewed_trust(), name)
+            old = {PublicKey.parse(key.public).id for key in identity.keys}
+            if dry_run:
+                if here:
+                    self._require_key_here(name)
+                ended = _plan_end(core, _digits(old), progress)
+            else:
+                root = core.trust().root
+                roots = self._location.enough_root_signers(root)
+                made = made or self.prepare_next(name, new_passphrase=new_passphrase)
+                _require_not_root(core.trust(), name, made)
+                old.discard(made.id)
+                ended = rights.give(core, made, old, roots, reason=reason, progress=progress)
+                self._location.raise_pin_minimum(core.trust())
+        if here and not dry_run:
+            self._location.files.take_next_key(name)
+        return Rotation(
+            name=name,
+            key=None if dry_run or made is None else str(made.id),
+            public=None if dry_run or made is None else str(made),
+            ended=tuple(str(key) for key in sorted(old)),
+            roster=None if dry_run else ended.roster,
+            threads=ended.threads,
+            here=here,
+            unverified=ended.unverified,
+            beyond=ended.beyond,
+        )
+
+    def _require_key_here(self, name: str) -> None:
+        if name not in self._location.files.key_names():
+            raise KeyMissing(
+                f"key {name!r}: expected it on this machine, or its new public half, found neither",
+                hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: "
+                f"sealpoint keys rotate {name} --public-key HEX",
+            )
+
+    def list(self) -> tuple[KeyInfo, ...]:
+        """Every key of the roster in force, every private key on this machine, every revoked key.
+
+        Raises:
+            NotTrusted: There is no pin for this store here.
+        """
+        files = self._location.files
+        files.pin()
+        facts = {name: files.key_facts(name) for name in files.key_names()}
+        with self._location.open_core(read_only=True) as core:
+            return KeyListing(core.renewed_trust(), facts, core.now()).rows()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NewRights:
+    """What an identity has from now on, where None means as before."""
+
+    name: str
+    roles: tuple[Role, ...] | None
+    namespaces: tuple[str, ...] | None
+    expires: datetime | None
+
+    def give(
+        self,
+        core: Core,
+        made: PublicKey,
+        old: Iterable[KeyId],
+        roots: Sequence[PrivateKey],
+        *,
+        reason: str | None,
+        progress: _Progress | None,
+    ) -> EndedKeys:
+        """Exchange the keys; an identity without one, or with the new one alone, loses none."""
+        ending = _digits(old)
+        if ending:
+            return revoke_keys(
+                core,
+                ending,
+                roots,
+                change=lambda document: self._applied_to(document, made),
+                reason=reason,
+                settle=wait_between_looks,
+                progress=progress,
+            )
         chain = core.renewed_trust()
-        if key in chain.root.keys:
-            raise UsageError(f"identity {name!r}: expected another key than one of the root's")
-        document = _with(chain.roster.document, added, keep_expiry=expires is None)
-        roots = place.root_signers(chain.root)
-        added_to = append_roster(core, chain, document, roots, reason=reason)
-        core.written(added_to)
-        return added_to.roster.seq
-    finally:
-        parts.close()
+        document = self._applied_to(chain.roster.document, made)
+        if document != chain.roster.document:
+            chain = core.written(append_roster(core, chain, document, roots, reason=reason))
+        return EndedKeys(roster=chain.roster.seq, threads=0, unverified=(), beyond=())
+
+    def _applied_to(self, document: RosterDocument, made: PublicKey) -> RosterDocument:
+        """The roster in which the identity has these rights, and the new key with them."""
+
+        def changed(identity: Identity) -> Identity:
+            if identity.name != self.name:
+                return identity
+            key = RosterKey(scheme="ed25519", public=str(made), expires=self.expires)
+            others = tuple(each for each in identity.keys if each.public != key.public)
+            return msgspec.structs.replace(
+                identity,
+                roles=identity.roles if self.roles is None else self.roles,
+                namespaces=identity.namespaces if self.namespaces is None else self.namespaces,
+                keys=(*others, key),
+            )
+
+        return msgspec.structs.replace(
+            document, identities=tuple(changed(each) for each in document.identities)
+        )
 
 
-def roles_of(names: Sequence[str]) -> tuple[Role, ...]:
+def _plan_end(core: Core, keys: frozenset[str], progress: _Progress | None) -> EndedKeys:
+    """What ending keys would do."""
+    usage = find_key_usage(core, keys, None, progress)
+    return EndedKeys(roster=-1, threads=usage.threads, unverified=usage.unverified, beyond=())
+
+
+def _digits(keys: Iterable[KeyId]) -> frozenset[str]:
+    return frozenset(key.raw.hex() for key in keys)
+
+
+def _require_not_root(chain: StoreChain, name: str, key: PublicKey) -> None:
+    if key in chain.root.keys:
+        raise UsageError(f"identity {name!r}: expected another key than one of the root's")
+
+
+def _namespaces(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({check_name(each, "namespace") for each in names}))
+
+
+def _roles(names: Sequence[str]) -> tuple[Role, ...]:
     """Roles by their names, each once and in order."""
     known = {str(role): role for role in Role}
     for name in names:
@@ -139,7 +482,7 @@ def roles_of(names: Sequence[str]) -> tuple[Role, ...]:
     return tuple(known[name] for name in sorted(set(names)))
 
 
-def expiry(expires: datetime | str | None) -> datetime | None:
+def _expiry(expires: datetime | str | None) -> datetime | None:
     """An expiry as a roster has it: in UTC; None for "never" and where nothing was said."""
     if isinstance(expires, str):
         if expires != _NEVER:
@@ -150,6 +493,40 @@ def expiry(expires: datetime | str | None) -> datetime | None:
     if expires.tzinfo is None:
         raise UsageError("expires: expected a time with a zone, found one without")
     return expires.astimezone(UTC)
+
+
+def identity_in(chain: StoreChain, name: str) -> Identity:
+    """An identity of the roster in force.
+
+    Raises:
+        UsageError: There is none of this name.
+    """
+    identity = chain.roster.identity(name)
+    if identity is None:
+        known = ", ".join(each.name for each in chain.roster.identities) or "none"
+        raise UsageError(f"identity {name!r}: expected one of the roster ({known}), found another")
+    return identity
+
+
+def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
+    """The digits of the ids of the keys that are meant."""
+    held = [PublicKey.parse(each.public).id.raw.hex() for each in identity.keys]
+    if not held:
+        raise UsageError(
+            f"identity {identity.name!r}: expected a key to revoke, found that all have ended",
+            hint="Nothing is left to be revoked; sealpoint keys list --all shows what ended.",
+        )
+    if key is None:
+        return frozenset(held)
+    digits = key.removeprefix(_PREFIX)
+    found = [each for each in held if len(digits) >= _DIGITS_LEAST and each.startswith(digits)]
+    if len(found) != 1:
+        shown = ", ".join(each[:_DIGITS_LEAST] for each in held)
+        raise UsageError(
+            f"key {key!r}: expected one of identity {identity.name!r} ({shown}), found another",
+            hint=f"Give the id of the key, or at least its first {_DIGITS_LEAST} digits.",
+        )
+    return frozenset(found)
 
 
 def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> RosterDocument:
@@ -183,191 +560,3 @@ def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> Ro
     if not found:
         merged.append(added)
     return msgspec.structs.replace(document, identities=tuple(merged))
-
-
-# ---------------------------------------------------------------------- key list
-# Every key that matters to a store: of the roster, on this machine, of the root, and ended.
-
-
-class KeyStatus(StrEnum):
-    """What has become of a key."""
-
-    IN_FORCE = "in-force"
-    """The roster has it."""
-    EXPIRES_SOON = "expires-soon"
-    """The roster has it for no more than 30 days."""
-    EXPIRED = "expired"
-    """The roster has it, and it may not write any more."""
-    STOPPED = "stopped"
-    """It was being ended, and that was interrupted: it may not write, and has no cut yet."""
-    REVOKED = "revoked"
-    """It has come to its end."""
-    ROOT = "root"
-    """A key of the root in force."""
-    FORMER_ROOT = "former-root"
-    """A key of an earlier root alone."""
-    UNLISTED = "unlisted"
-    """It lies here, and the roster does not have it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyInfo:
-    """A key that the roster has or had, or that lies here."""
-
-    name: str
-    key: str
-    """Its id, as signatures name it."""
-    public: str
-    person: str | None
-    roles: tuple[str, ...]
-    namespaces: tuple[str, ...]
-    break_glass: bool
-    """Whether it may, as an operator, let a request pass without approvals."""
-    pools: tuple[str, ...]
-    in_roster: bool
-    here: bool
-    """Whether the private half is on this machine."""
-    encrypted: bool | None
-    """Whether its file needs a passphrase; None where the private half is elsewhere."""
-    expires: str | None
-    """When it expires, as RFC 3339 in UTC; None if it does not."""
-    status: KeyStatus
-
-
-def list_keys(
-    url: str, *, config_dir: _Directory = None, state_dir: _Directory = None
-) -> list[KeyInfo]:
-    """Every key of the roster in force, every private key on this machine, every revoked key."""
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    pin = place.files.pin()
-    facts = {name: place.files.key_facts(name) for name in place.files.key_names()}
-    parts = place.parts(pin=pin, signer=None, namespace="default", read_only=True)
-    try:
-        core = Core(parts)
-        return _Listing(core.renewed_trust(), facts, core.now()).rows()
-    finally:
-        parts.close()
-
-
-class _Listing:
-    def __init__(self, chain: StoreChain, facts: dict[str, KeyFacts], now: datetime) -> None:
-        self._chain = chain
-        self._now = now
-        self._facts = facts
-        self._here = {fact.public: name for name, fact in facts.items()}
-
-    def rows(self) -> list[KeyInfo]:
-        chain = self._chain
-        held = [
-            self._row(identity.name, PublicKey.parse(key.public), identity, key.expires)
-            for identity in chain.roster.identities
-            for key in identity.keys
-        ]
-        ended = [self._ended(key) for key in chain.roster.cutoffs]
-        others = [
-            self._row(name, public, None, None, self._beside(public))
-            for public, name in list(self._here.items())
-        ]
-        return [*held, *others, *ended]
-
-    def _ended(self, key: str) -> KeyInfo:
-        name = KeyId(bytes.fromhex(key))
-        # Only what an earlier roster held can have a cut.
-        identity, public = next(
-            holder
-            for roster in reversed(self._chain.rosters)
-            if (holder := roster.holder(name)) is not None
-        )
-        return self._row(identity.name, public, None, None, KeyStatus.REVOKED)
-
-    def _row(
-        self,
-        name: str,
-        public: PublicKey,
-        identity: Identity | None,
-        expires: datetime | None,
-        status: KeyStatus | None = None,
-    ) -> KeyInfo:
-        file = self._facts.get(self._here.pop(public, ""))
-        roles = ("root",) if status is KeyStatus.ROOT else ()
-        return KeyInfo(
-            name=name,
-            key=str(public.id),
-            public=str(public),
-            person=None if identity is None else identity.person,
-            roles=roles if identity is None else tuple(str(role) for role in identity.roles),
-            namespaces=() if identity is None else identity.namespaces,
-            break_glass=identity is not None and identity.break_glass,
-            pools=tuple(
-                pool
-                for pool, members in self._chain.roster.members.items()
-                if identity is not None and identity.name in members
-            ),
-            in_roster=identity is not None,
-            here=file is not None,
-            encrypted=None if file is None else file.encrypted,
-            expires=None if expires in (None, STOPPED) else _text(expires),
-            status=self._status(expires) if status is None else status,
-        )
-
-    def _status(self, expires: datetime | None) -> KeyStatus:
-        if expires is None or self._now < expires - EXPIRY_WARNING:
-            return KeyStatus.IN_FORCE
-        if expires == STOPPED:
-            return KeyStatus.STOPPED
-        return KeyStatus.EXPIRED if self._now >= expires else KeyStatus.EXPIRES_SOON
-
-    def _beside(self, public: PublicKey) -> KeyStatus:
-        """What a key is that lies here and is not in the roster."""
-        chain = self._chain
-        if public in chain.root.keys:
-            return KeyStatus.ROOT
-        if any(public in root.keys for root in (chain.pin.root, *chain.roots)):
-            return KeyStatus.FORMER_ROOT
-        return KeyStatus.UNLISTED
-
-
-def _text(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat().replace("+00:00", "Z")
-
-
-# ---------------------------------------------------------------------- passphrase
-# Giving a key on this machine a passphrase, another one, or none.
-
-
-def change_passphrase(
-    url: str,
-    name: str,
-    *,
-    new: PassphraseSource | None,
-    passphrase: PassphraseSource | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-) -> PublicKey:
-    """Encrypt a private key on this machine under another passphrase, or under none.
-
-    The key stays the same, and so does everything that it signed. The new file takes the place
-    of the old one when it is durable, and not before.
-
-    Args:
-        url: The store.
-        name: The identity.
-        new: The new passphrase, or a function that is called with the key's name once the old
-            one is open; None leaves the key unencrypted.
-        passphrase: What opens the key now, if it is encrypted, as for `open_store`.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-
-    Returns:
-        The public half.
-
-    Raises:
-        KeyLocked: The key is encrypted, and the passphrase is missing or does not open it.
-        KeyMissing: The key is not on this machine.
-        UsageError: The new passphrase is empty, too long, or no line of text.
-        ConfigError: The key file was changed by somebody else meanwhile.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    place.files.pin()
-    choose = None if new is None else choosing(new)
-    return place.files.relock_key(name, place.unlock, choose).public

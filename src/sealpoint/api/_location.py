@@ -3,7 +3,9 @@
 
 import hmac
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,15 +29,26 @@ from sealpoint.signing import (
     PrivateKey,
     Role,
     Root,
+    RosterDocument,
     RosterKey,
     SigningKey,
     TrustPin,
     Unlock,
 )
-from sealpoint.store import Core, Event, StoreParts, copy_roster, store_slot
+from sealpoint.store import (
+    Core,
+    Event,
+    StoreParts,
+    append_roster,
+    copy_roster,
+    require_roots,
+    store_slot,
+)
 
 OnEvent = Callable[[Event], object]
 Trust = TrustPin | str | os.PathLike[str] | int
+Directory = str | os.PathLike[str] | None
+_SETTLE_SECONDS = 0.2
 
 
 def now() -> datetime:
@@ -44,7 +57,7 @@ def now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class StorePlace:
+class StoreLocation:
     """A store on this machine: where it lies, and the files that belong to it."""
 
     url: StoreUrl
@@ -58,12 +71,12 @@ class StorePlace:
         cls,
         url: str,
         *,
-        config_dir: str | os.PathLike[str] | None,
-        state_dir: str | os.PathLike[str] | None,
+        config_dir: Directory,
+        state_dir: Directory,
         passphrase: PassphraseSource | None = None,
-        secrets_dir: str | os.PathLike[str] | None = None,
+        secrets_dir: Directory = None,
         key_fd: int | None = None,
-    ) -> "StorePlace":
+    ) -> "StoreLocation":
         """Find the files of a store, and refuse a store that lies among its own keys.
 
         The passphrase is looked for only when an encrypted key is opened: this one, or else the
@@ -173,6 +186,32 @@ class StorePlace:
     def _keep_roster(self, core: Core, chain: StoreChain) -> None:
         self.files.keep_roster(chain.seq, chain.hashes[-1], lambda: copy_roster(core, chain))
 
+    @contextmanager
+    def open_core(
+        self,
+        *,
+        signer: SigningKey | None = None,
+        namespace: str = "default",
+        read_only: bool = False,
+        create: bool = False,
+    ) -> Iterator[Core]:
+        """Open the store that the pin here vouches for, and close it at the end of the block.
+
+        Raises:
+            NotTrusted: There is no pin for this store here.
+        """
+        parts = self.parts(
+            pin=self.files.pin(),
+            signer=signer,
+            namespace=namespace,
+            read_only=read_only,
+            create=create,
+        )
+        try:
+            yield Core(parts)
+        finally:
+            parts.close()
+
     def root_signers(self, root: Root) -> list[PrivateKey]:
         """The private keys of a root that are on this machine.
 
@@ -186,6 +225,46 @@ class StorePlace:
             if self.files.key_facts(name).public in root.keys
         ]
         return [self.files.signer(name, self.unlock) for name in names]
+
+    def enough_root_signers(self, root: Root) -> list[PrivateKey]:
+        """As many private keys of a root as it demands.
+
+        Raises:
+            KeyMissing: There are fewer on this machine.
+            KeyLocked: One is encrypted, and the passphrase is missing or does not open it.
+        """
+        return require_roots(root, self.root_signers(root))
+
+    def append_roster(
+        self,
+        core: Core,
+        chain: StoreChain,
+        document: RosterDocument,
+        *,
+        reason: str | None,
+        blobs: Mapping[bytes, bytes] | None = None,
+    ) -> StoreChain:
+        """Put a roster in force, signed with the root's keys on this machine.
+
+        Raises:
+            KeyMissing, KeyLocked: They are not here, or do not open.
+            HeadMoved: Somebody else changed the roster meanwhile.
+        """
+        roots = self.enough_root_signers(chain.root)
+        written = append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
+        core.written(written)
+        return written
+
+    def raise_pin_minimum(self, chain: StoreChain) -> None:
+        """Let the pin of this machine name the roster and the root in force.
+
+        Should the anchor be lost, an older store chain is still refused here: one without the end
+        of a key that ended.
+        """
+        pin = self.files.pin()
+        newer = pin.with_roster(chain.roster.seq).with_root(chain.root)
+        if newer.encode() != pin.encode():
+            self.files.write_pin(newer, replace=True)
 
     def signer(self, identity: str) -> PrivateKey:
         """The private key of an identity.
@@ -219,6 +298,11 @@ class StorePlace:
         if self.settings.trust_fd is not None:
             return read_pin_descriptor(self.settings.trust_fd)
         return self.files.pin()
+
+
+def wait_between_looks() -> None:
+    """Let a moment pass, in which a save that is under way comes to its end."""
+    time.sleep(_SETTLE_SECONDS)
 
 
 def identity_of(

@@ -19,7 +19,7 @@ import msgspec
 
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._init import WORKER
-from sealpoint.api._location import StorePlace, Trust, now
+from sealpoint.api._location import Directory, StoreLocation, Trust, now
 from sealpoint.api._open import remote_key
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry, tree_blobs
@@ -351,12 +351,12 @@ def open_request(
     identity: str | None = None,
     registry: Registry | None = None,
     trust: Trust | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
+    config_dir: Directory = None,
+    state_dir: Directory = None,
     read_only: bool = False,
     passphrase: PassphraseSource | None = None,
     signer: Signer | None = None,
-    secrets_dir: str | os.PathLike[str] | None = None,
+    secrets_dir: Directory = None,
     key_fd: int | None = None,
 ) -> ExportedRequest:
     """Open a request that `export_request` wrote, where its store is not.
@@ -385,7 +385,7 @@ def open_request(
         KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
     """
     found: _Export = _parsed(data, REQUEST_BYTES_MAX, _read_export, "exported request")
-    place = StorePlace.find(
+    location = StoreLocation.find(
         url,
         config_dir=config_dir,
         state_dir=state_dir,
@@ -393,9 +393,9 @@ def open_request(
         secrets_dir=secrets_dir,
         key_fd=key_fd,
     )
-    pin = place.pin(trust)
+    pin = location.pin(trust)
     _require_store(found, pin)
-    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
+    own = None if read_only or signer is not None else location.own_key(identity or WORKER)
     parts = _boxed(
         *_filled(found),
         pin,

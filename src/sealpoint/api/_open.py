@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._init import WORKER, first_roster
-from sealpoint.api._location import OnEvent, StorePlace, Trust, now
+from sealpoint.api._location import Directory, OnEvent, StoreLocation, Trust, now
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
@@ -26,13 +26,13 @@ def open_store(
     namespace: str = "default",
     registry: Registry | None = None,
     trust: Trust | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
+    config_dir: Directory = None,
+    state_dir: Directory = None,
     read_only: bool = False,
     on_event: OnEvent | None = None,
     passphrase: PassphraseSource | None = None,
     signer: Signer | None = None,
-    secrets_dir: str | os.PathLike[str] | None = None,
+    secrets_dir: Directory = None,
     key_fd: int | None = None,
 ) -> Store:
     """Open a store.
@@ -68,7 +68,7 @@ def open_store(
     if in_memory:
         _require_plain(trust, read_only=read_only)
         return _memory(identity or WORKER, namespace, registry, on_event)
-    place = StorePlace.find(
+    location = StoreLocation.find(
         url,
         config_dir=config_dir,
         state_dir=state_dir,
@@ -76,11 +76,11 @@ def open_store(
         secrets_dir=secrets_dir,
         key_fd=key_fd,
     )
-    pin = place.pin(trust)
-    if not read_only and not place.files.has_pin():
-        place.make_secret()  # a machine that has only been told whom to trust
-    own = None if read_only or signer is not None else place.own_key(identity or WORKER)
-    parts = place.parts(
+    pin = location.pin(trust)
+    if not read_only and not location.files.has_pin():
+        location.make_secret()  # a machine that has only been told whom to trust
+    own = None if read_only or signer is not None else location.own_key(identity or WORKER)
+    parts = location.parts(
         pin=pin,
         signer=own,
         namespace=namespace,

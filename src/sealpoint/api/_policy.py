@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Putting a policy in force: its digest into the roster, its bytes beside it."""
+"""Putting a policy in force, its digest into the roster and its bytes beside it; who can approve.
 
-import os
+A request is never approved by the person who made it, so the persons of workers are not counted
+among those who can approve: they can approve what other workers ask for, at most.
+"""
+
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
 
-from sealpoint.api._key_changes import opened
-from sealpoint.api._location import StorePlace, now
-from sealpoint.config import PassphraseSource
+from sealpoint.api._location import StoreLocation, now
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Policy, Rule, shipped_policy
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE, Identity, Role, Roster
-from sealpoint.store import Core, append_roster, check_name, require_roots
+from sealpoint.store import Core, check_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,84 +32,6 @@ class AppliedPolicy:
     """Its name; None if there was none, or it cannot be read."""
     roster: int | None
     """The position of the roster that says so; None: it was in force already."""
-
-
-def apply_policy(
-    url: str,
-    policy: str | bytes,
-    *,
-    namespace: str = ANY_NAMESPACE,
-    reason: str | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-    passphrase: PassphraseSource | None = None,
-) -> AppliedPolicy:
-    """Put a policy in force. Open requests are void: they were made under another one.
-
-    The root's private keys must be on this machine.
-
-    Args:
-        url: The store.
-        policy: `solo`, `team`, or the bytes of a policy file.
-        namespace: Where it holds; `*`: in every namespace that has none of its own.
-        reason: Why, for the record.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: What opens the root's keys if they are encrypted, as for `open_store`.
-
-    Raises:
-        PolicyInvalid: It is not a policy.
-        KeyMissing: The root's keys are not here.
-    """
-    parsed = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
-    if namespace != ANY_NAMESPACE:
-        check_name(namespace, "namespace")
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    with opened(place) as core:
-        chain = core.renewed_trust()
-        policies = chain.roster.document.policies
-        before = policies.get(namespace)
-        applied = AppliedPolicy(
-            policy=parsed,
-            namespace=namespace,
-            before=before,
-            before_name=_name(core, before),
-            roster=None,
-        )
-        blobs = {bytes.fromhex(parsed.digest): parsed.source}
-        if before == parsed.digest:
-            # Its bytes may have been lost or changed: the roster says which ones they have to be.
-            core.storage.put_blobs(STORE_CHAIN, blobs)
-            return applied
-        document = msgspec.structs.replace(
-            chain.roster.document, policies={**policies, namespace: parsed.digest}
-        )
-        roots = require_roots(chain.root, place.root_signers(chain.root))
-        written = core.written(
-            append_roster(core, chain, document, roots, reason=reason, blobs=blobs)
-        )
-    return replace(applied, roster=written.roster.seq)
-
-
-def _name(core: Core, digest: str | None) -> str | None:
-    """What the policy of a digest calls itself, for people to read."""
-    try:
-        name = bytes.fromhex(digest or "")
-        data = core.storage.blob(STORE_CHAIN, name, POLICY_BYTES_MAX) if name else None
-        found = None if data is None else Policy.parse(data)
-    except SealpointError:
-        return None
-    return found.name if found is not None and found.digest == digest else None
-
-
-# ---------------------------------------------------------------------- approvers
-# Who can approve what a policy asks people for, by name, and how many are missing.
-#
-# A request is never approved by the person who made it, so the persons of workers are not
-# counted: they can approve what other workers ask for, at most.
-
-
-_Directory = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,32 +51,81 @@ class Approvers:
         return max(0, self.needed - len(self.people))
 
 
-def approvers(
-    url: str,
-    policy: Policy | None,
-    *,
-    namespace: str = ANY_NAMESPACE,
-    config_dir: _Directory = None,
-    state_dir: _Directory = None,
-) -> Approvers:
-    """Say who can approve what a policy asks for in a namespace.
+class PolicyAdmin:
+    """`admin.policy`: what the gate asks for, and who can give it."""
 
-    Args:
-        url: The store.
-        policy: The policy; None asks nobody.
-        namespace: Where; `*`: of those who may approve everywhere.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir)
-    with opened(place, read_only=True) as core:
-        return who_can_approve(core.renewed_trust().roster, policy, namespace, now())
+    def __init__(self, location: StoreLocation) -> None:
+        self._location = location
+
+    def apply(
+        self, policy: str | bytes, *, namespace: str = ANY_NAMESPACE, reason: str | None = None
+    ) -> AppliedPolicy:
+        """Put a policy in force. Open requests are void: they were made under another one.
+
+        The root's private keys must be on this machine.
+
+        Args:
+            policy: `solo`, `team`, or the bytes of a policy file.
+            namespace: Where it holds; `*`: in every namespace that has none of its own.
+            reason: Why, for the record.
+
+        Raises:
+            PolicyInvalid: It is not a policy.
+            KeyMissing: The root's keys are not here.
+        """
+        parsed = Policy.parse(shipped_policy(policy) if isinstance(policy, str) else policy)
+        if namespace != ANY_NAMESPACE:
+            check_name(namespace, "namespace")
+        with self._location.open_core() as core:
+            chain = core.renewed_trust()
+            policies = chain.roster.document.policies
+            before = policies.get(namespace)
+            applied = AppliedPolicy(
+                policy=parsed,
+                namespace=namespace,
+                before=before,
+                before_name=_name(core, before),
+                roster=None,
+            )
+            blobs = {bytes.fromhex(parsed.digest): parsed.source}
+            if before == parsed.digest:
+                # Its bytes may have been lost or changed: the roster says which they have to be.
+                core.storage.put_blobs(STORE_CHAIN, blobs)
+                return applied
+            document = msgspec.structs.replace(
+                chain.roster.document, policies={**policies, namespace: parsed.digest}
+            )
+            written = self._location.append_roster(
+                core, chain, document, reason=reason, blobs=blobs
+            )
+        return replace(applied, roster=written.roster.seq)
+
+    def approvers(self, policy: Policy | None, *, namespace: str = ANY_NAMESPACE) -> Approvers:
+        """Say who can approve what a policy asks for in a namespace.
+
+        Args:
+            policy: The policy; None asks nobody.
+            namespace: Where; `*`: of those who may approve everywhere.
+        """
+        with self._location.open_core(read_only=True) as core:
+            return who_can_approve(core.renewed_trust().roster, policy, namespace, now())
+
+
+def _name(core: Core, digest: str | None) -> str | None:
+    """What the policy of a digest calls itself, for people to read."""
+    try:
+        name = bytes.fromhex(digest or "")
+        data = core.storage.blob(STORE_CHAIN, name, POLICY_BYTES_MAX) if name else None
+        found = None if data is None else Policy.parse(data)
+    except SealpointError:
+        return None
+    return found.name if found is not None and found.digest == digest else None
 
 
 def who_can_approve(
     roster: Roster, policy: Policy | None, namespace: str, at: datetime
 ) -> Approvers:
-    """The same by a roster, at a time."""
+    """Who can approve what a policy asks for, by a roster, at a time."""
     able = _persons(roster, Role.APPROVER, namespace, at)
     askers = _persons(roster, Role.WRITER, namespace, at)
     return Approvers(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A new root: other keys, or another threshold, sign rosters from now on.
+"""The roster as a whole: its root, its pools, who may accept a restore, and copies of it.
 
-It is signed by the old root and by the new one, on one machine: collecting signatures from
+A new root is signed by the old one and by itself, on one machine: collecting signatures from
 several is not offered. Pins that name the first root alone stay good.
 """
 
@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sealpoint.api._key_changes import demand, identity_in, opened
-from sealpoint.api._location import StorePlace
+from sealpoint import store
+from sealpoint.api._keys import identity_in
+from sealpoint.api._location import StoreLocation, now
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import KeyLocked, UsageError
+from sealpoint.ledger import StoreChain
+from sealpoint.limits import SEALS_MAX
 from sealpoint.signing import Pool, PrivateKey, PublicKey, Root, Roster
-from sealpoint.store import append_root, append_roster, require_roots
-
-_Directory = str | os.PathLike[str] | None
+from sealpoint.store import append_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,83 +36,187 @@ class RootRotation:
     """Its position on the store chain."""
 
 
-def rotate_root(
-    url: str,
-    *,
-    keys: Sequence[str] = (),
-    publics: Sequence[str] = (),
-    threshold: int | None = None,
-    reason: str | None = None,
-    config_dir: _Directory = None,
-    state_dir: _Directory = None,
-    passphrase: PassphraseSource | None = None,
-    new_passphrase: PassphraseSource | None = None,
-) -> RootRotation:
-    """Put a new root in the place of the one in force.
+class RosterAdmin:
+    """`admin.roster`: what the root signs for the whole store, and copies of the store chain."""
 
-    As many private keys of the old root as it demands, and of the new one, must be on this
-    machine. The pin here names the new root from now on; export it again for other machines.
+    def __init__(self, location: StoreLocation) -> None:
+        self._location = location
 
-    Args:
-        url: The store.
-        keys: The names of private keys on this machine, which `new_key` made; without these and
-            `publics`, one is made and called `root-` and the version.
-        publics: Public keys whose private halves are elsewhere.
-        threshold: How many of the keys must sign; without it, as many as before.
-        reason: Why, for the record.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: What opens the keys if they are encrypted, as for `open_store`.
-        new_passphrase: Under which the key that is made is encrypted.
+    def rotate_root(
+        self,
+        *,
+        keys: Sequence[str] = (),
+        publics: Sequence[str] = (),
+        threshold: int | None = None,
+        reason: str | None = None,
+        new_passphrase: PassphraseSource | None = None,
+    ) -> RootRotation:
+        """Put a new root in the place of the one in force.
 
-    Raises:
-        UsageError: A key belongs to an identity, or is given twice, or the threshold cannot be.
-        KeyMissing: Too few keys of the old or the new root are here.
-        KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.
-        HeadMoved: Somebody else changed the store chain: repeat it.
-        Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    with opened(place) as core:
-        chain = core.renewed_trust()
-        old = require_roots(chain.root, place.root_signers(chain.root))
-        version = chain.root.version + 1
-        made = None if keys or publics else f"root-{version}"
-        if made is not None:
-            _make(place, made, old, new_passphrase)
-        signers = [place.signer(name) for name in (keys if made is None else (made,))]
-        every = [signer.public for signer in signers] + [PublicKey.parse(key) for key in publics]
-        root = _root(version, chain.root.threshold if threshold is None else threshold, every)
-        for key in root.keys:
-            holder = chain.roster.holder(key.id)
-            if holder is not None or key.id.raw.hex() in chain.roster.cutoffs:
-                raise UsageError(
-                    f"root: expected keys of its own, found key {key.id.short()} of an identity"
-                )
-        written = append_root(core, chain, root, [*old, *signers], reason=reason)
-        demand(place, core.written(written))
-    return RootRotation(
-        version=version,
-        threshold=root.threshold,
-        keys=tuple(str(key) for key in root.keys),
-        made=made,
-        entry=written.seq,
-    )
+        As many private keys of the old root as it demands, and of the new one, must be on this
+        machine. The pin here names the new root from now on; export it again for other machines.
 
+        Args:
+            keys: The names of private keys on this machine, which `admin.keys.create` made; without
+                these and `publics`, one is made and called `root-` and the version.
+            publics: Public keys whose private halves are elsewhere.
+            threshold: How many of the keys must sign; without it, as many as before.
+            reason: Why, for the record.
+            new_passphrase: Under which the key that is made is encrypted.
 
-def _make(
-    place: StorePlace, name: str, old: Sequence[PrivateKey], passphrase: PassphraseSource | None
-) -> None:
-    """Make the key of the next root, unless an interrupted rotation has made it."""
-    if name in place.files.key_names():
-        return
-    if passphrase is None and any(place.files.key_facts(signer.name).encrypted for signer in old):
-        raise KeyLocked(
-            f"key {name!r}: expected a passphrase, since the present root has one, found none",
-            hint="A key that was encrypted is not followed by one that is not.",
+        Raises:
+            UsageError: A key belongs to an identity, or is given twice, or the threshold cannot be.
+            KeyMissing: Too few keys of the old or the new root are here.
+            KeyLocked: A key is encrypted, and the passphrase is missing or does not open it.
+            HeadMoved: Somebody else changed the store chain: repeat it.
+            Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
+        """
+        location = self._location
+        with location.open_core() as core:
+            chain = core.renewed_trust()
+            old = location.enough_root_signers(chain.root)
+            version = chain.root.version + 1
+            made = None if keys or publics else f"root-{version}"
+            if made is not None:
+                self._make_root_key(made, old, new_passphrase)
+                keys = (made,)
+            signers = [location.signer(name) for name in keys]
+            every = [*(each.public for each in signers), *map(PublicKey.parse, publics)]
+            root = _root(version, chain.root.threshold if threshold is None else threshold, every)
+            _require_no_identity(chain, root)
+            written = append_root(core, chain, root, [*old, *signers], reason=reason)
+            location.raise_pin_minimum(core.written(written))
+        return RootRotation(
+            version=version,
+            threshold=root.threshold,
+            keys=tuple(str(key) for key in root.keys),
+            made=made,
+            entry=written.seq,
         )
-    signer = PrivateKey.draw(name, os.urandom)
-    place.files.write_key(signer, None if passphrase is None else choosing(passphrase))
+
+    def _make_root_key(
+        self, name: str, old: Sequence[PrivateKey], passphrase: PassphraseSource | None
+    ) -> None:
+        """Make the key of the next root, unless an interrupted rotation has made it."""
+        files = self._location.files
+        if name in files.key_names():
+            return
+        if passphrase is None and any(files.key_facts(signer.name).encrypted for signer in old):
+            raise KeyLocked(
+                f"key {name!r}: expected a passphrase, since the present root has one, found none",
+                hint="A key that was encrypted is not followed by one that is not.",
+            )
+        signer = PrivateKey.draw(name, os.urandom)
+        files.write_key(signer, None if passphrase is None else choosing(passphrase))
+
+    def set_pool(
+        self, name: str, members: Sequence[str], *, reason: str | None = None
+    ) -> tuple[str, ...]:
+        """Put identities into a pool, which is made if there is none of this name.
+
+        Threads that a member begins from now on belong to the pool, and every member may go on with
+        them; threads that are there keep their owner. Who is in a pool stays in it: what a member
+        may do is taken away by revoking its key. The root's private keys must be on this machine.
+
+        Args:
+            name: The pool.
+            members: Identities of the roster.
+            reason: Why, for the record.
+
+        Returns:
+            All members of the pool.
+
+        Raises:
+            UsageError: There is no such identity, it is in another pool, or the name is an
+                identity's.
+            KeyMissing: The root's keys are not here.
+        """
+        check_identity_name(name)
+        if not members:
+            raise UsageError(f"pool {name!r}: expected members, found none")
+        with self._location.open_core() as core:
+            chain = core.renewed_trust()
+            roster = chain.roster
+            if roster.identity(name) is not None:
+                raise UsageError(f"pool {name!r}: expected a name of its own, found an identity's")
+            for member in members:
+                identity_in(chain, member)
+                _require_free(roster, member, name)
+            everybody = tuple(sorted({*members, *roster.members.get(name, ())}))
+            others = tuple(pool for pool in roster.document.pools if pool.name != name)
+            document = msgspec.structs.replace(
+                roster.document, pools=(*others, Pool(name=name, members=everybody))
+            )
+            self._location.append_roster(core, chain, document, reason=reason)
+        return everybody
+
+    def set_restore_quorum(self, persons: int, *, reason: str | None = None) -> int:
+        """Let so many operators, of different persons, accept a restore without the root.
+
+        They must be operators of all namespaces. The root's private keys must be on this machine.
+
+        Args:
+            persons: How many; 0 leaves it to the root alone, as it is in a new store.
+            reason: Why, for the record.
+
+        Returns:
+            The sequence number of the new roster.
+
+        Raises:
+            UsageError: There are not so many such persons.
+            KeyMissing: The root's keys are not here.
+            HeadMoved: Somebody else changed the roster: repeat it.
+        """
+        with self._location.open_core() as core:
+            chain = core.renewed_trust()
+            most = min(len(_restorers(chain)), SEALS_MAX)
+            if not 0 <= persons <= most:
+                raise UsageError(
+                    f"quorum: expected 0 to {most}, as many persons as are operators of all "
+                    f"namespaces, found {persons}",
+                    hint="Add operators first: sealpoint keys add NAME --role operator "
+                    "--namespace '*'",
+                )
+            document = msgspec.structs.replace(chain.roster.document, restore_quorum=persons)
+            return self._location.append_roster(core, chain, document, reason=reason).roster.seq
+
+    def export_copy(self) -> bytes:
+        """The whole store chain of a store in one document, for its backup. It holds no secret.
+
+        Raises:
+            NotTrusted: There is no pin for this store here.
+            Tampered, RolledBack, Forked, Unanchored: The store chain does not verify.
+        """
+        with self._location.open_core(read_only=True) as core:
+            return store.export_roster(core)
+
+    def import_copy(self, data: bytes | None = None) -> int:
+        """Put entries of the store chain back that a restored store lacks.
+
+        Every entry is verified from the pin of this machine alone; nothing that is there changes.
+
+        Args:
+            data: What `export_copy` gave; without it, the newest roster that was verified on this
+                machine, which is kept beside the keys.
+
+        Returns:
+            How many entries were put back.
+
+        Raises:
+            UsageError: No data is given, and none is kept.
+            NotTrusted: The data is no roster export, is of another store, or the pin's root did not
+                sign it.
+            Tampered: An entry, in the data or in the store, was changed.
+            Forked: The store or the anchor has another entry where the data has one.
+        """
+        files = self._location.files
+        if data is None and (data := files.kept_roster()) is None:
+            raise UsageError(
+                f"roster import: expected a roster kept in {files.directory}, found none",
+                hint="Name the FILE of an export: sealpoint roster import FILE",
+            )
+        with self._location.open_core() as core:
+            return store.import_roster(core, data)
 
 
 def _root(version: int, threshold: int, keys: Sequence[PublicKey]) -> Root:
@@ -125,62 +230,12 @@ def _root(version: int, threshold: int, keys: Sequence[PublicKey]) -> Root:
     return Root(version=version, threshold=threshold, keys=keys)
 
 
-# ---------------------------------------------------------------------- pools
-# Pools: identities that own threads together, such as the pods of one service.
-
-
-def set_pool(
-    url: str,
-    name: str,
-    members: Sequence[str],
-    *,
-    reason: str | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-    passphrase: PassphraseSource | None = None,
-) -> tuple[str, ...]:
-    """Put identities into a pool, which is made if there is none of this name.
-
-    Threads that a member begins from now on belong to the pool, and every member may go on with
-    them; threads that are there keep their owner. Who is in a pool stays in it: what a member may
-    do is taken away by revoking its key. The root's private keys must be on this machine.
-
-    Args:
-        url: The store.
-        name: The pool.
-        members: Identities of the roster.
-        reason: Why, for the record.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        passphrase: What opens the root's keys if they are encrypted, as for `open_store`.
-
-    Returns:
-        All members of the pool.
-
-    Raises:
-        UsageError: There is no such identity, it is in another pool, or the name is an identity's.
-        KeyMissing: The root's keys are not here.
-    """
-    place = StorePlace.find(url, config_dir=config_dir, state_dir=state_dir, passphrase=passphrase)
-    check_identity_name(name)
-    if not members:
-        raise UsageError(f"pool {name!r}: expected members, found none")
-    with opened(place) as core:
-        chain = core.renewed_trust()
-        roster = chain.roster
-        if roster.identity(name) is not None:
-            raise UsageError(f"pool {name!r}: expected a name of its own, found an identity's")
-        for member in members:
-            identity_in(chain, member)
-            _require_free(roster, member, name)
-        everybody = tuple(sorted({*members, *roster.members.get(name, ())}))
-        others = tuple(pool for pool in roster.document.pools if pool.name != name)
-        document = msgspec.structs.replace(
-            roster.document, pools=(*others, Pool(name=name, members=everybody))
-        )
-        roots = require_roots(chain.root, place.root_signers(chain.root))
-        core.written(append_roster(core, chain, document, roots, reason=reason))
-    return everybody
+def _require_no_identity(chain: StoreChain, root: Root) -> None:
+    for key in root.keys:
+        if chain.roster.holder(key.id) is not None or key.id.raw.hex() in chain.roster.cutoffs:
+            raise UsageError(
+                f"root: expected keys of its own, found key {key.id.short()} of an identity"
+            )
 
 
 def _require_free(roster: Roster, member: str, pool: str) -> None:
@@ -191,3 +246,9 @@ def _require_free(roster: Roster, member: str, pool: str) -> None:
                 f"identity {member!r}: expected it in no other pool, found it in {name!r}",
                 hint="Make an identity of its own for each service.",
             )
+
+
+def _restorers(chain: StoreChain) -> set[str]:
+    """The persons who count for the quorum."""
+    holders = (chain.restorer(key, now()) for key in chain.roster.keys)
+    return {holder[0].person for holder in holders if holder is not None}

@@ -5,12 +5,12 @@ It only looks. What cannot be found out is a fault among the others and no excep
 whoever has several things to repair is told all of them.
 """
 
-import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sealpoint.api._key_changes import opened
-from sealpoint.api._location import StorePlace, now
+from sealpoint.api._location import StoreLocation, now
 from sealpoint.api._policy import Approvers, who_can_approve
 from sealpoint.config import Group, group_faults
 from sealpoint.errors import DirectoryUnusable, SealpointError
@@ -18,8 +18,6 @@ from sealpoint.gate import Policies, Policy, policy_digest
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import TrustPin
 from sealpoint.store import Core
-
-_Directory = str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,25 +37,25 @@ class StoreStatus:
     """How a store stands on this machine."""
 
     url: str
-    store: str | None
+    store: str | None = None
     """Its id; None if there is no pin to say it."""
-    fingerprint: str | None
+    fingerprint: str | None = None
     """Of the pin, for people to compare."""
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] = ()
     """The identities whose private keys are here."""
-    anchor: str | None
+    anchor: str | None = None
     """The directory of the anchor."""
-    threads: int | None
+    threads: int | None = None
     """How many threads the anchor knows."""
-    roster: int | None
+    roster: int | None = None
     """The number of the roster in force."""
-    policy: str | None
+    policy: str | None = None
     """The name of the policy in force in the namespace."""
-    approvers: Approvers | None
+    approvers: Approvers | None = None
     """Who can approve what it asks for."""
-    group: str | None
+    group: str | None = None
     """The group that this user shares the store with."""
-    faults: tuple[StatusFault, ...]
+    faults: tuple[StatusFault, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -65,74 +63,47 @@ class StoreStatus:
         return not self.faults
 
 
-def store_status(
-    url: str,
-    *,
-    identity: str | None = None,
-    namespace: str = "default",
-    config_dir: _Directory = None,
-    state_dir: _Directory = None,
-    secrets_dir: _Directory = None,
-) -> StoreStatus:
-    """Say how a store stands on this machine. Writes nothing, and opens no private key.
-
-    Args:
-        url: The store.
-        identity: Who would open it: that their key is here, and safe, is looked at too.
-        namespace: Whose policy and approvers to tell.
-        config_dir: Where keys and pin lie, instead of the user's configuration directory.
-        state_dir: Where the anchor lies, instead of the user's state directory.
-        secrets_dir: The directory of a mounted secret, as for `open_store`.
-
-    Raises:
-        UrlInvalid: The URL names no store on disk.
-        StoreMisplaced: The store lies in the configuration or state directory.
-    """
-    place = StorePlace.find(
-        url, config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir
-    )
+def check_status(location: StoreLocation, identity: str | None, namespace: str) -> StoreStatus:
+    """Look at everything that has to be in order, whatever the outcome of each look."""
+    files = location.files
     faults: list[StatusFault] = []
+    found = StoreStatus(url=str(location.url))
     pin: TrustPin | None = None
     group: Group | None = None
-    keys: tuple[str, ...] = ()
+    with _noting(faults):
+        group = files.group()
+        found = replace(found, group=None if group is None else group.name)
+        pin = files.pin()
+        found = replace(found, store=str(pin.store), fingerprint=str(pin.fingerprint()))
+        found = replace(found, keys=tuple(files.key_names()))
+    for name in sorted({*found.keys, *(() if identity is None else (identity,))}):
+        with _noting(faults):
+            files.key_facts(name, mounted=True)
+    if pin is not None:
+        anchor = files.anchor_directory(pin.store)
+        found = replace(found, anchor=str(anchor))
+        if group is not None:
+            faults += _mode_faults(location, group, anchor)
+        with _noting(faults), location.open_core(read_only=True) as core:
+            chain = core.renewed_trust()
+            threads = sum(1 for _ in core.anchor.slots()) - 1
+            found = replace(found, threads=threads, roster=chain.roster.seq)
+            policy = _policy(core, chain, namespace)
+            found = replace(
+                found,
+                policy=None if policy is None else policy.name,
+                approvers=who_can_approve(chain.roster, policy, namespace, now()),
+            )
+    return replace(found, faults=tuple(faults))
+
+
+@contextmanager
+def _noting(faults: list[StatusFault]) -> Iterator[None]:
+    """Note what went wrong in the block, and go on after it."""
     try:
-        group = place.files.group()
-        pin = place.files.pin()
-        keys = tuple(place.files.key_names())
+        yield
     except SealpointError as error:
         faults.append(_fault(error))
-    for name in sorted({*keys, *([] if identity is None else [identity])}):
-        try:
-            place.files.key_facts(name, mounted=True)
-        except SealpointError as error:
-            faults.append(_fault(error))
-    anchor = None if pin is None else place.files.anchor_directory(pin.store)
-    if group is not None and anchor is not None:
-        faults += _mode_faults(place, group, anchor)
-    threads = roster = policy = people = None
-    if pin is not None:
-        try:
-            with opened(place, read_only=True) as core:
-                chain = core.renewed_trust()
-                threads = sum(1 for _ in core.anchor.slots()) - 1
-                roster = chain.roster.seq
-                policy = _policy(core, chain, namespace)
-                people = who_can_approve(chain.roster, policy, namespace, now())
-        except SealpointError as error:
-            faults.append(_fault(error))
-    return StoreStatus(
-        url=str(place.url),
-        store=None if pin is None else str(pin.store),
-        fingerprint=None if pin is None else str(pin.fingerprint()),
-        keys=keys,
-        anchor=None if anchor is None else str(anchor),
-        threads=threads,
-        roster=roster,
-        policy=None if policy is None else policy.name,
-        approvers=people,
-        group=None if group is None else group.name,
-        faults=tuple(faults),
-    )
 
 
 def _policy(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
@@ -140,13 +111,13 @@ def _policy(core: Core, chain: StoreChain, namespace: str) -> Policy | None:
     return None if digest is None else Policies(core).get(digest)
 
 
-def _mode_faults(place: StorePlace, group: Group, anchor: Path) -> list[StatusFault]:
+def _mode_faults(location: StoreLocation, group: Group, anchor: Path) -> list[StatusFault]:
     """What about the modes keeps members of the group out, or lets others in."""
     files = [anchor / "anchor.slots"]
-    if place.url.backend.lies_as == "file":
-        target = place.target()
-        files += [Path(target), *(Path(target + end) for end in place.url.backend.beside)]
-    directories = [place.files.state_dir, anchor.parent, anchor, place.directory()]
+    if location.url.backend.lies_as == "file":
+        target = location.target()
+        files += [Path(target), *(Path(target + end) for end in location.url.backend.beside)]
+    directories = [location.files.state_dir, anchor.parent, anchor, location.directory()]
     return [
         StatusFault(
             code=DirectoryUnusable.code,

@@ -5,9 +5,9 @@ import dataclasses
 
 import click
 
-from sealpoint.api import Adopted, AnchorPosition, Standing, adopt, anchor_positions
+from sealpoint.api import Adopted, AnchorPosition, AnchorStanding
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import StoreOptions, asked_passphrase, operator_option, store_options
+from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -24,17 +24,19 @@ from sealpoint.errors import UsageError
 
 _ID_DIGITS = 12
 _WORDS = {
-    Standing.IN_STEP: Styled("in step", "good"),
-    Standing.ANCHOR_BEHIND: Styled("anchor behind: the next load or save catches up", "warning"),
-    Standing.STORE_BEHIND: Styled("STORE BEHIND: it was rolled back", "bad"),
-    Standing.FORKED: Styled("FORKED: the store has something else there", "bad"),
-    Standing.MISSING: Styled("MISSING from the store", "bad"),
-    Standing.UNANCHORED: Styled("unanchored: the anchor does not know it", "warning"),
-    Standing.RESERVED: Styled("reserved: nothing was saved yet", "quiet"),
-    Standing.ERASED: Styled("erased on purpose", "quiet"),
-    Standing.UNREADABLE: Styled("UNREADABLE in the store", "bad"),
+    AnchorStanding.IN_STEP: Styled("in step", "good"),
+    AnchorStanding.ANCHOR_BEHIND: Styled(
+        "anchor behind: the next load or save catches up", "warning"
+    ),
+    AnchorStanding.STORE_BEHIND: Styled("STORE BEHIND: it was rolled back", "bad"),
+    AnchorStanding.FORKED: Styled("FORKED: the store has something else there", "bad"),
+    AnchorStanding.MISSING: Styled("MISSING from the store", "bad"),
+    AnchorStanding.UNANCHORED: Styled("unanchored: the anchor does not know it", "warning"),
+    AnchorStanding.RESERVED: Styled("reserved: nothing was saved yet", "quiet"),
+    AnchorStanding.ERASED: Styled("erased on purpose", "quiet"),
+    AnchorStanding.UNREADABLE: Styled("UNREADABLE in the store", "bad"),
 }
-_REFUSED = frozenset({Standing.STORE_BEHIND, Standing.FORKED, Standing.MISSING})
+_REFUSED = frozenset({AnchorStanding.STORE_BEHIND, AnchorStanding.FORKED, AnchorStanding.MISSING})
 
 
 @click.group(cls=VerbGroup)
@@ -52,11 +54,8 @@ def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
     Positions are compared and nothing is verified, so it answers also when reading is refused.
     """
     with working("comparing anchor and store"):
-        found = anchor_positions(
-            where.url,
-            threads=None if thread is None else [thread],
-            namespace=where.settings.namespace,
-            **where.directories,
+        found = where.admin.anchor.positions(
+            threads=None if thread is None else [thread], namespace=where.settings.namespace
         )
     if as_json:
         print_json([dataclasses.asdict(position) for position in found])
@@ -108,15 +107,12 @@ def adopt_(
 
     def run(names: tuple[str, ...] | None, *, dry: bool) -> Adopted:
         with working("looking at the store" if dry else "verifying and adopting"):
-            return adopt(
-                where.url,
+            return where.admin.anchor.adopt(
                 reason=reason,
                 threads=names,
                 dry_run=dry,
                 identity=signer,
                 namespace=where.settings.namespace,
-                passphrase=asked_passphrase,
-                **where.directories,
             )
 
     planned = run(threads or None, dry=True)
@@ -151,7 +147,7 @@ def _print_plan(planned: Adopted) -> None:
 
 def _print_refused(where: StoreOptions) -> None:
     """Say that adoption is no way out for what the anchor knows and the store has not."""
-    found = anchor_positions(where.url, namespace=where.settings.namespace, **where.directories)
+    found = where.admin.anchor.positions(namespace=where.settings.namespace)
     count = sum(each.standing in _REFUSED for each in found)
     if count:
         are = "1 thread is" if count == 1 else f"{count} threads are"

@@ -5,7 +5,6 @@ import json
 
 import click
 
-from sealpoint.api import approvers
 from sealpoint.api import init as make_store
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document, policy_bytes
@@ -60,7 +59,7 @@ def init(
             where.url, passphrase=choose, policy=policy.source, group=group, **where.directories
         )
     files = where.files
-    people = approvers(where.url, policy, **where.directories)
+    people = where.admin.policy.approvers(policy)
     keys, anchor = files.directory / "keys", files.anchor_directory(pin.store)
     if as_json:
         print_json(

@@ -16,18 +16,11 @@ from sealpoint.api import (
     Revocation,
     Rotation,
     UnverifiedThread,
-    next_key,
-    revoke_key,
-    rotate_key,
-    rotate_root,
-    set_pool,
-    take_next_key,
 )
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._store import (
     StoreOptions,
-    asked_passphrase,
     first_passphrase,
     passphrase_option,
     store_options,
@@ -150,15 +143,12 @@ def revoke(
 
     def run(*, dry: bool) -> Revocation:
         with working("looking at every thread" if dry else "revoking") as report:
-            return revoke_key(
-                where.url,
+            return where.admin.keys.revoke(
                 name,
                 key=key,
                 reason=reason,
                 dry_run=dry,
                 progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
-                passphrase=asked_passphrase,
-                **where.directories,
             )
 
     found = run(dry=True)
@@ -216,10 +206,10 @@ def rotate(name: str, *, prepare: bool, finish: bool, where: StoreOptions, **opt
         raise UsageError("rotate: expected --prepare or --finish, found both")
     if prepare:
         choose = first_passphrase(f"the next key of {name!r}") if options["encrypt"] else None
-        public = next_key(where.url, name, passphrase=choose, **where.directories)
+        public = where.admin.keys.prepare_next(name, new_passphrase=choose)
         _print_prepared(name, str(public), str(public.id), as_json=as_json)
     elif finish:
-        public = take_next_key(where.url, name, **where.directories)
+        public = where.admin.keys.take_next(name)
         if as_json:
             print_json({"name": name, "public": str(public), "key": str(public.id)})
         else:
@@ -242,17 +232,14 @@ def _rotate(
 ) -> None:
     def run(*, dry: bool) -> Rotation:
         with working("looking at every thread" if dry else "rotating") as report:
-            return rotate_key(
-                where.url,
+            return where.admin.keys.rotate(
                 name,
                 roles=roles or None,
                 namespaces=namespaces or None,
                 dry_run=dry,
                 progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
-                passphrase=asked_passphrase,
                 new_passphrase=first_passphrase(f"the new key of {name!r}") if encrypt else None,
                 **options,
-                **where.directories,
             )
 
     found = run(dry=True)
@@ -373,15 +360,12 @@ def rotate_root_(
         print_note("The root stays as it was.")
         click.get_current_context().exit(1)
     with working("signing the root"):
-        found = rotate_root(
-            where.url,
+        found = where.admin.roster.rotate_root(
             keys=keys,
             publics=publics,
             threshold=threshold,
             reason=reason,
-            passphrase=asked_passphrase,
             new_passphrase=first_passphrase("the new root") if encrypt else None,
-            **where.directories,
         )
     if as_json:
         print_json(dataclasses.asdict(found))
@@ -421,14 +405,7 @@ def pool(
     Every member may go on with the pool's threads. Needs the root key on this machine.
     """
     with working("signing the roster"):
-        everybody = set_pool(
-            where.url,
-            name,
-            members,
-            reason=reason,
-            passphrase=asked_passphrase,
-            **where.directories,
-        )
+        everybody = where.admin.roster.set_pool(name, members, reason=reason)
     if as_json:
         print_json({"name": name, "members": list(everybody)})
         return

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import click
 
-from sealpoint.api import KeyInfo, KeyStatus, add_identity, change_passphrase, list_keys, new_key
+from sealpoint.api import KeyInfo, KeyStatus
 from sealpoint.cli._key_changes import (
     expires_option,
     pool,
@@ -20,7 +20,6 @@ from sealpoint.cli._restore import quorum
 from sealpoint.cli._store import (
     NEW_FILE_OPTION,
     StoreOptions,
-    asked_passphrase,
     first_passphrase,
     next_passphrase,
     passphrase_option,
@@ -64,12 +63,8 @@ def passphrase(
     if remove and new_file is not None:
         raise UsageError(f"passphrase: expected --remove or {NEW_FILE_OPTION}, found both")
     with working("encrypting the key"):
-        public = change_passphrase(
-            where.url,
-            name,
-            new=None if remove else next_passphrase(new_file),
-            passphrase=asked_passphrase,
-            **where.directories,
+        public = where.admin.keys.change_passphrase(
+            name, new=None if remove else next_passphrase(new_file)
         )
     path = where.files.directory / "keys" / f"{name}.key"
     if as_json:
@@ -106,7 +101,7 @@ def new(name: str, *, encrypt: bool, where: StoreOptions, as_json: bool) -> None
     It may do nothing until it is added to the roster, where the root key is.
     """
     choose = first_passphrase(f"key {name!r}") if encrypt else None
-    public = new_key(where.url, name, passphrase=choose, **where.directories)
+    public = where.admin.keys.create(name, new_passphrase=choose)
     path = where.files.directory / "keys" / f"{name}.key"
     if as_json:
         made = {"name": name, "public": str(public), "key": str(public.id), "file": str(path)}
@@ -135,13 +130,13 @@ for _verb in (passphrase, revoke, rotate, rotate_root_, pool, quorum):
 def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     """List the identities of the roster in force, and the private keys on this machine."""
     with working("reading the roster"):
-        found = list_keys(where.url, **where.directories)
+        found = where.admin.keys.list()
     if as_json:
         print_json([dataclasses.asdict(info) for info in found])
         return
     revoked = sum(info.status is KeyStatus.REVOKED for info in found)
     if not everything:
-        found = [info for info in found if info.status is not KeyStatus.REVOKED]
+        found = tuple(info for info in found if info.status is not KeyStatus.REVOKED)
     columns = [
         ("name", [info.name for info in found]),
         ("person", [info.person or "-" for info in found]),
@@ -238,8 +233,7 @@ def add(
     take them away. --expires never takes an expiry away.
     """
     with working("signing the roster"):
-        seq = add_identity(
-            where.url,
+        seq = where.admin.keys.add(
             name,
             public=public,
             person=person,
@@ -248,8 +242,6 @@ def add(
             expires=expires,
             break_glass=break_glass,
             reason=reason,
-            passphrase=asked_passphrase,
-            **where.directories,
         )
     if as_json:
         print_json(

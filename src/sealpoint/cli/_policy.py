@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from sealpoint.api import AppliedPolicy, Approvers, apply_policy, approvers
+from sealpoint.api import AppliedPolicy, Approvers
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import VerbGroup, json_option
-from sealpoint.cli._store import StoreOptions, asked_passphrase, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     measure_text,
@@ -173,15 +173,8 @@ def apply(
     """
     source = policy_bytes(file)
     with working("signing the roster"):
-        applied = apply_policy(
-            where.url,
-            source,
-            namespace=namespace,
-            reason=reason,
-            passphrase=asked_passphrase,
-            **where.directories,
-        )
-    people = approvers(where.url, applied.policy, namespace=namespace, **where.directories)
+        applied = where.admin.policy.apply(source, namespace=namespace, reason=reason)
+    people = where.admin.policy.approvers(applied.policy, namespace=namespace)
     if as_json:
         print_json(
             {

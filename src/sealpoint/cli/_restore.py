@@ -15,20 +15,14 @@ import click
 
 from sealpoint.api import (
     AcceptedRestore,
+    AnchorStanding,
     RestorePlan,
-    Standing,
     ThreadOutcome,
     ThreadRestore,
-    accept_restore,
-    anchor_positions,
-    export_roster,
-    import_roster,
-    plan_restore,
-    set_restore_quorum,
 )
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import Verb, VerbGroup, json_option
-from sealpoint.cli._store import StoreOptions, asked_passphrase, store_options
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     can_ask,
@@ -103,7 +97,7 @@ def accept_restore_(
     """
     release = _release(released)
     with working("comparing store and anchor") as report:
-        plan = plan_restore(where.url, progress=_told(report), **where.directories)
+        plan = where.admin.restore.plan(progress=_told(report))
     nothing = not plan.losses and not plan.leftovers
     goes_on = plan.released(release)
     if not as_json:
@@ -114,15 +108,8 @@ def accept_restore_(
             print_note("Nothing was accepted.")
             click.get_current_context().exit(1)
         with working("accepting the restore") as report:
-            done = accept_restore(
-                where.url,
-                plan,
-                reason=reason,
-                release=release,
-                identities=identities,
-                progress=_told(report),
-                passphrase=asked_passphrase,
-                **where.directories,
+            done = where.admin.restore.accept(
+                plan, reason=reason, release=release, identities=identities, progress=_told(report)
             )
     if as_json:
         print_json(_document(plan, goes_on, done, reason))
@@ -329,7 +316,7 @@ def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
     owner can read the file.
     """
     with working("reading the roster"):
-        data = export_roster(where.url, **where.directories)
+        data = where.admin.roster.export_copy()
     if file == "-":
         if as_json:
             raise UsageError("roster export: expected a FILE with --json, found -")
@@ -356,9 +343,9 @@ def import_(file: str | None, *, where: StoreOptions, as_json: bool) -> None:
     if file is not None:
         data = read_document(file, "roster export", bytes_max=ROSTER_COPY_BYTES_MAX)
     with working("verifying the roster"):
-        count = import_roster(where.url, data, **where.directories)
-        chain = anchor_positions(where.url, **where.directories)[0]
-    behind = chain.standing is Standing.STORE_BEHIND
+        count = where.admin.roster.import_copy(data)
+        chain = where.admin.anchor.positions()[0]
+    behind = chain.standing is AnchorStanding.STORE_BEHIND
     if as_json:
         print_json({"entries": count, "head": chain.head, "anchored": chain.anchored})
         return
@@ -382,9 +369,7 @@ def quorum(persons: int, *, reason: str | None, where: StoreOptions, as_json: bo
     0 leaves it to the root alone. Needs the root key on this machine.
     """
     with working("signing the roster"):
-        seq = set_restore_quorum(
-            where.url, persons, reason=reason, passphrase=asked_passphrase, **where.directories
-        )
+        seq = where.admin.roster.set_restore_quorum(persons, reason=reason)
     if as_json:
         print_json({"quorum": persons, "roster": seq})
         return

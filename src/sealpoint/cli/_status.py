@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import click
 
-from sealpoint.api import StoreStatus, store_status
+from sealpoint.api import StoreStatus
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import StoreOptions, store_options
@@ -32,13 +32,8 @@ def status(*, where: StoreOptions, as_json: bool) -> None:
     fault.
     """
     with working("looking"):
-        found = store_status(
-            where.url,
-            identity=where.settings.identity,
-            namespace=where.settings.namespace,
-            secrets_dir=where.settings.secrets_dir,
-            **where.directories,
-        )
+        settings = where.settings
+        found = where.admin.status(identity=settings.identity, namespace=settings.namespace)
     if as_json:
         people = None if found.approvers is None else approvers_document(found.approvers)
         print_json({**asdict(found), "approvers": people, "ok": found.ok})

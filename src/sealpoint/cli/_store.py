@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from sealpoint.api import Store, open_store
+from sealpoint.api import Admin, Store, admin, open_store
 from sealpoint.cli._options import common_option, import_object
 from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
@@ -151,6 +151,16 @@ class StoreOptions:
     def anchor(self) -> str:
         """What kind of anchor has seen what is written: `local`, or that of a `group` of users."""
         return "local" if self.files.group() is None else "group"
+
+    @property
+    def admin(self) -> Admin:
+        """What administers the store; it asks for the passphrases of keys that it opens."""
+        return admin(
+            self.url,
+            secrets_dir=self.settings.secrets_dir,
+            passphrase=asked_passphrase,
+            **self.directories,
+        )
 
     def reading(self, registry: Registry | None = None) -> Store:
         """The store, open for reading alone."""

@@ -5,7 +5,6 @@ import json
 
 import click
 
-from sealpoint.api import export_pin, import_pin, move_store
 from sealpoint.cli._json import read_document, write_document
 from sealpoint.cli._options import VerbGroup, json_option
 from sealpoint.cli._store import StoreOptions, store_options
@@ -35,7 +34,7 @@ def export(output: str | None, *, where: StoreOptions, as_json: bool) -> None:
 
     The fingerprint goes to standard error: read it to whoever imports the pin.
     """
-    pin = export_pin(where.url, **where.directories)
+    pin = where.admin.trust.export_pin()
     data, fingerprint = pin.encode(), str(pin.fingerprint())
     if output is not None:
         write_document(output, data, "--output")
@@ -74,7 +73,7 @@ def import_(
     Compare the fingerprint with the one that was shown where the pin was exported.
     """
     data = read_document(file, "pin", bytes_max=_PIN_BYTES_MAX)
-    pin = import_pin(data, where.url, replace=replace, group=group, **where.directories)
+    pin = where.admin.trust.import_pin(data, replace=replace, group=group)
     fingerprint = str(pin.fingerprint())
     url = str(where.files.url)
     if as_json:
@@ -109,7 +108,7 @@ def move(old_url: str, *, where: StoreOptions, as_json: bool) -> None:
     Pin, keys and the anchor's secret then belong to the new URL. The file itself is not touched.
     With the same URL twice, a link on the way to it may lead elsewhere than it did.
     """
-    pin = move_store(old_url, where.url, **where.directories)
+    pin = where.admin.trust.move_from(old_url)
     url = str(where.files.url)
     if as_json:
         print_json({"store": str(pin.store), "url": url, "fingerprint": str(pin.fingerprint())})

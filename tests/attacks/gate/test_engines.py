@@ -126,9 +126,9 @@ def test_the_address_of_a_store_is_no_right_to_run_it(scheme: str, tmp_path: Pat
 
     assert ending() in (NotTrusted, KeyMissing)
     # Even with the pin, which is no secret, and a key of their own that they call the worker's.
-    api.import_pin(api.export_pin(url, **mine).encode(), url, **theirs)
+    api.admin(url, **theirs).trust.import_pin(api.admin(url, **mine).trust.export_pin().encode())
     assert ending() in (NotTrusted, KeyMissing)
-    api.new_key(url, "worker", **theirs)
+    api.admin(url, **theirs).keys.create("worker")
     assert issubclass(ending(), (NotTrusted, Unanchored, UnknownThread, Tampered))
     with sealpoint.open_store(url, **mine) as store:
         assert store.thread("t").resume(world=READ).state == {"n": 1}

@@ -46,14 +46,12 @@ def place(tmp_path: Any) -> Place:
     made = Place(tmp_path)
     made.init()
     for name, key in (("mine", _MINE), ("theirs", _THEIRS)):
-        api.add_identity(
-            made.url,
+        api.admin(made.url, **made.directories).keys.add(
             name,
             public=str(key.public),
             person=name,
             roles=["writer", "operator", "approver"],
             namespaces=["*"],
-            **made.directories,
         )
     return made
 

@@ -40,9 +40,9 @@ class Office:
 
     def enrol(self, name: str, role: str) -> None:
         """Give somebody a key and a role."""
-        api.new_key(self._url, name, **places(self.home))
-        api.add_identity(
-            self._url, name, person=name, roles=[role], namespaces=["*"], **places(self.home)
+        api.admin(self._url, **places(self.home)).keys.create(name)
+        api.admin(self._url, **places(self.home)).keys.add(
+            name, person=name, roles=[role], namespaces=["*"]
         )
 
     def process(self, identity: str = "worker", **options: Any) -> Store:

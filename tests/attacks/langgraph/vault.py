@@ -19,7 +19,7 @@ from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.api import Store
-from sealpoint.api._location import StorePlace
+from sealpoint.api._location import StoreLocation
 from sealpoint.errors import Forked, NotTrusted, RolledBack, SealpointError, Tampered, Unanchored
 from sealpoint.ledger import (
     Body,
@@ -137,7 +137,7 @@ class Vault:
 
     def key(self, identity: str) -> PrivateKey:
         """A key that was stolen."""
-        place = StorePlace.find(url_of(self.backend, self.home), **places(self.home))
+        place = StoreLocation.find(url_of(self.backend, self.home), **places(self.home))
         return place.files.signer(identity)
 
     def forged(self, kind: Kind, body: Body, payload: bytes, by: PrivateKey | None) -> Record:

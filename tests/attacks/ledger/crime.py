@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sealpoint
-from sealpoint.api import Store, move_store
+from sealpoint.api import Store, admin
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Loaded
@@ -112,7 +112,7 @@ class Scene:
         """The same store with its keys and its anchor, elsewhere."""
         shutil.copytree(self.folder, folder)
         copy = Scene(folder, {name: list(saved) for name, saved in self.truth.items()})
-        move_store(self.url, copy.url, **copy.places)
+        admin(copy.url, **copy.places).trust.move_from(self.url)
         return copy
 
     def open(self, **options: Any) -> Store:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sealpoint.api import add_identity, new_key
+from sealpoint.api import admin
 from sealpoint.errors import Edited, Forged, Misplaced, NotTrusted, SealpointError
 from sealpoint.ledger import AdoptBody, GenesisBody, Kind, ResumeBody
 from sealpoint.signing import PrivateKey
@@ -67,9 +67,9 @@ def test_an_entry_by_a_stranger_in_the_worker_s_name_is_refused(scene: Scene) ->
 
 def _helper(scene: Scene, *namespaces: str) -> PrivateKey:
     """An identity of the roster who writes, in some namespaces."""
-    new_key(scene.url, "helper", **scene.places)
+    admin(scene.url, **scene.places).keys.create("helper")
     rights: dict[str, Any] = {"roles": ["writer"], "namespaces": namespaces}
-    add_identity(scene.url, "helper", person="another", **rights, **scene.places)
+    admin(scene.url, **scene.places).keys.add("helper", person="another", **rights)
     return key_of(scene, "helper")
 
 

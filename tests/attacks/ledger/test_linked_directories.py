@@ -103,9 +103,9 @@ def test_a_linked_directory_does_not_open_another_trusted_store(site: Site) -> N
         assert str(site.disk / "live") in caught.value.message
     for call in (
         lambda: sealpoint.init(site.url("test"), **site.places),
-        lambda: api.export_pin(site.url("test"), **site.places),
-        lambda: api.list_keys(site.url("test"), **site.places),
-        lambda: api.adopt(site.url("test"), reason="why not", **site.places),
+        api.admin(site.url("test"), **site.places).trust.export_pin,
+        api.admin(site.url("test"), **site.places).keys.list,
+        lambda: api.admin(site.url("test"), **site.places).anchor.adopt(reason="why not"),
     ):
         with pytest.raises(NotTrusted):
             call()
@@ -167,7 +167,7 @@ def test_what_is_opened_is_the_place_that_was_checked(
 
         monkeypatch.setattr(backend, "__init__", look)
     (site.disk / "way").symlink_to("test")
-    api.move_store(site.url("test"), site.url("way"), **site.places)
+    api.admin(site.url("way"), **site.places).trust.move_from(site.url("test"))
     note = site.note("way")
 
     assert note == "a trial"
@@ -244,7 +244,7 @@ def test_a_directory_that_was_moved_behind_a_link_is_accepted_by_name(site: Site
 def test_accepting_a_link_to_another_store_does_not_open_it(site: Site) -> None:
     """Even whoever follows the hint without a look does not get another store under this name."""
     _link(site, "test", "live")
-    api.move_store(site.url("test"), site.url("test"), **site.places)
+    api.admin(site.url("test"), **site.places).trust.move_from(site.url("test"))
 
     with pytest.raises(SealpointError) as caught:
         site.open("test")
@@ -261,7 +261,7 @@ def test_a_second_address_of_a_store_is_told_the_first(site: Site) -> None:
     assert caught.value.hint == f"This store is known here as {site.url('test')}: use that URL."
     with pytest.raises(StoreExists):
         sealpoint.init(site.url("way"), **site.places)
-    api.move_store(site.url("test"), site.url("way"), **site.places)
+    api.admin(site.url("way"), **site.places).trust.move_from(site.url("test"))
     assert site.note("way") == "a trial"
     with pytest.raises(NotTrusted):
         site.open("test")
@@ -273,19 +273,15 @@ def test_an_imported_pin_remembers_where_its_store_lies(site: Site, tmp_path: Pa
     (site.disk / "way").symlink_to("test")
     for name in ("way", "live"):
         source = "test" if name == "way" else name
-        pin = api.export_pin(site.url(source), **site.places)
-        api.import_pin(pin.encode(), site.url(name), **there)
-        key = api.new_key(site.url(name), f"far-{name}", **there)
-        api.add_identity(
-            site.url(source),
-            f"far-{name}",
-            public=str(key),
-            person="far",
-            roles=["operator"],
-            namespaces=["*"],
-            **site.places,
+        pin = api.admin(site.url(source), **site.places).trust.export_pin()
+        api.admin(site.url(name), **there).trust.import_pin(pin.encode())
+        key = api.admin(site.url(name), **there).keys.create(f"far-{name}")
+        api.admin(site.url(source), **site.places).keys.add(
+            f"far-{name}", public=str(key), person="far", roles=["operator"], namespaces=["*"]
         )
-        api.adopt(site.url(name), reason="reads along", identity=f"far-{name}", **there)
+        api.admin(site.url(name), **there).anchor.adopt(
+            reason="reads along", identity=f"far-{name}"
+        )
     with closing(sealpoint.open_store(site.url("way"), read_only=True, **there)) as store:
         assert store.thread("t").load().state["note"] == "a trial"
     (site.disk / "way").unlink()

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import sealpoint
-from sealpoint.api import move_store
+from sealpoint.api import admin
 from sealpoint.config import StoreFiles
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -194,7 +194,7 @@ def test_a_misplaced_store_can_be_moved_away(tmp_path: Path, monkeypatch: Any) -
     (tmp_path / "store").mkdir()
     (tmp_path / "agents.db").rename(tmp_path / "store" / "agents.db")
     moved = f"sqlite:///{tmp_path}/store/agents.db"
-    move_store(url, moved, **places)
+    admin(moved, **places).trust.move_from(url)
 
     with sealpoint.open_store(moved, **places) as store:
         store.thread("t").save({"n": 1}, world=WORLD)

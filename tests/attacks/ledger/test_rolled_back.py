@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.api import add_identity, new_key
+from sealpoint.api import admin
 from sealpoint.errors import Forked, ListIncomplete, Missing, RolledBack, SealpointError
 from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, replace
@@ -131,9 +131,9 @@ def _roster_rows(scene: Scene) -> int:
 
 
 def _add_helper(scene: Scene) -> None:
-    new_key(scene.url, "helper", **scene.places)
+    admin(scene.url, **scene.places).keys.create("helper")
     rights: dict[str, Any] = {"roles": ["writer"], "namespaces": ["*"]}
-    add_identity(scene.url, "helper", person="another", **rights, **scene.places)
+    admin(scene.url, **scene.places).keys.add("helper", person="another", **rights)
 
 
 @pytest.mark.parametrize("seq", [3, 5, 6])

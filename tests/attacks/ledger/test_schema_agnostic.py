@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.api import Store, add_identity, new_key
+from sealpoint.api import Store, admin
 from sealpoint.errors import SealpointError
 from tests.attacks.ledger.crime import (
     WORLD,
@@ -50,9 +50,9 @@ class Museum(Scene):
     def furnish(self) -> None:
         """Two threads in several sessions, a state of many blobs, two rosters."""
         self._session(0)
-        new_key(self.url, "helper", **self.places)
+        admin(self.url, **self.places).keys.create("helper")
         rights: dict[str, Any] = {"roles": ["writer"], "namespaces": ["elsewhere"]}
-        add_identity(self.url, "helper", person="somebody", **rights, **self.places)
+        admin(self.url, **self.places).keys.add("helper", person="somebody", **rights)
         with self.raw() as database:
             self.older_rows = contents(database)
         self.older = self.path.read_bytes()

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sealpoint.api import add_identity, adopt, export_pin, import_pin, new_key
+from sealpoint.api import admin
 from sealpoint.errors import Edited, Forged, Forked, Misplaced, NotTrusted, RolledBack
 from sealpoint.ledger import STORE_CHAIN, Kind, RosterBody, parse_body, parse_header
 from sealpoint.signing import Identity, PrivateKey, Role, RosterDocument, RosterKey
@@ -130,9 +130,9 @@ def test_a_key_id_is_only_a_hint(scene: Scene) -> None:
 
 
 def _add_helper(scene: Scene) -> None:
-    new_key(scene.url, "helper", **scene.places)
+    admin(scene.url, **scene.places).keys.create("helper")
     rights: dict[str, Any] = {"roles": ["writer"], "namespaces": ["default"]}
-    add_identity(scene.url, "helper", person="another", **rights, **scene.places)
+    admin(scene.url, **scene.places).keys.add("helper", person="another", **rights)
 
 
 def test_an_older_roster_is_refused(scene: Scene) -> None:
@@ -159,15 +159,15 @@ def test_an_older_roster_is_refused_by_the_pin_alone(scene: Scene, tmp_path: Pat
     """On a machine whose anchor knows nothing, the pin names the least roster."""
     older = scene.copy_of_the_store()
     _add_helper(scene)
-    pin = export_pin(scene.url, **scene.places)
+    pin = admin(scene.url, **scene.places).trust.export_pin()
     there = Scene(scene.folder)
     there.places = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
-    import_pin(pin.encode(), there.url, **there.places)
+    admin(there.url, **there.places).trust.import_pin(pin.encode())
     scene.put_back(older)
 
-    new_key(there.url, "operator", **there.places)
+    admin(there.url, **there.places).keys.create("operator")
     with pytest.raises(RolledBack):
-        adopt(there.url, reason="a new machine", **there.places)
+        admin(there.url, **there.places).anchor.adopt(reason="a new machine")
 
 
 def test_a_roster_that_takes_rights_away_is_refused(scene: Scene) -> None:

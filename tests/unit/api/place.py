@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import sealpoint
-from sealpoint import Store, TrustPin
+from sealpoint import Admin, Store, TrustPin
 from sealpoint.config import StoreFiles, StoreUrl, load_settings
 
 __all__ = ["Place"]
@@ -48,6 +48,11 @@ class Place:
     def files(self) -> StoreFiles:
         """The files of the store in the configuration directory."""
         return StoreFiles(load_settings(**self.directories), StoreUrl.parse(self.url))
+
+    @property
+    def admin(self) -> Admin:
+        """What administers the store."""
+        return sealpoint.admin(self.url, **self.directories)
 
     def init(self) -> TrustPin:
         """Make the store."""

@@ -26,8 +26,8 @@ def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
         store.thread("t").save(2)
         store.thread("v").save(3)
     shutil.copy(made.disk / "backup.db", made.path)
-    plan = api.plan_restore(made.url, **made.directories)
-    api.accept_restore(made.url, plan, reason="the disk died", **made.directories)
+    plan = made.admin.restore.plan()
+    made.admin.restore.accept(plan, reason="the disk died")
     with made.open() as store:
         with pytest.raises(ResumeRefused):
             store.thread("t").save(4)
@@ -38,7 +38,7 @@ def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
         resumed = list(store.audit(thread="t", kind="resume"))[-1]
         data = b"".join(store.export(payloads=True))
         why = store.why(resumed.entry)
-    bundle = api.verify_bundle(data, api.export_pin(made.url, **made.directories))
+    bundle = api.verify_bundle(data, made.admin.trust.export_pin())
 
     assert report.ok, report.findings
     assert told == [

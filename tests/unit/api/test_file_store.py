@@ -116,13 +116,13 @@ def test_moved_store_goes_on_under_its_new_url(
         store.thread("t").save(1)
     moved = f"file://{tmp_path}/moved"
     with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
-        api.move_store(url, moved, **where)
+        api.admin(moved, **where).trust.move_from(url)
     (tmp_path / "moved").mkdir()
     with pytest.raises(StorageUnavailable):
-        api.move_store(url, moved, **where)
+        api.admin(moved, **where).trust.move_from(url)
     (tmp_path / "moved").rmdir()
     path.rename(tmp_path / "moved")
-    api.move_store(url, moved, **where)
+    api.admin(moved, **where).trust.move_from(url)
 
     with sealpoint.open_store(moved, **where) as store:
         assert store.thread("t").load().state == 1

@@ -32,7 +32,7 @@ def test_init_makes_a_store_that_saves_and_loads(place: Place) -> None:
     with place.open() as store:
         assert store.thread("t").load().state == {"step": 1}
         assert store.verify().ok
-    keys = {info.name: info for info in api.list_keys(place.url, **place.directories)}
+    keys = {info.name: info for info in place.admin.keys.list()}
 
     assert set(keys) == {"root", "worker", "operator"}
     assert keys["worker"].roles == ("writer",)
@@ -159,8 +159,8 @@ def test_init_is_no_way_around_adoption(made: Place) -> None:
 def test_init_with_a_foreign_pin_makes_no_keys(made: Place, tmp_path: Path) -> None:
     """Where a pin was imported, the store exists: no second root is made beside it."""
     other: dict[str, Any] = {"config_dir": tmp_path / "config2", "state_dir": tmp_path / "state2"}
-    pin = api.export_pin(made.url, **made.directories)
-    api.import_pin(pin.encode(), made.url, **other)
+    pin = made.admin.trust.export_pin()
+    api.admin(made.url, **other).trust.import_pin(pin.encode())
 
     with pytest.raises(SealpointError):
         api.init(made.url, **other)

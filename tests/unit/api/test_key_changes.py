@@ -27,29 +27,23 @@ _PASSPHRASE = "correct horse battery"  # noqa: S105
 
 
 def _add(place: Place, name: str, **options: Any) -> int:
-    given: dict[str, Any] = {
-        "person": name,
-        "roles": ["writer"],
-        "namespaces": ["*"],
-        **place.directories,
-    }
-    return api.add_identity(place.url, name, **(given | options))
+    given: dict[str, Any] = {"person": name, "roles": ["writer"], "namespaces": ["*"]}
+    return place.admin.keys.add(name, **(given | options))
 
 
 def _keys(place: Place) -> dict[str, list[api.KeyInfo]]:
     found: dict[str, list[api.KeyInfo]] = {}
-    for info in api.list_keys(place.url, **place.directories):
+    for info in place.admin.keys.list():
         found.setdefault(info.name, []).append(info)
     return found
 
 
 def _revoke(place: Place, name: str, **options: Any) -> api.Revocation:
-    given: dict[str, Any] = {"reason": "stolen", **place.directories}
-    return api.revoke_key(place.url, name, **(given | options))
+    return place.admin.keys.revoke(name, **({"reason": "stolen"} | options))
 
 
 def _rotate(place: Place, name: str, **options: Any) -> api.Rotation:
-    return api.rotate_key(place.url, name, **(place.directories | options))
+    return place.admin.keys.rotate(name, **options)
 
 
 def _bodies(place: Place) -> list[dict[str, Any]]:
@@ -165,7 +159,7 @@ def test_the_pin_here_demands_the_revocation(made: Place) -> None:
 
     assert pin.roster_seq_min == 2
     with pytest.raises(RolledBack, match="expected roster 2 or later"):
-        api.adopt(made.url, reason="lost", **made.directories)
+        made.admin.anchor.adopt(reason="lost")
 
 
 # ---------------------------------------------------------------------- rotate
@@ -209,24 +203,24 @@ def test_a_dry_rotation_makes_no_key(made: Place) -> None:
 def test_a_key_that_lies_elsewhere_is_rotated_in_three_steps(made: Place, tmp_path: Path) -> None:
     """Prepared where it lies, entered where the root is, taken where it lies."""
     other: dict[str, Any] = {"config_dir": tmp_path / "config2", "state_dir": tmp_path / "state2"}
-    api.import_pin(api.export_pin(made.url, **made.directories).encode(), made.url, **other)
-    first = api.new_key(made.url, "far", **other)
+    api.admin(made.url, **other).trust.import_pin(made.admin.trust.export_pin().encode())
+    first = api.admin(made.url, **other).keys.create("far")
     _add(made, "far", public=str(first), roles=["operator"])
-    api.adopt(made.url, reason="reads along", identity="far", **other)
+    api.admin(made.url, **other).anchor.adopt(reason="reads along", identity="far")
     with pytest.raises(KeyMissing, match="or its new public half"):
         _rotate(made, "far")
     with pytest.raises(KeyMissing, match="or its new public half"):
         _rotate(made, "far", dry_run=True)
     with pytest.raises(KeyMissing):
-        api.take_next_key(made.url, "far", **other)
-    second = api.next_key(made.url, "far", **other)
+        api.admin(made.url, **other).keys.take_next("far")
+    second = api.admin(made.url, **other).keys.prepare_next("far")
 
-    assert api.next_key(made.url, "far", **other) == second
+    assert api.admin(made.url, **other).keys.prepare_next("far") == second
     with pytest.raises(NotTrusted, match="expected it in the roster"):
-        api.take_next_key(made.url, "far", **other)
+        api.admin(made.url, **other).keys.take_next("far")
     done = _rotate(made, "far", public=str(second))
     assert (done.here, done.key) == (False, str(second.id))
-    assert api.take_next_key(made.url, "far", **other) == second
+    assert api.admin(made.url, **other).keys.take_next("far") == second
     assert not (made.folder / "config" / "far.key").exists()
 
 
@@ -271,7 +265,7 @@ def test_a_revoked_identity_is_given_a_new_key(made: Place) -> None:
 
 def test_a_rotation_may_give_fewer_rights(made: Place) -> None:
     """That is how a role or a namespace is taken away: the old key ends, the new one has less."""
-    api.new_key(made.url, "second", **made.directories)
+    made.admin.keys.create("second")
     _add(made, "second", roles=["writer", "auditor"], namespaces=["a", "b"])
     with made.open(identity="second", namespace="b") as store:
         store.thread("t").save(1)
@@ -288,12 +282,12 @@ def test_a_rotation_may_give_fewer_rights(made: Place) -> None:
 
 def test_a_rotation_keeps_a_passphrase(made: Place) -> None:
     """An encrypted key is not followed by one that is not."""
-    api.change_passphrase(made.url, "worker", new=_PASSPHRASE, **made.directories)
+    made.admin.keys.change_passphrase("worker", new=_PASSPHRASE)
 
     with pytest.raises(KeyLocked, match="since the present key has one"):
         _rotate(made, "worker")
     with pytest.raises(KeyLocked):
-        api.next_key(made.url, "worker", **made.directories)
+        made.admin.keys.prepare_next("worker")
     assert len(_bodies(made)) == 1
     _rotate(made, "worker", new_passphrase=_PASSPHRASE)
     assert made.files.key_facts("worker").encrypted
@@ -317,7 +311,7 @@ def test_a_root_key_is_no_identity_s_key(made: Place) -> None:
 
 def test_a_key_is_added_and_rotated_with_an_expiry(made: Place) -> None:
     """It is listed with its day, in UTC, and with what it means now."""
-    api.new_key(made.url, "second", **made.directories)
+    made.admin.keys.create("second")
     zone = timezone(timedelta(hours=2))
     _add(made, "second", expires=datetime(2999, 1, 1, 2, tzinfo=zone))
 
@@ -373,12 +367,10 @@ def test_a_stopped_key_is_listed_so(made: Place) -> None:
 def test_pods_share_the_threads_of_their_pool(made: Place) -> None:
     """Members join one by one; the list says who is in it."""
     for name in ("pod-1", "pod-2"):
-        api.new_key(made.url, name, **made.directories)
+        made.admin.keys.create(name)
         _add(made, name)
-    assert api.set_pool(made.url, "pods", ["pod-1"], **made.directories) == ("pod-1",)
-    everybody = api.set_pool(
-        made.url, "pods", ["pod-2", "pod-2"], reason="more", **made.directories
-    )
+    assert made.admin.roster.set_pool("pods", ["pod-1"]) == ("pod-1",)
+    everybody = made.admin.roster.set_pool("pods", ["pod-2", "pod-2"], reason="more")
 
     assert everybody == ("pod-1", "pod-2")
     assert _keys(made)["pod-2"][0].pools == ("pods",)
@@ -405,8 +397,8 @@ def test_what_cannot_be_a_pool_is_refused(
     made: Place, name: str, members: list[str], why: str
 ) -> None:
     """Nobody is put into a second pool, and every member is an identity."""
-    api.set_pool(made.url, "first", ["worker"], **made.directories)
+    made.admin.roster.set_pool("first", ["worker"])
 
     with pytest.raises(UsageError, match=why):
-        api.set_pool(made.url, name, members, **made.directories)
+        made.admin.roster.set_pool(name, members)
     assert len(_bodies(made)) == 2

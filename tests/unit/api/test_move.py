@@ -37,7 +37,7 @@ def test_a_moved_store_goes_on_under_its_new_url(made: Place) -> None:
     before, pin = made.everything(), made.files.pin()
     with pytest.raises(NotTrusted):
         api.open_store(url, **made.directories)
-    found = api.move_store(made.url, url, **made.directories)
+    found = api.admin(url, **made.directories).trust.move_from(made.url)
     after = made.everything()
 
     assert found.encode() == pin.encode()
@@ -50,7 +50,7 @@ def test_a_moved_store_goes_on_under_its_new_url(made: Place) -> None:
         assert store.thread("t").save({"n": 2}).writer == "worker"
         assert store.threads().complete
         assert store.verify().ok
-    assert {info.name for info in api.list_keys(url, **made.directories) if info.here} == {
+    assert {info.name for info in api.admin(url, **made.directories).keys.list() if info.here} == {
         "operator",
         "root",
         "worker",
@@ -66,7 +66,7 @@ def test_a_moved_store_keeps_its_memory(made: Place) -> None:
     older = made.path.read_bytes()
     url = _moved(made)
     (made.disk / "moved.db").write_bytes(older)
-    api.move_store(made.url, url, **made.directories)
+    api.admin(url, **made.directories).trust.move_from(made.url)
 
     with api.open_store(url, **made.directories) as store, pytest.raises(RolledBack):
         store.thread("t").load()
@@ -78,9 +78,9 @@ def test_a_store_may_move_there_and_back(made: Place) -> None:
     moved = made.disk / "moved.db"
     url = f"sqlite:///{moved}"
     made.path.rename(moved)
-    api.move_store(made.url, url, **made.directories)
+    api.admin(url, **made.directories).trust.move_from(made.url)
     moved.rename(made.path)
-    api.move_store(url, made.url, **made.directories)
+    made.admin.trust.move_from(url)
 
     assert made.everything() == before
 
@@ -92,14 +92,14 @@ def test_a_move_takes_the_place_of_no_other_store(made: Place) -> None:
     before = made.everything()
 
     with pytest.raises(StoreExists, match="expected no pin yet"):
-        api.move_store(made.url, other, **made.directories)
+        api.admin(other, **made.directories).trust.move_from(made.url)
     assert made.everything() == before
 
 
 def test_a_move_to_the_same_place_changes_nothing(made: Place) -> None:
     """Saying once more where a store lies is no error."""
     before = made.everything()
-    api.move_store(made.url, made.url, **made.directories)
+    made.admin.trust.move_from(made.url)
 
     assert made.everything() == before
 
@@ -113,7 +113,7 @@ def test_a_move_over_stray_files_is_refused(made: Place) -> None:
     shutil.copy(made.path, made.disk / "moved.db")
 
     with pytest.raises(DirectoryUnusable, match="expected to become"):
-        api.move_store(made.url, url, **made.directories)
+        api.admin(url, **made.directories).trust.move_from(made.url)
     assert (directory / "slots.key").read_text(encoding="ascii") == "somebody's"
     with made.open() as store:
         store.thread("t").save(1)
@@ -130,23 +130,23 @@ def test_an_unknown_store_cannot_be_moved(
     """Nothing is known about the old URL, so nothing is made for the new one."""
     monkeypatch.chdir(place.folder)
     with pytest.raises(error):
-        api.move_store(f"sqlite:///{old}", place.url, **place.directories)
+        place.admin.trust.move_from(f"sqlite:///{old}")
     assert place.is_untouched()
 
 
 def test_a_pin_is_not_imported_where_the_store_is_known_under_another_url(made: Place) -> None:
     """A second secret would not open the anchor that is here; the hint says how to go on."""
-    pin = api.export_pin(made.url, **made.directories)
+    pin = made.admin.trust.export_pin()
     url = _moved(made)
     before = made.everything()
 
     with pytest.raises(StoreExists, match="found its anchor here") as caught:
-        api.import_pin(pin.encode(), url, **made.directories)
+        api.admin(url, **made.directories).trust.import_pin(pin.encode())
     assert "trust move" in caught.value.hint
     assert made.url in caught.value.hint
     assert made.everything() == before
-    api.move_store(made.url, url, **made.directories)
-    again = api.import_pin(pin.encode(), url, **made.directories)
+    api.admin(url, **made.directories).trust.move_from(made.url)
+    again = api.admin(url, **made.directories).trust.import_pin(pin.encode())
     assert again.encode() == pin.encode()
 
 
@@ -189,7 +189,7 @@ def test_a_store_without_a_note_of_where_it_lies_is_refused(
         api.open_store(f"sqlite:///{made.disk / 'unknown.db'}", **made.directories)
 
     assert f"sealpoint trust move {made.url} --store {made.url}" in caught.value.hint
-    api.move_store(made.url, made.url, **made.directories)
+    made.admin.trust.move_from(made.url)
     assert path.read_bytes() == good
     with made.open() as store:
         store.thread("t").save(1)
@@ -259,5 +259,7 @@ def test_a_move_to_where_no_file_lies_is_refused(made: Place) -> None:
     before = made.everything()
 
     with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
-        api.move_store(made.url, f"sqlite:///{made.disk / 'typo.db'}", **made.directories)
+        api.admin(f"sqlite:///{made.disk / 'typo.db'}", **made.directories).trust.move_from(
+            made.url
+        )
     assert made.everything() == before

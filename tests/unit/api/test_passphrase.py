@@ -10,7 +10,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api
-from sealpoint.api._location import StorePlace
+from sealpoint.api._location import StoreLocation
 from sealpoint.config import StoreFiles
 from sealpoint.errors import KeyLocked, StoreExists, UsageError
 from sealpoint.signing import PrivateKey
@@ -44,7 +44,7 @@ def _never(name: str) -> str:
 
 def _lock(place: Place, *names: str) -> None:
     for name in names:
-        api.change_passphrase(place.url, name, new=_WORDS, **place.directories)
+        place.admin.keys.change_passphrase(name, new=_WORDS)
 
 
 def test_a_key_is_opened_once_for_a_store_and_not_per_save(made: Place) -> None:
@@ -98,9 +98,11 @@ def test_what_needs_no_key_never_asks(made: Place) -> None:
     _lock(made, "worker")
     with made.open(read_only=True, passphrase=_never) as store:
         state = store.thread("t").load().state
-    listed = {info.name: info for info in api.list_keys(made.url, **made.directories)}
-    pin = api.export_pin(made.url, **made.directories)
-    planned = api.adopt(made.url, reason="x", dry_run=True, passphrase=_never, **made.directories)
+    listed = {info.name: info for info in made.admin.keys.list()}
+    pin = made.admin.trust.export_pin()
+    planned = api.admin(made.url, passphrase=_never, **made.directories).anchor.adopt(
+        reason="x", dry_run=True
+    )
 
     assert state == 1
     assert {name: info.encrypted for name, info in listed.items()} == {
@@ -117,16 +119,16 @@ def test_adding_an_identity_asks_for_the_root_alone(made: Place) -> None:
     """The new key's public half is no secret, so its passphrase is not needed."""
     _lock(made, "root")
     asked, chosen = _Asked(), _Asked(_OTHER)
-    public = api.new_key(made.url, "second", passphrase=chosen, **made.directories)
+    public = made.admin.keys.create("second", new_passphrase=chosen)
 
     def add(**options: Any) -> int:
-        rights: dict[str, Any] = {"person": "p", "roles": ["writer"], "namespaces": ["*"]}
-        return api.add_identity(made.url, "second", **rights, **made.directories, **options)
+        admin = api.admin(made.url, **made.directories, **options)
+        return admin.keys.add("second", person="p", roles=["writer"], namespaces=["*"])
 
     with pytest.raises(KeyLocked, match="'root'"):
         add()
     seq = add(passphrase=asked)
-    listed = {info.name: info for info in api.list_keys(made.url, **made.directories)}
+    listed = {info.name: info for info in made.admin.keys.list()}
 
     assert (asked.names, chosen.names, seq) == (["root"], ["second"], 1)
     assert listed["second"].public == str(public)
@@ -140,7 +142,7 @@ def test_adopting_asks_for_the_operator(made: Place, tmp_path: Path) -> None:
     _lock(made, "operator")
     asked = _Asked()
     directories = {**made.directories, "state_dir": tmp_path / "new-state"}
-    adopted = api.adopt(made.url, reason="new disk", passphrase=asked, **directories)
+    adopted = api.admin(made.url, passphrase=asked, **directories).anchor.adopt(reason="new disk")
 
     assert adopted.store_chain
     assert asked.names == ["operator"]
@@ -168,7 +170,7 @@ def test_the_environment_does_not_decide_whether_a_key_is_locked(
     """A program means what it says: without the argument, new keys are plain."""
     monkeypatch.setenv("SEALPOINT_PASSPHRASE", _WORDS)
     place.init()
-    api.new_key(place.url, "second", **place.directories)
+    place.admin.keys.create("second")
 
     assert [place.files.key_facts(name).encrypted for name in place.files.key_names()] == [
         False
@@ -209,16 +211,16 @@ def test_a_changed_passphrase_leaves_the_key_as_it_was(made: Place) -> None:
     """What it signed before and signs afterwards is one identity's."""
     with made.open() as store:
         store.thread("t").save(1)
-    public = api.change_passphrase(made.url, "worker", new=_WORDS, **made.directories)
+    public = made.admin.keys.change_passphrase("worker", new=_WORDS)
     asked = _Asked()
-    again = api.change_passphrase(
-        made.url, "worker", new=_OTHER, passphrase=asked, **made.directories
+    again = api.admin(made.url, passphrase=asked, **made.directories).keys.change_passphrase(
+        "worker", new=_OTHER
     )
     with made.open(passphrase=_OTHER) as store:
         store.thread("t").save(2)
         assert store.verify().ok
-    removed = api.change_passphrase(
-        made.url, "worker", new=None, passphrase=_OTHER, **made.directories
+    removed = api.admin(made.url, passphrase=_OTHER, **made.directories).keys.change_passphrase(
+        "worker", new=None
     )
     with made.open() as store:
         assert store.thread("t").save(3).writer == "worker"
@@ -227,7 +229,7 @@ def test_a_changed_passphrase_leaves_the_key_as_it_was(made: Place) -> None:
     assert asked.names == ["worker"]
     for new in ("", b"\xff", "a\nb"):
         with pytest.raises(UsageError):
-            api.change_passphrase(made.url, "worker", new=new, **made.directories)
+            made.admin.keys.change_passphrase("worker", new=new)
 
 
 def test_the_async_twin_takes_a_passphrase(made: Place) -> None:
@@ -243,6 +245,6 @@ def test_the_async_twin_takes_a_passphrase(made: Place) -> None:
 
 def test_a_place_does_not_show_a_passphrase(made: Place) -> None:
     """Neither what finds a store nor what opens it prints what it was given."""
-    place = StorePlace.find(made.url, passphrase=_WORDS, **made.directories)
+    place = StoreLocation.find(made.url, passphrase=_WORDS, **made.directories)
 
     assert _WORDS not in f"{place!r} {place} {place.unlock!r}"

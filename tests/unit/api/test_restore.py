@@ -14,15 +14,7 @@ import pytest
 from sealpoint.api import (
     AcceptedRestore,
     ThreadOutcome,
-    accept_restore,
-    add_identity,
-    change_passphrase,
-    export_roster,
-    import_roster,
-    new_key,
-    plan_restore,
-    revoke_key,
-    set_restore_quorum,
+    admin,
 )
 from sealpoint.errors import (
     Edited,
@@ -83,22 +75,14 @@ def _lossy(place: Place) -> None:
     _put_back(place, backup)
 
 
-def _accept(place: Place, *identities: str, **options: object) -> AcceptedRestore:
-    plan = plan_restore(place.url, **place.directories)
-    return accept_restore(
-        place.url,
-        plan,
-        reason="disk died",
-        identities=identities,
-        **(place.directories | options),
-    )
+def _accept(place: Place, *identities: str, passphrase: str | None = None) -> AcceptedRestore:
+    restore = admin(place.url, passphrase=passphrase, **place.directories).restore
+    return restore.accept(restore.plan(), reason="disk died", identities=identities)
 
 
 def _operator(place: Place, name: str, person: str) -> None:
-    new_key(place.url, name, **place.directories)
-    add_identity(
-        place.url, name, person=person, roles=["operator"], namespaces=["*"], **place.directories
-    )
+    place.admin.keys.create(name)
+    place.admin.keys.add(name, person=person, roles=["operator"], namespaces=["*"])
 
 
 @contextmanager
@@ -117,12 +101,12 @@ def test_a_restore_is_planned_and_accepted(made: Place) -> None:
     before = _everything(made)
     keys = made.files.directory / "keys"
     hidden = keys.rename(made.folder / "hidden")
-    plan = plan_restore(made.url, **made.directories)
+    plan = made.admin.restore.plan()
     hidden.rename(keys)
 
     assert _everything(made) == before
     assert {each.outcome for each in plan.losses} == {ThreadOutcome.BEHIND, ThreadOutcome.GONE}
-    done = accept_restore(made.url, plan, reason="disk died", **made.directories)
+    done = made.admin.restore.accept(plan, reason="disk died")
     assert (done.epoch, done.entry) == (1, 1)
     with made.open() as store:
         assert store.thread("a").load().state == 1
@@ -139,11 +123,11 @@ def test_a_restore_is_planned_and_accepted(made: Place) -> None:
 def test_a_plan_holds_only_for_what_it_shows(made: Place) -> None:
     """A store that changed since is not accepted."""
     _lossy(made)
-    plan = plan_restore(made.url, **made.directories)
+    plan = made.admin.restore.plan()
     _save(made, "c", 1)
 
     with pytest.raises(HeadMoved):
-        accept_restore(made.url, plan, reason="disk died", **made.directories)
+        made.admin.restore.accept(plan, reason="disk died")
 
 
 def test_the_root_is_needed(made: Place) -> None:
@@ -162,7 +146,7 @@ def test_a_quorum_accepts_without_the_root(made: Place) -> None:
     """Two persons, once the roster asks for two; the root's key may be elsewhere."""
     _operator(made, "ann", "ann")
     _operator(made, "ann-2", "ann")
-    set_restore_quorum(made.url, 2, reason="at night", **made.directories)
+    made.admin.roster.set_restore_quorum(2, reason="at night")
     _lossy(made)
     (made.files.directory / "keys" / "root.key").unlink()
 
@@ -181,28 +165,28 @@ def test_a_quorum_can_be_reached(made: Place, persons: int) -> None:
     _operator(made, "ann-2", "ann")
 
     with pytest.raises(UsageError, match="expected 0 to 2"):
-        set_restore_quorum(made.url, persons, **made.directories)
-    assert set_restore_quorum(made.url, 2, **made.directories) == 3
-    assert set_restore_quorum(made.url, 0, **made.directories) == 4
+        made.admin.roster.set_restore_quorum(persons)
+    assert made.admin.roster.set_restore_quorum(2) == 3
+    assert made.admin.roster.set_restore_quorum(0) == 4
 
 
 def test_an_encrypted_root_is_opened_only_to_sign(made: Place) -> None:
     """Neither a plan nor a quorum asks for its passphrase."""
-    set_restore_quorum(made.url, 1, **made.directories)
-    change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+    made.admin.roster.set_restore_quorum(1)
+    made.admin.keys.change_passphrase("root", new=_PASSPHRASE)
     _lossy(made)
-    plan = plan_restore(made.url, **made.directories)
+    plan = made.admin.restore.plan()
 
     assert plan.losses
     with pytest.raises(KeyLocked):
-        accept_restore(made.url, plan, reason="disk died", **made.directories)
+        made.admin.restore.accept(plan, reason="disk died")
     assert _accept(made, "operator").epoch == 1
     _go_on(made, "a", 5)
 
 
 def test_an_encrypted_root_signs(made: Place) -> None:
     """With its passphrase, as everywhere."""
-    change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+    made.admin.keys.change_passphrase("root", new=_PASSPHRASE)
     _lossy(made)
 
     assert _accept(made, passphrase=_PASSPHRASE).epoch == 1
@@ -216,8 +200,8 @@ def _older_with_export(place: Place) -> bytes:
     _save(place, "a", 1)
     backup = _backup(place)
     _operator(place, "ann", "ann")
-    revoke_key(place.url, "ann", reason="left", **place.directories)
-    exported = export_roster(place.url, **place.directories)
+    place.admin.keys.revoke("ann", reason="left")
+    exported = place.admin.roster.export_copy()
     _put_back(place, backup)
     return exported
 
@@ -226,12 +210,12 @@ def test_the_roster_kept_beside_the_keys_makes_an_older_store_whole(made: Place)
     """Nobody has exported anything; it is verified like an export, and the revocation holds."""
     exported = _older_with_export(made)
     with pytest.raises(RolledBack, match="expected 4 entries or more") as caught:
-        plan_restore(made.url, **made.directories)
+        made.admin.restore.plan()
     assert "sealpoint roster import" in (caught.value.hint or "")
 
-    assert import_roster(made.url, **made.directories) == 3
-    assert export_roster(made.url, **made.directories) == exported
-    plan_restore(made.url, **made.directories)
+    assert made.admin.roster.import_copy() == 3
+    assert made.admin.roster.export_copy() == exported
+    made.admin.restore.plan()
 
 
 def test_a_kept_roster_that_was_changed_is_refused(made: Place) -> None:
@@ -240,10 +224,10 @@ def test_a_kept_roster_that_was_changed_is_refused(made: Place) -> None:
     kept = next(made.folder.rglob("roster-*.json"))
     kept.write_bytes(kept.read_bytes().replace(b"operator", b"operatar"))
     with pytest.raises((Edited, NotTrusted)):
-        import_roster(made.url, **made.directories)
+        made.admin.roster.import_copy()
     kept.unlink()
     with pytest.raises(UsageError, match="expected a roster kept in"):
-        import_roster(made.url, **made.directories)
+        made.admin.roster.import_copy()
 
 
 def test_a_directory_of_keys_that_cannot_be_written_stops_nothing(
@@ -268,14 +252,14 @@ def test_a_directory_of_keys_that_cannot_be_written_stops_nothing(
 def test_an_exported_roster_makes_an_older_store_whole(made: Place) -> None:
     """What the store lacks is put back once, with the lists of the cuts."""
     exported = _older_with_export(made)
-    for call in (made.open, lambda: plan_restore(made.url, **made.directories)):
+    for call in (made.open, made.admin.restore.plan):
         with pytest.raises(RolledBack):
             call()
 
-    assert import_roster(made.url, exported, **made.directories) == 3
-    assert import_roster(made.url, exported, **made.directories) == 0
-    assert export_roster(made.url, **made.directories) == exported
-    assert not plan_restore(made.url, **made.directories).losses
+    assert made.admin.roster.import_copy(exported) == 3
+    assert made.admin.roster.import_copy(exported) == 0
+    assert made.admin.roster.export_copy() == exported
+    assert not made.admin.restore.plan().losses
     with made.open() as store:
         assert store.thread("a").load().state == 1
         assert store.verify().ok
@@ -285,7 +269,7 @@ def test_an_export_needs_no_key_and_writes_nothing(made: Place) -> None:
     """It can run wherever the pin and the anchor are."""
     shutil.rmtree(made.files.directory / "keys")
     before = _everything(made)
-    document = json.loads(export_roster(made.url, **made.directories))
+    document = json.loads(made.admin.roster.export_copy())
 
     assert _everything(made) == before
     assert document["v"] == 1
@@ -296,7 +280,7 @@ def test_an_import_writes_neither_anchor_nor_pin(made: Place) -> None:
     """It only adds to the store."""
     exported = _older_with_export(made)
     before = {name: data for name, data in made.everything().items() if "agents.db" not in name}
-    import_roster(made.url, exported, **made.directories)
+    made.admin.roster.import_copy(exported)
     after = {name: data for name, data in made.everything().items() if "agents.db" not in name}
 
     assert before == after
@@ -309,7 +293,7 @@ def test_an_export_of_another_store_is_refused(made: Place, tmp_path: Path) -> N
     other.init()
 
     with pytest.raises(NotTrusted, match="expected one of store"):
-        import_roster(made.url, export_roster(other.url, **other.directories), **made.directories)
+        made.admin.roster.import_copy(other.admin.roster.export_copy())
 
 
 def test_an_export_that_forks_from_the_anchor_is_refused(made: Place) -> None:
@@ -318,7 +302,7 @@ def test_an_export_that_forks_from_the_anchor_is_refused(made: Place) -> None:
     anchor = _anchor(made)
     seen = anchor.read_bytes()
     _operator(made, "bob", "bob")
-    other = export_roster(made.url, **made.directories)
+    other = made.admin.roster.export_copy()
     _put_back(made, backup)
     anchor.write_bytes(seen)
     _operator(made, "ann", "ann")
@@ -326,12 +310,12 @@ def test_an_export_that_forks_from_the_anchor_is_refused(made: Place) -> None:
     _put_back(made, backup)
     before = made.everything()
     with pytest.raises(Forked, match="expected the anchor"):
-        import_roster(made.url, other, **made.directories)
+        made.admin.roster.import_copy(other)
 
     assert made.everything() == before
     _put_back(made, mine)
     with pytest.raises(Forked):
-        import_roster(made.url, other, **made.directories)
+        made.admin.roster.import_copy(other)
 
 
 def test_an_export_that_forks_from_the_store_is_refused(made: Place) -> None:
@@ -339,46 +323,46 @@ def test_an_export_that_forks_from_the_store_is_refused(made: Place) -> None:
     backup, anchor = _backup(made), _anchor(made)
     seen = anchor.read_bytes()
     _operator(made, "bob", "bob")
-    other = export_roster(made.url, **made.directories)
+    other = made.admin.roster.export_copy()
     _put_back(made, backup)
     anchor.write_bytes(seen)
     _operator(made, "ann", "ann")
     anchor.write_bytes(seen)
 
     with pytest.raises(Forked, match="expected the store"):
-        import_roster(made.url, other, **made.directories)
+        made.admin.roster.import_copy(other)
 
 
 def test_an_older_export_adds_nothing(made: Place) -> None:
     """The store has all of it already."""
-    older = export_roster(made.url, **made.directories)
+    older = made.admin.roster.export_copy()
     _operator(made, "ann", "ann")
 
-    assert import_roster(made.url, older, **made.directories) == 0
+    assert made.admin.roster.import_copy(older) == 0
 
 
 @pytest.mark.parametrize("column", ["seals", "body"])
 def test_an_edited_entry_in_the_store_is_not_mended(made: Place, column: str) -> None:
     """Nothing that is there is changed, so the damage is said."""
-    exported = export_roster(made.url, **made.directories)
+    exported = made.admin.roster.export_copy()
     with _edited(made) as rows:
         rows.execute(f"UPDATE entries SET {column} = x'7b7d' WHERE seq = 0")  # noqa: S608
 
     with pytest.raises(Edited):
-        import_roster(made.url, exported, **made.directories)
+        made.admin.roster.import_copy(exported)
 
 
 def test_a_hole_in_the_store_chain_is_filled(made: Place) -> None:
     """Entries are put back where they belong, also below others."""
     _operator(made, "ann", "ann")
     _operator(made, "bob", "bob")
-    exported = export_roster(made.url, **made.directories)
+    exported = made.admin.roster.export_copy()
     with _edited(made) as rows:
         rows.execute("DELETE FROM entries WHERE thread = zeroblob(16) AND seq = 1")
     with pytest.raises(Missing):
         made.open()
 
-    assert import_roster(made.url, exported, **made.directories) == 1
+    assert made.admin.roster.import_copy(exported) == 1
     made.open().close()
 
 
@@ -395,15 +379,15 @@ def test_lists_are_put_back_too(made: Place, edit: str) -> None:
     """A store that lost only the lists of its restores is whole again."""
     _lossy(made)
     _accept(made)
-    exported = export_roster(made.url, **made.directories)
+    exported = made.admin.roster.export_copy()
     with _edited(made) as rows:
         rows.execute(edit)
     with made.open() as store, pytest.raises((Missing, Edited)):
         store.thread("a").load()
     with pytest.raises((Missing, Edited)):
-        export_roster(made.url, **made.directories)
+        made.admin.roster.export_copy()
 
-    assert import_roster(made.url, exported, **made.directories) == 0
+    assert made.admin.roster.import_copy(exported) == 0
     with made.open() as store:
         assert store.thread("a").load().state == 1
         assert store.verify().ok
@@ -415,7 +399,7 @@ def test_an_export_is_of_what_was_verified(made: Place) -> None:
         rows.execute("UPDATE entries SET body = x'ff' WHERE seq = 0")
 
     with pytest.raises(SealpointError):
-        export_roster(made.url, **made.directories)
+        made.admin.roster.export_copy()
 
 
 def test_a_machine_that_is_new_to_the_store_exports_nothing(made: Place, tmp_path: Path) -> None:
@@ -424,7 +408,7 @@ def test_a_machine_that_is_new_to_the_store_exports_nothing(made: Place, tmp_pat
     shutil.rmtree(anchors)
 
     with pytest.raises(Unanchored):
-        export_roster(made.url, **made.directories)
+        made.admin.roster.export_copy()
 
 
 def test_a_second_restore_needs_the_roster_with_the_first(made: Place) -> None:
@@ -434,13 +418,13 @@ def test_a_second_restore_needs_the_roster_with_the_first(made: Place) -> None:
     _save(made, "a", 2)
     _put_back(made, backup)
     _accept(made)
-    exported = export_roster(made.url, **made.directories)
+    exported = made.admin.roster.export_copy()
     _go_on(made, "a", 3)
     _put_back(made, backup)
     with pytest.raises(RolledBack):
         made.open()
 
-    assert import_roster(made.url, exported, **made.directories) == 1
+    assert made.admin.roster.import_copy(exported) == 1
     assert _accept(made).epoch == 2
     with made.open() as store:
         assert store.thread("a").load().state == 1

@@ -16,20 +16,13 @@ _FAR = str(PrivateKey("far", b"f" * 32).public)
 _PASSPHRASE = "correct horse battery"  # noqa: S105
 
 
-def _rotate(place: Place, **options: Any) -> api.RootRotation:
-    return api.rotate_root(place.url, **(place.directories | options))
+def _rotate(place: Place, *, passphrase: str | None = None, **options: Any) -> api.RootRotation:
+    admin = api.admin(place.url, passphrase=passphrase, **place.directories)
+    return admin.roster.rotate_root(**options)
 
 
 def _add(place: Place, name: str = "second") -> int:
-    return api.add_identity(
-        place.url,
-        name,
-        public=_FAR,
-        person=name,
-        roles=["writer"],
-        namespaces=["*"],
-        **place.directories,
-    )
+    return place.admin.keys.add(name, public=_FAR, person=name, roles=["writer"], namespaces=["*"])
 
 
 def test_a_new_root_is_made_and_signs(made: Place) -> None:
@@ -40,7 +33,7 @@ def test_a_new_root_is_made_and_signs(made: Place) -> None:
 
     assert (done.version, done.threshold, done.made, done.entry) == (2, 1, "root-2", 1)
     assert done.keys == (str(made.files.signer("root-2").public),)
-    statuses = {info.name: info.status for info in api.list_keys(made.url, **made.directories)}
+    statuses = {info.name: info.status for info in made.admin.keys.list()}
     assert statuses["root"] is KeyStatus.FORMER_ROOT
     assert statuses["root-2"] is KeyStatus.ROOT
     next((made.folder / "config").rglob("root.key")).unlink()
@@ -71,37 +64,37 @@ def test_an_exported_pin_knows_the_newest_root(made: Place, tmp_path: Path) -> N
     """A machine that gets it refuses a store from before the new root."""
     copy = made.path.read_bytes()
     _rotate(made)
-    pin = api.export_pin(made.url, **made.directories)
+    pin = made.admin.trust.export_pin()
     assert TrustPin.parse(pin.encode()).newest is not None
     assert pin.newest is not None
     old = Place(tmp_path / "old")
     old.path.write_bytes(copy)
-    api.import_pin(pin.encode(), old.url, **old.directories)
-    api.new_key(old.url, "operator", **old.directories)
+    old.admin.trust.import_pin(pin.encode())
+    old.admin.keys.create("operator")
 
     with pytest.raises(RolledBack, match="expected root 2, which the pin names"):
-        api.adopt(old.url, reason="new", **old.directories)
+        old.admin.anchor.adopt(reason="new")
 
 
 def test_a_root_of_several_keys(made: Place) -> None:
     """Two of three, one of which lies elsewhere; then one key fewer."""
     for name in ("alice", "bob"):
-        api.new_key(made.url, name, **made.directories)
+        made.admin.keys.create(name)
     done = _rotate(made, keys=["alice", "bob"], publics=[_FAR], threshold=2)
 
     assert (done.threshold, len(done.keys), done.made) == (2, 3, None)
     public = str(PrivateKey("x", b"x" * 32).public)
     options: dict[str, Any] = {"person": "x", "roles": ["writer"], "namespaces": ["*"]}
-    assert api.add_identity(made.url, "x", public=public, **options, **made.directories) == 2
+    assert made.admin.keys.add("x", public=public, **options) == 2
     assert _rotate(made, keys=["alice"], threshold=1).version == 3
     next((made.folder / "config").rglob("bob.key")).unlink()
-    assert api.set_pool(made.url, "pods", ["x"], **made.directories) == ("x",)
+    assert made.admin.roster.set_pool("pods", ["x"]) == ("x",)
 
 
 def test_without_a_threshold_it_stays_as_it_was(made: Place) -> None:
     """As many as before, if there are as many keys."""
     for name in ("alice", "bob"):
-        api.new_key(made.url, name, **made.directories)
+        made.admin.keys.create(name)
     _rotate(made, keys=["alice", "bob"], threshold=2)
 
     with pytest.raises(UsageError, match="expected a threshold of 1 to 1, found 2"):
@@ -126,20 +119,20 @@ def test_what_cannot_be_the_next_root_is_refused(
     made: Place, options: dict[str, Any], error: type[Exception]
 ) -> None:
     """The root stays as it was."""
-    api.new_key(made.url, "spare", **made.directories)
+    made.admin.keys.create("spare")
 
     with pytest.raises(error):
         _rotate(made, **options)
     pin = made.files.pin()
     assert pin.newest is None
-    assert api.export_pin(made.url, **made.directories).newest is None
+    assert made.admin.trust.export_pin().newest is None
 
 
 def test_a_revoked_key_is_no_root_key(made: Place) -> None:
     """A key that ended does not come back as another."""
     public = str(made.files.signer("worker").public)
-    api.revoke_key(made.url, "worker", reason="stolen", **made.directories)
-    api.new_key(made.url, "spare", **made.directories)
+    made.admin.keys.revoke("worker", reason="stolen")
+    made.admin.keys.create("spare")
 
     with pytest.raises(UsageError, match="of an identity"):
         _rotate(made, keys=["spare"], publics=[public], threshold=1)
@@ -164,7 +157,7 @@ def test_an_interrupted_rotation_takes_the_key_that_was_made(
 
 def test_a_new_root_key_keeps_a_passphrase(made: Place) -> None:
     """An encrypted root is not followed by one that is not."""
-    api.change_passphrase(made.url, "root", new=_PASSPHRASE, **made.directories)
+    made.admin.keys.change_passphrase("root", new=_PASSPHRASE)
 
     with pytest.raises(KeyLocked, match="since the present root has one"):
         _rotate(made, passphrase=_PASSPHRASE)

@@ -41,14 +41,12 @@ class Elsewhere:
 
 def enrol(place: Place, name: str, signer: Elsewhere, *roles: str) -> None:
     """Enter the public half into the roster."""
-    api.add_identity(
-        place.url,
+    place.admin.keys.add(
         name,
         public=signer.public_key.hex(),
         person=name,
         roles=roles or ("writer",),
         namespaces=["*"],
-        **place.directories,
     )
 
 
@@ -147,14 +145,8 @@ def test_while_a_signer_waits_other_threads_and_other_processes_go_on(
     url = place.url if scheme == "sqlite" else f"file://{place.disk / 'agents'}"
     sealpoint.init(url, **place.directories)
     slow = Elsewhere()
-    api.add_identity(
-        url,
-        "slow",
-        public=slow.public_key.hex(),
-        person="slow",
-        roles=["writer"],
-        namespaces=["*"],
-        **place.directories,
+    api.admin(url, **place.directories).keys.add(
+        "slow", public=slow.public_key.hex(), person="slow", roles=["writer"], namespaces=["*"]
     )
     with (
         sealpoint.open_store(url, signer=slow, **place.directories) as store,

@@ -20,7 +20,7 @@ from uuid import UUID
 import pytest
 
 import sealpoint
-from sealpoint.api import move_store
+from sealpoint.api import admin
 from sealpoint.errors import SchemaUnknown
 
 _FIXTURE = Path(__file__).parents[2] / "fixtures" / "sqlite-schema-1-format-2.tar.gz"
@@ -42,7 +42,9 @@ def unpacked(tmp_path: Path) -> Path:
 
 def _moved(unpacked: Path) -> str:
     url = f"sqlite:///{unpacked / 'data' / 'agents.db'}"
-    move_store(_WRITTEN_AT, url, config_dir=unpacked / "config", state_dir=unpacked / "state")
+    admin(url, config_dir=unpacked / "config", state_dir=unpacked / "state").trust.move_from(
+        _WRITTEN_AT
+    )
     return url
 
 

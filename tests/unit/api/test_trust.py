@@ -28,13 +28,8 @@ _FAR = str(PrivateKey("far", b"f" * 32).public)
 
 
 def _add(place: Place, name: str, **options: Any) -> int:
-    given: dict[str, Any] = {
-        "person": name,
-        "roles": ["writer"],
-        "namespaces": ["*"],
-        **place.directories,
-    }
-    return api.add_identity(place.url, name, **(given | options))
+    given: dict[str, Any] = {"person": name, "roles": ["writer"], "namespaces": ["*"]}
+    return place.admin.keys.add(name, **(given | options))
 
 
 def _elsewhere(tmp_path: Path) -> dict[str, Any]:
@@ -43,9 +38,9 @@ def _elsewhere(tmp_path: Path) -> dict[str, Any]:
 
 def test_an_exported_pin_believes_no_older_roster(made: Place) -> None:
     """The pin that travels names the roster in force; the one at home stays as it was."""
-    first = api.export_pin(made.url, **made.directories)
+    first = made.admin.trust.export_pin()
     _add(made, "second", public=str(PrivateKey("second", b"2" * 32).public))
-    second = api.export_pin(made.url, **made.directories)
+    second = made.admin.trust.export_pin()
 
     assert (first.roster_seq_min, second.roster_seq_min) == (0, 1)
     assert first.fingerprint() == second.fingerprint()
@@ -57,15 +52,15 @@ def test_a_second_machine_reads_after_adoption(made: Place, tmp_path: Path) -> N
     with made.open() as store:
         store.thread("t").save({"n": 1})
     other = _elsewhere(tmp_path)
-    pin = api.export_pin(made.url, **made.directories)
-    api.import_pin(pin.encode(), made.url, **other)
+    pin = made.admin.trust.export_pin()
+    api.admin(made.url, **other).trust.import_pin(pin.encode())
     with pytest.raises(Unanchored):
         api.open_store(made.url, read_only=True, **other)
     keys = next((tmp_path / "config2").rglob("pin.json")).parent / "keys"
     keys.mkdir(mode=0o700, exist_ok=True)
     source = next((tmp_path / "config").rglob("operator.key"))
     shutil.copy(source, keys / "operator.key")
-    found = api.adopt(made.url, reason="second machine", **other)
+    found = api.admin(made.url, **other).anchor.adopt(reason="second machine")
 
     assert found == api.Adopted(store_chain=True, threads=("t",))
     with api.open_store(made.url, read_only=True, **other) as store:
@@ -80,11 +75,11 @@ def test_another_pin_is_not_replaced_by_chance(made: Place, tmp_path: Path) -> N
     foreign = other.init()
     own = made.files.pin()
 
-    assert api.import_pin(own.encode(), made.url, **made.directories).encode() == own.encode()
+    assert made.admin.trust.import_pin(own.encode()).encode() == own.encode()
     with pytest.raises(StoreExists):
-        api.import_pin(foreign.encode(), made.url, **made.directories)
+        made.admin.trust.import_pin(foreign.encode())
     assert made.files.pin().encode() == own.encode()
-    api.import_pin(foreign.encode(), made.url, replace=True, **made.directories)
+    made.admin.trust.import_pin(foreign.encode(), replace=True)
     with pytest.raises(SealpointError):
         made.open()
 
@@ -93,7 +88,7 @@ def test_another_pin_is_not_replaced_by_chance(made: Place, tmp_path: Path) -> N
 def test_other_bytes_are_no_pin(place: Place, data: bytes) -> None:
     """Nothing is written for them."""
     with pytest.raises(NotTrusted):
-        api.import_pin(data, place.url, **place.directories)
+        place.admin.trust.import_pin(data)
     assert place.is_untouched()
 
 
@@ -130,7 +125,7 @@ def test_a_pin_may_come_as_a_file(made: Place) -> None:
 
 def test_a_new_key_may_do_nothing_until_it_is_added(made: Place) -> None:
     """A key is made here, entered by the root, and then writes threads of its own."""
-    public = api.new_key(made.url, "second", **made.directories)
+    public = made.admin.keys.create("second")
     with made.open(identity="second") as store, pytest.raises(NotTrusted):
         store.thread("t").save(1)
     with made.open() as store:
@@ -141,7 +136,7 @@ def test_a_new_key_may_do_nothing_until_it_is_added(made: Place) -> None:
         with pytest.raises(NotOwner):
             store.thread("t").save(2)
         assert store.thread("u").save(2).writer == "second"
-    listed = {info.name: info for info in api.list_keys(made.url, **made.directories)}
+    listed = {info.name: info for info in made.admin.keys.list()}
     assert listed["second"].public == str(public)
     assert (listed["second"].here, listed["second"].in_roster) == (True, True)
 
@@ -151,10 +146,10 @@ def test_a_key_is_never_overwritten(made: Place) -> None:
     before = made.everything()
     for name in ("worker", "root"):
         with pytest.raises(StoreExists):
-            api.new_key(made.url, name, **made.directories)
+            made.admin.keys.create(name)
     for name in ("../x", "A", "", ".x"):
         with pytest.raises(NameInvalid):
-            api.new_key(made.url, name, **made.directories)
+            made.admin.keys.create(name)
 
     assert made.everything() == before
 
@@ -163,7 +158,7 @@ def test_a_key_from_elsewhere_is_added_by_its_public_half(made: Place) -> None:
     """Its private half need not be here; it is listed so."""
     public = _FAR
     _add(made, "far", public=public, roles=["auditor", "writer", "writer"], namespaces=["b", "a"])
-    found = {info.name: info for info in api.list_keys(made.url, **made.directories)}["far"]
+    found = {info.name: info for info in made.admin.keys.list()}["far"]
 
     assert (found.here, found.in_roster, found.person) == (False, True, "far")
     assert (found.roles, found.namespaces) == (("auditor", "writer"), ("a", "b"))
@@ -181,7 +176,7 @@ def test_an_identity_is_given_more_rights(made: Place) -> None:
         namespaces=["b"],
         roles=["auditor"],
     )
-    lines = [info for info in api.list_keys(made.url, **made.directories) if info.name == "far"]
+    lines = [info for info in made.admin.keys.list() if info.name == "far"]
 
     assert seq == 2
     assert len(lines) == 2
@@ -196,7 +191,7 @@ def test_the_person_of_an_identity_does_not_change(made: Place) -> None:
 
     with pytest.raises(UsageError, match="expected its person 'alice' as before, found 'bob'"):
         _add(made, "far", public=_FAR, person="bob", roles=["operator"])
-    assert api.export_pin(made.url, **made.directories).roster_seq_min == 1
+    assert made.admin.trust.export_pin().roster_seq_min == 1
     assert _add(made, "far", public=_FAR, person="alice", roles=["auditor"]) == 2
 
 
@@ -216,7 +211,7 @@ def test_a_faulty_identity_is_not_added(
     """The roster stays as it was."""
     with pytest.raises(error):
         _add(made, "second", **options)
-    assert api.export_pin(made.url, **made.directories).roster_seq_min == 0
+    assert made.admin.trust.export_pin().roster_seq_min == 0
 
 
 def test_a_key_belongs_to_one_identity(made: Place) -> None:
@@ -248,24 +243,24 @@ def test_a_lost_anchor_is_adopted(made: Place) -> None:
     with pytest.raises(Unanchored):
         made.open()
     before = made.path.read_bytes()
-    planned = api.adopt(made.url, reason="lost", dry_run=True, **made.directories)
+    planned = made.admin.anchor.adopt(reason="lost", dry_run=True)
 
     assert planned == api.Adopted(store_chain=True, threads=("a", "b"))
     assert made.path.read_bytes() == before
     with pytest.raises(UnknownThread):
-        api.adopt(made.url, reason="lost", threads=["c"], **made.directories)
-    done = api.adopt(made.url, reason="lost", threads=["a"], **made.directories)
+        made.admin.anchor.adopt(reason="lost", threads=["c"])
+    done = made.admin.anchor.adopt(reason="lost", threads=["a"])
     assert done.threads == ("a",)
     with made.open() as store:
         assert store.threads(partial=True).names == ("a",)
         assert not store.threads().complete
         with pytest.raises(Unanchored):
             store.thread("b").load()
-    assert api.adopt(made.url, reason="lost", **made.directories).threads == ("b",)
+    assert made.admin.anchor.adopt(reason="lost").threads == ("b",)
     with made.open() as store:
         assert store.threads().names == ("a", "b")
         assert store.verify().ok
-    assert api.adopt(made.url, reason="none", **made.directories).threads == ()
+    assert made.admin.anchor.adopt(reason="none").threads == ()
 
 
 def test_a_worker_adopts_nothing(made: Place) -> None:
@@ -273,8 +268,8 @@ def test_a_worker_adopts_nothing(made: Place) -> None:
     shutil.rmtree(made.folder / "state")
 
     with pytest.raises(NotTrusted):
-        api.adopt(made.url, reason="lost", identity="worker", **made.directories)
+        made.admin.anchor.adopt(reason="lost", identity="worker")
     with pytest.raises(UsageError, match="reason"):
-        api.adopt(made.url, reason=" ", **made.directories)
+        made.admin.anchor.adopt(reason=" ")
     with pytest.raises(Unanchored):
         made.open()

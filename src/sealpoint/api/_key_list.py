@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every key that matters to a store: of the roster, on this machine, of the root, and ended."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from sealpoint.ids import KeyId
+from sealpoint.ledger import StoreChain
+from sealpoint.signing import STOPPED, Identity, KeyFacts, PublicKey, RosterKey
+from sealpoint.store import EXPIRY_WARNING
+
+
+class KeyStatus(StrEnum):
+    """What has become of a key."""
+
+    IN_FORCE = "in-force"
+    """The roster has it."""
+    EXPIRES_SOON = "expires-soon"
+    """The roster has it for no more than 30 days."""
+    EXPIRED = "expired"
+    """The roster has it, and it may not write any more."""
+    STOPPED = "stopped"
+    """It was being ended, and that was interrupted: it may not write, and has no cutoff yet."""
+    REVOKED = "revoked"
+    """It has come to its end."""
+    ROOT = "root"
+    """A key of the root in force."""
+    FORMER_ROOT = "former-root"
+    """A key of an earlier root alone."""
+    UNLISTED = "unlisted"
+    """It lies here, and the roster does not have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyInfo:
+    """A key that the roster has or had, or that lies here."""
+
+    name: str
+    key: str
+    """Its id, as signatures name it."""
+    public: str
+    person: str | None
+    roles: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    break_glass: bool
+    """Whether it may, as an operator, let a request pass without approvals."""
+    pools: tuple[str, ...]
+    in_roster: bool
+    here: bool
+    """Whether the private half is on this machine."""
+    encrypted: bool | None
+    """Whether its file needs a passphrase; None where the private half is elsewhere."""
+    expires: str | None
+    """When it expires, as RFC 3339 in UTC; None if it does not."""
+    status: KeyStatus
+
+
+class KeyListing:
+    """What a store chain and the key files of this machine say about keys, row by row."""
+
+    def __init__(self, chain: StoreChain, facts: dict[str, KeyFacts], now: datetime) -> None:
+        self._chain = chain
+        self._now = now
+        self._facts = {fact.public: (name, fact) for name, fact in facts.items()}
+
+    def rows(self) -> tuple[KeyInfo, ...]:
+        """Keys of the roster, then others on this machine, then those that ended."""
+        roster = self._chain.roster
+        held = [
+            self._held(identity, key) for identity in roster.identities for key in identity.keys
+        ]
+        ended = [self._ended(key) for key in roster.cutoffs]
+        shown = {row.public for row in (*held, *ended)}
+        others = [
+            self._row(name, public, self._status_beside(public))
+            for public, (name, _) in self._facts.items()
+            if str(public) not in shown
+        ]
+        return (*held, *others, *ended)
+
+    def _ended(self, key: str) -> KeyInfo:
+        name = KeyId(bytes.fromhex(key))
+        # Only what an earlier roster held can have a cutoff.
+        identity, public = next(
+            holder
+            for roster in reversed(self._chain.rosters)
+            if (holder := roster.holder(name)) is not None
+        )
+        return self._row(identity.name, public, KeyStatus.REVOKED)
+
+    def _held(self, identity: Identity, key: RosterKey) -> KeyInfo:
+        public = PublicKey.parse(key.public)
+        members = self._chain.roster.members
+        return replace(
+            self._row(identity.name, public, self._status(key.expires)),
+            person=identity.person,
+            roles=tuple(str(role) for role in identity.roles),
+            namespaces=identity.namespaces,
+            break_glass=identity.break_glass,
+            pools=tuple(pool for pool, names in members.items() if identity.name in names),
+            in_roster=True,
+            expires=_text(key.expires),
+        )
+
+    def _row(self, name: str, public: PublicKey, status: KeyStatus) -> KeyInfo:
+        """A key without the rights that the roster gives it."""
+        _, file = self._facts.get(public, (None, None))
+        return KeyInfo(
+            name=name,
+            key=str(public.id),
+            public=str(public),
+            person=None,
+            roles=("root",) if status is KeyStatus.ROOT else (),
+            namespaces=(),
+            break_glass=False,
+            pools=(),
+            in_roster=False,
+            here=file is not None,
+            encrypted=None if file is None else file.encrypted,
+            expires=None,
+            status=status,
+        )
+
+    def _status(self, expires: datetime | None) -> KeyStatus:
+        if expires is None or self._now < expires - EXPIRY_WARNING:
+            return KeyStatus.IN_FORCE
+        if expires == STOPPED:
+            return KeyStatus.STOPPED
+        return KeyStatus.EXPIRED if self._now >= expires else KeyStatus.EXPIRES_SOON
+
+    def _status_beside(self, public: PublicKey) -> KeyStatus:
+        """What a key is that lies here and is not in the roster."""
+        chain = self._chain
+        if public in chain.root.keys:
+            return KeyStatus.ROOT
+        if any(public in root.keys for root in (chain.pin.root, *chain.roots)):
+            return KeyStatus.FORMER_ROOT
+        return KeyStatus.UNLISTED
+
+
+def _text(time: datetime | None) -> str | None:
+    if time is None or time == STOPPED:
+        return None
+    return time.isoformat().replace("+00:00", "Z")
