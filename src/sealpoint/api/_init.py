@@ -137,7 +137,9 @@ def _require_new(location: StoreLocation) -> None:
             f"store {location.url}: expected nothing there, found a store or a file",
             hint="To trust an existing store, run: sealpoint trust import PIN",
         )
-    if location.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(location.files.key_names()):
+    if location.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(
+        location.files.keys.names()
+    ):
         # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
         raise StoreExists(
             f"store {location.url}: expected none, found a pin for it without the keys of a "
@@ -181,11 +183,11 @@ def first_roster(worker: PrivateKey, operator: PrivateKey, policy: Policy) -> Ro
 
 def _key(location: StoreLocation, name: str, choose: Unlock | None) -> PrivateKey:
     """A key of an interrupted `init`, or a new one."""
-    if name not in location.files.key_names():
+    if name not in location.files.keys.names():
         signer = PrivateKey.draw(name, os.urandom)
-        location.files.write_key(signer, choose)
+        location.files.keys.write(signer, choose)
         return signer
-    if choose is not None and not location.files.key_facts(name).encrypted:
+    if choose is not None and not location.files.keys.facts(name).encrypted:
         # It was made without a passphrase, and is now asked for with one.
-        return location.files.relock_key(name, location.unlock, choose)
+        return location.files.keys.relock(name, location.unlock, choose)
     return location.signer(name)

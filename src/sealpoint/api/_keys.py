@@ -104,7 +104,7 @@ class KeyAdmin:
         files = self._location.files
         files.pin()
         signer = PrivateKey.draw(check_identity_name(name), os.urandom)
-        files.write_key(signer, None if new_passphrase is None else choosing(new_passphrase))
+        files.keys.write(signer, None if new_passphrase is None else choosing(new_passphrase))
         return signer.public
 
     def add(
@@ -145,7 +145,7 @@ class KeyAdmin:
         if check_identity_name(name) == ROOT:
             raise UsageError("identity: expected another name than root, which signs rosters alone")
         key = (
-            self._location.files.key_facts(name).public
+            self._location.files.keys.facts(name).public
             if public is None
             else PublicKey.parse(public)
         )
@@ -186,7 +186,7 @@ class KeyAdmin:
         location = self._location
         location.files.pin()
         choose = None if new is None else choosing(new)
-        return location.files.relock_key(name, location.unlock, choose).public
+        return location.files.keys.relock(name, location.unlock, choose).public
 
     def revoke(
         self,
@@ -265,18 +265,18 @@ class KeyAdmin:
         """
         files = self._location.files
         files.pin()
-        if (facts := files.next_key(name)) is not None:
+        if (facts := files.keys.next_facts(name)) is not None:
             return facts.public
         self._require_key_here(name)
-        if new_passphrase is None and files.key_facts(name).encrypted:
+        if new_passphrase is None and files.keys.facts(name).encrypted:
             raise KeyLocked(
                 f"next key of {name!r}: expected a passphrase, since the present key has one, "
                 "found none",
                 hint="A key that was encrypted is not followed by one that is not.",
             )
         signer = PrivateKey.draw(name, os.urandom)
-        files.write_next_key(signer, None if new_passphrase is None else choosing(new_passphrase))
-        facts = files.next_key(name)
+        files.keys.write_next(signer, None if new_passphrase is None else choosing(new_passphrase))
+        facts = files.keys.next_facts(name)
         return signer.public if facts is None else facts.public
 
     def take_next(self, name: str) -> PublicKey:
@@ -287,7 +287,7 @@ class KeyAdmin:
             NotTrusted: The roster does not have it.
         """
         files = self._location.files
-        facts = files.next_key(name)
+        facts = files.keys.next_facts(name)
         if facts is not None:
             with self._location.open_core(read_only=True) as core:
                 holder = core.renewed_trust().roster.holder(facts.public.id)
@@ -297,8 +297,8 @@ class KeyAdmin:
                     hint="Where the root is: sealpoint keys rotate "
                     f"{name} --public-key {facts.public}",
                 )
-        files.take_next_key(name)
-        return files.key_facts(name).public
+        files.keys.take_next(name)
+        return files.keys.facts(name).public
 
     def rotate(
         self,
@@ -363,7 +363,7 @@ class KeyAdmin:
                 ended = rights.give(core, made, old, roots, reason=reason, progress=progress)
                 self._location.raise_pin_minimum(core.trust())
         if here and not dry_run:
-            self._location.files.take_next_key(name)
+            self._location.files.keys.take_next(name)
         return Rotation(
             name=name,
             key=None if dry_run or made is None else str(made.id),
@@ -377,7 +377,7 @@ class KeyAdmin:
         )
 
     def _require_key_here(self, name: str) -> None:
-        if name not in self._location.files.key_names():
+        if name not in self._location.files.keys.names():
             raise KeyMissing(
                 f"key {name!r}: expected it on this machine, or its new public half, found neither",
                 hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: "
@@ -392,7 +392,7 @@ class KeyAdmin:
         """
         files = self._location.files
         files.pin()
-        facts = {name: files.key_facts(name) for name in files.key_names()}
+        facts = {name: files.keys.facts(name) for name in files.keys.names()}
         with self._location.open_core(read_only=True) as core:
             return KeyListing(core.renewed_trust(), facts, core.now()).rows()
 

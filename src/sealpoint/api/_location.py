@@ -221,10 +221,10 @@ class StoreLocation:
         # By what the files say, so that no other key needs its passphrase; opening proves it.
         names = [
             name
-            for name in self.files.key_names()
-            if self.files.key_facts(name).public in root.keys
+            for name in self.files.keys.names()
+            if self.files.keys.facts(name).public in root.keys
         ]
-        return [self.files.signer(name, self.unlock) for name in names]
+        return [self.files.keys.signer(name, self.unlock) for name in names]
 
     def enough_root_signers(self, root: Root) -> list[PrivateKey]:
         """As many private keys of a root as it demands.
@@ -275,7 +275,7 @@ class StoreLocation:
             NotTrusted: There is no pin either: nothing is known about this store.
         """
         try:
-            return self.files.signer(identity, self.unlock)
+            return self.files.keys.signer(identity, self.unlock)
         except KeyMissing:
             self.files.pin()
             raise
@@ -284,7 +284,7 @@ class StoreLocation:
         """The same, from the descriptor that the settings name if they do."""
         if self.settings.key_fd is None:
             return self.signer(identity)
-        return self.files.key_from_descriptor(self.settings.key_fd, identity, self.unlock)
+        return self.files.keys.signer_from_descriptor(self.settings.key_fd, identity, self.unlock)
 
     def pin(self, trust: Trust | None) -> TrustPin:
         """The pin that the caller brings along, or else the one that the settings lead to.

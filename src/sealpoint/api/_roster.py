@@ -99,15 +99,15 @@ class RosterAdmin:
     ) -> None:
         """Make the key of the next root, unless an interrupted rotation has made it."""
         files = self._location.files
-        if name in files.key_names():
+        if name in files.keys.names():
             return
-        if passphrase is None and any(files.key_facts(signer.name).encrypted for signer in old):
+        if passphrase is None and any(files.keys.facts(signer.name).encrypted for signer in old):
             raise KeyLocked(
                 f"key {name!r}: expected a passphrase, since the present root has one, found none",
                 hint="A key that was encrypted is not followed by one that is not.",
             )
         signer = PrivateKey.draw(name, os.urandom)
-        files.write_key(signer, None if passphrase is None else choosing(passphrase))
+        files.keys.write(signer, None if passphrase is None else choosing(passphrase))
 
     def set_pool(
         self, name: str, members: Sequence[str], *, reason: str | None = None

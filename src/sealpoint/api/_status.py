@@ -75,10 +75,10 @@ def check_status(location: StoreLocation, identity: str | None, namespace: str) 
         found = replace(found, group=None if group is None else group.name)
         pin = files.pin()
         found = replace(found, store=str(pin.store), fingerprint=str(pin.fingerprint()))
-        found = replace(found, keys=tuple(files.key_names()))
+        found = replace(found, keys=tuple(files.keys.names()))
     for name in sorted({*found.keys, *(() if identity is None else (identity,))}):
         with _noting(faults):
-            files.key_facts(name, mounted=True)
+            files.keys.facts(name, mounted=True)
     if pin is not None:
         anchor = files.anchor_directory(pin.store)
         found = replace(found, anchor=str(anchor))

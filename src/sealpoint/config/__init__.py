@@ -10,6 +10,7 @@ from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
+from sealpoint.config._key_files import KeyFiles
 from sealpoint.config._passphrase import (
     PassphraseSource,
     choosing,
@@ -21,6 +22,7 @@ from sealpoint.config._settings import Settings, check_identity_name, load_setti
 
 __all__ = [
     "Group",
+    "KeyFiles",
     "PassphraseSource",
     "Settings",
     "StoreFiles",

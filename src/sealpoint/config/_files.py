@@ -29,16 +29,17 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from sealpoint.config._backends import StoreUrl
+from sealpoint.config._directory import Note, StoreDirectory, read_note
 from sealpoint.config._disk import read_file, replace_file, sync_directory, write_new_file
 from sealpoint.config._group import Group, read_shared_secret, share_secret
-from sealpoint.config._key_files import NextKeyFiles, Note, read_note
+from sealpoint.config._key_files import KeyFiles
 from sealpoint.config._mounted import read_descriptor
+from sealpoint.config._placement import check_placement
 from sealpoint.config._settings import Settings
 from sealpoint.errors import (
     ConfigError,
@@ -48,173 +49,13 @@ from sealpoint.errors import (
     NotTrusted,
     SealpointError,
     StoreExists,
-    StoreMisplaced,
 )
 from sealpoint.ids import StoreId
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 from sealpoint.signing import TrustPin
 
-# ---------------------------------------------------------------------- kept roster
-# The newest roster that this machine has verified, kept beside its keys.
-#
-# A backup of the store may be older than its roster, and no restore is accepted without the
-# newest one. So it is kept here by itself, as the document that `roster export` writes, under a
-# name that says how far it goes: `roster-<entries>-<start of the newest entry's hash>.json`. It
-# is a copy and no authority: whoever takes it back verifies it from the pin, as any other export.
-# Keeping it is never a reason to fail: where the directory cannot be written, there is no copy.
-
-
 _NAME = re.compile(r"roster-([0-9]{1,9})-[0-9a-f]{16}\.json")
 _HASH_BYTES = 8
-
-
-def keep_roster(directory: Path, seq: int, newest: bytes, make: Callable[[], bytes]) -> bool:
-    """Keep a roster, unless it is kept already.
-
-    Args:
-        directory: That of the store's pin and keys.
-        seq: The position of the newest entry of the store chain.
-        newest: The hash of that entry.
-        make: Gives the document.
-
-    Returns:
-        Whether it, or one that goes further, is there now.
-    """
-    path = directory / f"roster-{seq + 1}-{newest[:_HASH_BYTES].hex()}.json"
-    try:
-        if os.path.lexists(path):
-            return True
-        # One that goes further stays: an older store may have been adopted.
-        known = _found(directory)
-        if all(count <= seq + 1 for count, _ in known):
-            replace_file(path, make())
-            for count, other in known:
-                if count <= seq:
-                    other.unlink(missing_ok=True)
-    except (OSError, SealpointError):
-        return False  # a copy for bad days: the store is as good without it
-    return True
-
-
-def kept_roster(directory: Path) -> bytes | None:
-    """The roster that goes furthest, or None if there is none that may be read.
-
-    Raises:
-        KeyFileUnsafe: Others can change it.
-    """
-    found = sorted(_found(directory))
-    if not found:
-        return None
-    return read_file(found[-1][1], bytes_max=ROSTER_COPY_BYTES_MAX, secret=False)
-
-
-def _found(directory: Path) -> list[tuple[int, Path]]:
-    with contextlib.suppress(OSError, ConfigError):
-        return [
-            (int(match[1]), path)
-            for path in directory.iterdir()
-            if (match := _NAME.fullmatch(path.name)) is not None
-        ]
-    return []
-
-
-# ---------------------------------------------------------------------- placement
-# Where a store may lie: apart from its keys and its anchor.
-#
-# Whoever puts a directory back to an earlier time must not put back a store together with the
-# memory of it, and whoever may write the store must not reach the keys. So a store lies neither
-# in the configuration nor in the state directory, neither of them lies in a directory that is a
-# store, and neither lies in the directory that holds the file of a store, which counts as the
-# store's. The home directory of the user is an exception: the user's own directories lie below it
-# whatever one does, so for a file in it only what lies directly beside the file counts.
-#
-# Paths are compared where they lie and where they lead. What is mounted where, and what a backup
-# takes together, nobody can see from here.
-
-
-def check_placement(url: StoreUrl, settings: Settings) -> None:
-    """Check that a store lies apart from keys and anchor.
-
-    Raises:
-        StoreMisplaced: It does not.
-    """
-    path = url.path
-    if path is None:
-        return
-    system = _FileSystem()
-    # Where the name lies, and where the file does if the name is a link.
-    places = {path, Path(url.target()), system.real(path)}
-    for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
-        # As it is written, without dots, and where it leads.
-        directories = {Path(os.path.normpath(named)), system.real(named)}
-        if any(system.contains(named, place) for place in places):
-            raise StoreMisplaced(
-                f"store {url}: expected a place outside the {kind} directory, found it in {named}"
-            )
-        if any(system.contains(path, directory) for directory in directories):
-            raise StoreMisplaced(
-                f"store {url}: expected the {kind} directory outside of it, found it at {named}"
-            )
-        if url.backend.lies_as == "file" and any(
-            system.is_beside(place, directory) for place in places for directory in directories
-        ):
-            raise _beside(url, path, kind, named)
-
-
-def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced:
-    apart = path.parent / "store"
-    return StoreMisplaced(
-        f"store {url}: expected the {kind} directory outside of {path.parent}, found it at {named}",
-        hint=f"Give the store a directory of its own: mkdir -p {shlex.quote(str(apart))}, then use "
-        f"{replace(url, address=str(apart / path.name))}",
-    )
-
-
-class _FileSystem:
-    """What lies where, each path looked at once."""
-
-    def __init__(self) -> None:
-        self._real: dict[Path, Path] = {}
-        self._identities: dict[Path, tuple[int, int] | None] = {}
-
-    def real(self, path: Path) -> Path:
-        """The path with every link followed as far as it exists; unlike `resolve`, no error."""
-        if path not in self._real:
-            self._real[path] = Path(os.path.realpath(path))
-        return self._real[path]
-
-    def contains(self, directory: Path, path: Path) -> bool:
-        """Whether a path lies in a directory, whatever either is called."""
-        real = self.real(directory)
-        if path.is_relative_to(real):
-            return True
-        # Names that differ may be one directory: where case does not count, or when mounted twice.
-        return any(self._is_same(real, parent) for parent in path.parents)
-
-    def is_beside(self, file: Path, directory: Path) -> bool:
-        """Whether a directory lies in the directory of a file."""
-        holder = self.real(file.parent)
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
-        if self._is_same(holder, home):
-            return self._is_same(holder, directory.parent)
-        return self.contains(holder, directory)
-
-    def _is_same(self, one: Path, other: Path) -> bool:
-        identity = self._identity(one)
-        return identity is not None and identity == self._identity(other)
-
-    def _identity(self, path: Path) -> tuple[int, int] | None:
-        if path not in self._identities:
-            try:
-                found = path.stat()
-                self._identities[path] = found.st_dev, found.st_ino
-            except OSError:
-                self._identities[path] = None
-        return self._identities[path]
-
-
-# ---------------------------------------------------------------------- files
-
 _SECRET_BYTES = 32
 _SECRET_FILE_BYTES_MAX = 128
 _PIN_BYTES_MAX = 64 * 1024
@@ -222,13 +63,21 @@ _KNOWN_SHOWN = 4
 _MARK = "initialised"
 
 
-class StoreFiles(NextKeyFiles):
+class StoreFiles:
     """The pin and the keys of one store, and where its anchor lies.
 
     Nothing is read or made before a method asks for it.
     """
 
-    __slots__ = ()
+    __slots__ = ("_directory", "_group_path", "_pin_path", "_secret_path", "keys")
+
+    def __init__(self, settings: Settings, url: StoreUrl) -> None:
+        self._directory = StoreDirectory(settings, url)
+        self._group_path = self.directory / "group.json"
+        self._pin_path = self.directory / "pin.json"
+        self._secret_path = self.directory / "slots.key"
+        self.keys = KeyFiles(self._directory)
+        """The private keys."""
 
     @classmethod
     def find(cls, settings: Settings, url: StoreUrl) -> "StoreFiles":
@@ -246,7 +95,9 @@ class StoreFiles(NextKeyFiles):
             NotTrusted: There is none, or it is malformed.
             KeyFileUnsafe: Others can change it.
         """
-        data = self._read(self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False, mounted=True)
+        data = self._directory.read(
+            self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False, mounted=True
+        )
         if data is None:
             raise NotTrusted(
                 f"store {self.url}: expected a pin at {self._pin_path}, found none",
@@ -264,7 +115,7 @@ class StoreFiles(NextKeyFiles):
         found = self.url.target()
         url = shlex.quote(str(self.url))
         move = f"sealpoint trust move {url} --store {url}"
-        note = read_note(self.note_path) if self._is_safe(self.directory) else None
+        note = read_note(self.note_path) if self._directory.is_safe(self.directory) else None
         if note is None:
             if self.has_pin():
                 raise NotTrusted(
@@ -282,20 +133,11 @@ class StoreFiles(NextKeyFiles):
 
     def known_urls(self) -> list[str]:
         """The URLs of the stores that this machine has files for, as their notes say."""
-        return [note.url for note in self._known()]
-
-    def _known(self) -> Iterator[Note]:
-        stores = self._settings.config_dir / "stores"
-        for path in sorted(stores.glob("*/store.json")):
-            # In a hint, a note that cannot be read says nothing.
-            with contextlib.suppress(OSError, ConfigError):
-                note = read_note(path)
-                if note is not None:
-                    yield note
+        return [note.url for note in _known_stores(self._directory.settings.config_dir)]
 
     def _ways_on(self) -> str:
         here = self.url.target()
-        for note in self._known():
+        for note in _known_stores(self._directory.settings.config_dir):
             if note.target == here:
                 return f"This store is known here as {note.url}: use that URL."
         known = self.known_urls()
@@ -315,7 +157,7 @@ class StoreFiles(NextKeyFiles):
         """
         pin = old.pin()
         if self.directory == old.directory:
-            replace_file(self.note_path, self._note())
+            replace_file(self.note_path, self._directory.note())
             return
         if self.has_pin():
             raise StoreExists(f"store {self.url}: expected no pin yet, found {self._pin_path}")
@@ -325,7 +167,7 @@ class StoreFiles(NextKeyFiles):
             raise DirectoryUnusable(
                 f"{old.directory}: expected to become {self.directory}, found {exc.strerror}"
             ) from exc
-        replace_file(self.note_path, self._note())
+        replace_file(self.note_path, self._directory.note())
         self.write_pin(pin)
 
     def has_pin(self) -> bool:
@@ -334,7 +176,7 @@ class StoreFiles(NextKeyFiles):
         Raises:
             DirectoryUnusable: A directory on the way is none, or others can change it.
         """
-        if not self._is_safe(self.directory):
+        if not self._directory.is_safe(self.directory):
             return False
         try:
             self._pin_path.lstat()
@@ -352,7 +194,7 @@ class StoreFiles(NextKeyFiles):
         Raises:
             StoreExists: There is another pin, and it is not to be replaced.
         """
-        self._prepare(self.directory)
+        self._directory.prepare(self.directory)
         data = pin.encode()
         if replace:
             replace_file(self._pin_path, data)
@@ -364,12 +206,12 @@ class StoreFiles(NextKeyFiles):
 
     def is_initialised(self) -> bool:
         """Whether `init` once came to its end here: it then never begins anew by itself."""
-        return self._is_safe(self.directory) and os.path.lexists(self.directory / _MARK)
+        return self._directory.is_safe(self.directory) and os.path.lexists(self.directory / _MARK)
 
     def mark_initialised(self) -> None:
         """Note that `init` came to its end."""
         # An earlier `init` may have died between a name and its way to the disk.
-        self._prepare(self.directory / "keys")
+        self._directory.prepare(self.directory / "keys")
         sync_directory(self.directory / "keys")
         sync_directory(self.directory)
         write_new_file(self.directory / _MARK, b"\n")
@@ -387,7 +229,7 @@ class StoreFiles(NextKeyFiles):
                 f"store {self.url}: expected the anchor's secret at {self._secret_path}, found "
                 "none",
                 hint="Bring slots.key back from the backup of the keys. If there is none, the "
-                f"anchor of this store cannot be read any more: move {self._anchors()} and "
+                f"anchor of this store cannot be read any more: move {_anchor_of(self)} and "
                 f"{self._pin_path} away, then sealpoint trust import PIN, and sealpoint anchor "
                 "adopt --reason '...' if this is the newest copy of the store.",
             )
@@ -408,22 +250,15 @@ class StoreFiles(NextKeyFiles):
                 raise KeyFileUnsafe(
                     f"{self._secret_path}: expected {_SECRET_BYTES} random bytes, found others"
                 )
-            self._prepare(self.directory)
+            self._directory.prepare(self.directory)
             write_new_file(self._secret_path, _format_secret(drawn))
         # Whoever wrote first has won; both go on with what lies there.
         return self.secret()
 
     def _slots_key(self) -> bytes | None:
-        return self._read(
+        return self._directory.read(
             self._secret_path, bytes_max=_SECRET_FILE_BYTES_MAX, secret=True, mounted=True
         )
-
-    def _anchors(self) -> str:
-        """Where the anchor of the pinned store lies, for a hint."""
-        try:
-            return str(self.anchor_directory(self.pin().store))
-        except SealpointError:
-            return "its anchor"
 
     def group(self) -> Group | None:
         """The group that this user has declared to share the store with, or None.
@@ -432,7 +267,7 @@ class StoreFiles(NextKeyFiles):
             ConfigError: The file that says so is malformed.
             KeyFileUnsafe: Others can change it.
         """
-        data = self._read(self._group_path, bytes_max=_PIN_BYTES_MAX, secret=False)
+        data = self._directory.read(self._group_path, bytes_max=_PIN_BYTES_MAX, secret=False)
         try:
             return None if data is None else msgspec.json.decode(data, type=Group)
         except msgspec.MsgspecError as exc:
@@ -444,7 +279,7 @@ class StoreFiles(NextKeyFiles):
         Raises:
             StoreExists: Another group is declared.
         """
-        self._prepare(self.directory)
+        self._directory.prepare(self.directory)
         data = msgspec.json.format(msgspec.json.encode(group), indent=2) + b"\n"
         if not write_new_file(self._group_path, data) and self.group() != group:
             raise StoreExists(
@@ -463,7 +298,7 @@ class StoreFiles(NextKeyFiles):
             StoreExists: There is another secret here.
         """
         shared = read_shared_secret(self.anchor_directory(store), group)
-        self._prepare(self.directory)
+        self._directory.prepare(self.directory)
         if not write_new_file(self._secret_path, _format_secret(shared)) and (
             self.secret() != shared
         ):
@@ -474,9 +309,9 @@ class StoreFiles(NextKeyFiles):
             )
 
     def keep_roster(self, seq: int, newest: bytes, make: Callable[[], bytes]) -> None:
-        """Keep the newest roster beside the keys, if that can be done; see `_kept_roster.py`."""
+        """Keep the newest roster beside the keys, if that can be done."""
         with contextlib.suppress(ConfigError):
-            if self._is_safe(self.directory):
+            if self._directory.is_safe(self.directory):
                 keep_roster(self.directory, seq, newest, make)
 
     def kept_roster(self) -> bytes | None:
@@ -485,16 +320,31 @@ class StoreFiles(NextKeyFiles):
         Raises:
             KeyFileUnsafe: Others can change it.
         """
-        return kept_roster(self.directory) if self._is_safe(self.directory) else None
+        return kept_roster(self.directory) if self._directory.is_safe(self.directory) else None
+
+    @property
+    def url(self) -> StoreUrl:
+        """The address of the store."""
+        return self._directory.url
+
+    @property
+    def directory(self) -> Path:
+        """Where pin and keys lie."""
+        return self._directory.path
+
+    @property
+    def note_path(self) -> Path:
+        """The file that says what the address of the store is, and where it leads."""
+        return self._directory.note_path
 
     @property
     def state_dir(self) -> Path:
         """Where anchors lie: this user's, or that of the group that shares the store."""
-        return self._settings.state_dir
+        return self._directory.settings.state_dir
 
     def anchor_directory(self, store: StoreId) -> Path:
         """Where the local anchor of a store lies; the anchor makes it."""
-        return self._settings.state_dir / "anchors" / store.raw.hex()
+        return self._directory.settings.state_dir / "anchors" / store.raw.hex()
 
     def check_placement(self) -> None:
         """Check that the store lies apart from keys and anchor.
@@ -503,19 +353,24 @@ class StoreFiles(NextKeyFiles):
             StoreMisplaced: It lies in the configuration or the state directory, or one of these
                 in it or beside it.
         """
-        check_placement(self.url, self._settings)
+        check_placement(self.url, self._directory.settings)
 
-    @property
-    def _group_path(self) -> Path:
-        return self.directory / "group.json"
 
-    @property
-    def _pin_path(self) -> Path:
-        return self.directory / "pin.json"
+def _anchor_of(files: StoreFiles) -> str:
+    """Where the anchor of the pinned store lies, for a hint."""
+    try:
+        return str(files.anchor_directory(files.pin().store))
+    except SealpointError:
+        return "its anchor"
 
-    @property
-    def _secret_path(self) -> Path:
-        return self.directory / "slots.key"
+
+def _known_stores(config_dir: Path) -> Iterator[Note]:
+    for path in sorted((config_dir / "stores").glob("*/store.json")):
+        # In a hint, a note that cannot be read says nothing.
+        with contextlib.suppress(OSError, ConfigError):
+            note = read_note(path)
+            if note is not None:
+                yield note
 
 
 def read_pin_file(path: Path) -> TrustPin:
@@ -554,3 +409,60 @@ def _parse_secret(data: bytes) -> bytes | None:
     except ValueError:
         return None
     return secret if len(secret) == _SECRET_BYTES and _format_secret(secret) == data else None
+
+
+# ---------------------------------------------------------------------- the kept roster
+# A backup of the store may be older than its roster, and no restore is accepted without the newest
+# one. So it is kept here by itself, as the document that `roster export` writes, under a name that
+# says how far it goes. It is a copy and no authority: whoever takes it back verifies it from the
+# pin, as any other export. Keeping it is never a reason to fail.
+
+
+def keep_roster(directory: Path, seq: int, newest: bytes, make: Callable[[], bytes]) -> bool:
+    """Keep a roster, unless it is kept already.
+
+    Args:
+        directory: That of the store's pin and keys.
+        seq: The position of the newest entry of the store chain.
+        newest: The hash of that entry.
+        make: Gives the document.
+
+    Returns:
+        Whether it, or one that goes further, is there now.
+    """
+    path = directory / f"roster-{seq + 1}-{newest[:_HASH_BYTES].hex()}.json"
+    try:
+        if os.path.lexists(path):
+            return True
+        # One that goes further stays: an older store may have been adopted.
+        known = _kept_in(directory)
+        if all(count <= seq + 1 for count, _ in known):
+            replace_file(path, make())
+            for count, other in known:
+                if count <= seq:
+                    other.unlink(missing_ok=True)
+    except (OSError, SealpointError):
+        return False  # a copy for bad days: the store is as good without it
+    return True
+
+
+def kept_roster(directory: Path) -> bytes | None:
+    """The roster that goes furthest, or None if there is none that may be read.
+
+    Raises:
+        KeyFileUnsafe: Others can change it.
+    """
+    found = sorted(_kept_in(directory))
+    if not found:
+        return None
+    return read_file(found[-1][1], bytes_max=ROSTER_COPY_BYTES_MAX, secret=False)
+
+
+def _kept_in(directory: Path) -> list[tuple[int, Path]]:
+    with contextlib.suppress(OSError, ConfigError):
+        return [
+            (int(match[1]), path)
+            for path in directory.iterdir()
+            if (match := _NAME.fullmatch(path.name)) is not None
+        ]
+    return []

@@ -138,7 +138,7 @@ class Vault:
     def key(self, identity: str) -> PrivateKey:
         """A key that was stolen."""
         place = StoreLocation.find(url_of(self.backend, self.home), **places(self.home))
-        return place.files.signer(identity)
+        return place.files.keys.signer(identity)
 
     def forged(self, kind: Kind, body: Body, payload: bytes, by: PrivateKey | None) -> Record:
         """What would be the next entry: well made in every way, signed by a key or by none."""

@@ -32,7 +32,7 @@ __all__ = ["Insider", "key_of", "put", "replace"]
 
 def key_of(scene: Scene, identity: str) -> PrivateKey:
     """The private key of an identity of the scene."""
-    return StoreLocation.find(scene.url, **scene.places).files.signer(identity)
+    return StoreLocation.find(scene.url, **scene.places).files.keys.signer(identity)
 
 
 def put(database: sqlite3.Connection, thread: bytes, seq: int, record: Record) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sealpoint import api
 from sealpoint.api import _init as init_module
-from sealpoint.config import StoreFiles
+from sealpoint.config import KeyFiles, StoreFiles
 from sealpoint.errors import (
     NotTrusted,
     RolledBack,
@@ -52,7 +52,9 @@ def test_no_secret_lies_in_the_store_or_the_anchor(made: Place) -> None:
     with made.open() as store:
         store.thread("t").save(1)
     files = made.everything()
-    secrets = [signer.secret_bytes() for signer in map(made.files.signer, made.files.key_names())]
+    secrets = [
+        signer.secret_bytes() for signer in map(made.files.keys.signer, made.files.keys.names())
+    ]
     secrets.append(made.files.secret())
 
     for name, data in files.items():
@@ -71,9 +73,9 @@ def test_a_second_init_changes_nothing(made: Place) -> None:
 
 
 _STEPS: list[tuple[Any, str, int]] = [
-    (StoreFiles, "write_key", 0),
-    (StoreFiles, "write_key", 1),
-    (StoreFiles, "write_key", 2),
+    (KeyFiles, "write", 0),
+    (KeyFiles, "write", 1),
+    (KeyFiles, "write", 2),
     (StoreFiles, "ensure_secret", 0),
     (StoreFiles, "write_pin", 0),
     (init_module, "append_roster", 0),
@@ -105,7 +107,7 @@ def test_an_interrupted_init_is_repeated(
         patch.setattr(owner, name, _interrupting(getattr(owner, name), nth, after=after))
         with pytest.raises(KeyboardInterrupt):
             place.init()
-    keys = {key: place.files.signer(key).public for key in place.files.key_names()}
+    keys = {key: place.files.keys.signer(key).public for key in place.files.keys.names()}
     if (name, after) == ("anchor_store_chain", True):
         with pytest.raises(StoreExists):
             place.init()
@@ -113,7 +115,7 @@ def test_an_interrupted_init_is_repeated(
         place.init()
 
     for key, public in keys.items():
-        assert place.files.signer(key).public == public
+        assert place.files.keys.signer(key).public == public
     with place.open() as store:
         assert store.thread("t").save(1).seq == 2
         assert store.verify().ok

@@ -142,7 +142,7 @@ def test_only_the_root_revokes(made: Place) -> None:
         _rotate(made, "worker")
     assert _revoke(made, "worker", dry_run=True).threads == 0
     assert len(_bodies(made)) == 1
-    assert made.files.next_key("worker") is None
+    assert made.files.keys.next_facts("worker") is None
 
 
 def test_the_pin_here_demands_the_revocation(made: Place) -> None:
@@ -167,13 +167,13 @@ def test_the_pin_here_demands_the_revocation(made: Place) -> None:
 
 def test_a_rotated_key_takes_the_place_of_the_old_one(made: Place) -> None:
     """The file is the new key, the old one is gone, and the threads go on."""
-    old = made.files.signer("worker")
+    old = made.files.keys.signer("worker")
     with made.open() as running:
         running.thread("t").save(1)
         done = _rotate(made, "worker", reason="yearly")
         with pytest.raises(NotTrusted, match="revoked"):
             running.thread("t").save(2)
-    new = made.files.signer("worker")
+    new = made.files.keys.signer("worker")
     with made.open() as store:
         assert store.thread("t").load().state == 1
         assert store.thread("t").save(2).writer == "worker"
@@ -182,7 +182,7 @@ def test_a_rotated_key_takes_the_place_of_the_old_one(made: Place) -> None:
     assert (done.key, done.public) == (str(new.public.id), str(new.public))
     assert (done.ended, done.here, done.threads) == ((str(old.public.id),), True, 1)
     assert new.public != old.public
-    assert made.files.next_key("worker") is None
+    assert made.files.keys.next_facts("worker") is None
     secret = old.secret_bytes().hex().encode()
     assert not [name for name, data in made.everything().items() if secret in data]
     statuses = [info.status for info in _keys(made)["worker"]]
@@ -191,13 +191,13 @@ def test_a_rotated_key_takes_the_place_of_the_old_one(made: Place) -> None:
 
 def test_a_dry_rotation_makes_no_key(made: Place) -> None:
     """It says what would end."""
-    before = made.files.signer("worker").public
+    before = made.files.keys.signer("worker").public
     planned = _rotate(made, "worker", dry_run=True)
 
     assert (planned.key, planned.public, planned.roster) == (None, None, None)
     assert planned.ended == (str(before.id),)
-    assert made.files.next_key("worker") is None
-    assert made.files.signer("worker").public == before
+    assert made.files.keys.next_facts("worker") is None
+    assert made.files.keys.signer("worker").public == before
 
 
 def test_a_key_that_lies_elsewhere_is_rotated_in_three_steps(made: Place, tmp_path: Path) -> None:
@@ -238,12 +238,12 @@ def test_an_interrupted_rotation_is_brought_to_its_end(
         patch.setattr("sealpoint.config._key_files.move_file", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _rotate(made, "worker")
-    waiting = made.files.next_key("worker")
+    waiting = made.files.keys.next_facts("worker")
     entries = len(_bodies(made))
     done = _rotate(made, "worker")
 
     assert waiting is not None
-    assert made.files.signer("worker").public == waiting.public
+    assert made.files.keys.signer("worker").public == waiting.public
     assert (done.key, done.ended, done.roster) == (str(waiting.public.id), (), 2)
     assert len(_bodies(made)) == entries
     with made.open() as store:
@@ -290,14 +290,14 @@ def test_a_rotation_keeps_a_passphrase(made: Place) -> None:
         made.admin.keys.prepare_next("worker")
     assert len(_bodies(made)) == 1
     _rotate(made, "worker", new_passphrase=_PASSPHRASE)
-    assert made.files.key_facts("worker").encrypted
+    assert made.files.keys.facts("worker").encrypted
     with made.open(passphrase=_PASSPHRASE) as store:
         store.thread("t").save(1)
 
 
 def test_a_root_key_is_no_identity_s_key(made: Place) -> None:
     """It signs rosters and nothing else."""
-    root = str(made.files.signer("root").public)
+    root = str(made.files.keys.signer("root").public)
 
     with pytest.raises(UsageError, match="another key than one of the root's"):
         _rotate(made, "worker", public=root)

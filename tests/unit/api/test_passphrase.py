@@ -11,7 +11,7 @@ import pytest
 import sealpoint
 from sealpoint import aio, api
 from sealpoint.api._location import StoreLocation
-from sealpoint.config import StoreFiles
+from sealpoint.config import KeyFiles
 from sealpoint.errors import KeyLocked, StoreExists, UsageError
 from sealpoint.signing import PrivateKey
 from tests.unit.api.place import Place
@@ -155,7 +155,7 @@ def test_init_locks_all_three_keys(place: Place) -> None:
 
     assert asked.names == ["root", "worker", "operator"]
     for name in asked.names:
-        assert place.files.key_facts(name).encrypted
+        assert place.files.keys.facts(name).encrypted
     with pytest.raises(KeyLocked):
         place.open()
     with place.open(passphrase=_WORDS) as store:
@@ -172,7 +172,7 @@ def test_the_environment_does_not_decide_whether_a_key_is_locked(
     place.init()
     place.admin.keys.create("second")
 
-    assert [place.files.key_facts(name).encrypted for name in place.files.key_names()] == [
+    assert [place.files.keys.facts(name).encrypted for name in place.files.keys.names()] == [
         False
     ] * 4
 
@@ -184,22 +184,22 @@ def test_an_interrupted_init_is_repeated_with_its_passphrase(
     publics = []
     for options in ({}, {"passphrase": _WORDS}):
         with monkeypatch.context() as patch:
-            patch.setattr(StoreFiles, "write_key", _only_root(StoreFiles.write_key))
+            patch.setattr(KeyFiles, "write", _only_root(KeyFiles.write))
             with pytest.raises(KeyboardInterrupt):
                 sealpoint.init(place.url, **options, **place.directories)
-        publics.append(place.files.key_facts("root").public)
-    locked = place.files.key_facts("root").encrypted
+        publics.append(place.files.keys.facts("root").public)
+    locked = place.files.keys.facts("root").encrypted
     with pytest.raises(KeyLocked):
         place.init()
     pin = sealpoint.init(place.url, passphrase=_WORDS, **place.directories)
 
     assert locked
     assert publics == [*pin.root.keys] * 2
-    assert all(place.files.key_facts(name).encrypted for name in place.files.key_names())
+    assert all(place.files.keys.facts(name).encrypted for name in place.files.keys.names())
 
 
 def _only_root(write: Callable[..., None]) -> Callable[..., None]:
-    def wrapped(files: StoreFiles, signer: PrivateKey, *rest: Any) -> None:
+    def wrapped(files: KeyFiles, signer: PrivateKey, *rest: Any) -> None:
         if signer.name != "root":
             raise KeyboardInterrupt
         write(files, signer, *rest)

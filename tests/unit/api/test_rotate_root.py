@@ -29,10 +29,10 @@ def test_a_new_root_is_made_and_signs(made: Place) -> None:
     """Its key is `root-2`; the old root is of no use any more, and neither is missed."""
     before = made.files.pin()
     done = _rotate(made, reason="yearly")
-    made.files.signer("root-2")
+    made.files.keys.signer("root-2")
 
     assert (done.version, done.threshold, done.made, done.entry) == (2, 1, "root-2", 1)
-    assert done.keys == (str(made.files.signer("root-2").public),)
+    assert done.keys == (str(made.files.keys.signer("root-2").public),)
     statuses = {info.name: info.status for info in made.admin.keys.list()}
     assert statuses["root"] is KeyStatus.FORMER_ROOT
     assert statuses["root-2"] is KeyStatus.ROOT
@@ -130,7 +130,7 @@ def test_what_cannot_be_the_next_root_is_refused(
 
 def test_a_revoked_key_is_no_root_key(made: Place) -> None:
     """A key that ended does not come back as another."""
-    public = str(made.files.signer("worker").public)
+    public = str(made.files.keys.signer("worker").public)
     made.admin.keys.revoke("worker", reason="stolen")
     made.admin.keys.create("spare")
 
@@ -150,7 +150,7 @@ def test_an_interrupted_rotation_takes_the_key_that_was_made(
         patch.setattr("sealpoint.api._roster.append_root", interrupted)
         with pytest.raises(KeyboardInterrupt):
             _rotate(made)
-    waiting = made.files.signer("root-2").public
+    waiting = made.files.keys.signer("root-2").public
 
     assert _rotate(made).keys == (str(waiting),)
 
@@ -162,4 +162,4 @@ def test_a_new_root_key_keeps_a_passphrase(made: Place) -> None:
     with pytest.raises(KeyLocked, match="since the present root has one"):
         _rotate(made, passphrase=_PASSPHRASE)
     _rotate(made, passphrase=_PASSPHRASE, new_passphrase=_PASSPHRASE)
-    assert made.files.key_facts("root-2").encrypted
+    assert made.files.keys.facts("root-2").encrypted

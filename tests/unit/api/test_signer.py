@@ -62,7 +62,7 @@ def test_the_roster_says_whose_key_a_signer_is(made: Place) -> None:
         store.thread("t").save({"step": 2})
 
     assert [ref.writer for ref in refs] == ["billing"]
-    assert "billing" not in made.files.key_names()
+    assert "billing" not in made.files.keys.names()
 
 
 def test_an_async_store_takes_the_same_signer(made: Place) -> None:

@@ -217,7 +217,7 @@ def test_a_faulty_identity_is_not_added(
 def test_a_key_belongs_to_one_identity(made: Place) -> None:
     """Nobody counts twice under two names."""
     with pytest.raises(NotTrusted, match="with one identity"):
-        _add(made, "second", public=str(made.files.signer("worker").public))
+        _add(made, "second", public=str(made.files.keys.signer("worker").public))
 
 
 def test_the_root_is_no_identity(made: Place) -> None:

@@ -36,7 +36,7 @@ def _files(tmp_path: Path) -> StoreFiles:
 def _fill(files: StoreFiles) -> None:
     files.write_pin(pin())
     files.ensure_secret(lambda count: b"\x11" * count)
-    files.write_key(signer(9))
+    files.keys.write(signer(9))
 
 
 def test_files_lie_where_the_layout_says(files: StoreFiles, tmp_path: Path) -> None:
@@ -75,20 +75,20 @@ def test_everything_written_is_the_users_alone(files: StoreFiles, tmp_path: Path
 def test_what_was_written_is_read(files: StoreFiles) -> None:
     """Pin, secret and key come back, for a second object too."""
     _fill(files)
-    again = StoreFiles(files._settings, StoreUrl.parse(str(files.url)))
+    again = StoreFiles(files._directory.settings, StoreUrl.parse(str(files.url)))
 
     assert again.has_pin()
     assert again.pin().encode() == pin().encode()
     assert again.secret() == b"\x11" * 32
-    assert again.signer("worker").public == signer(9).public
-    assert again.key_names() == ["worker"]
+    assert again.keys.signer("worker").public == signer(9).public
+    assert again.keys.names() == ["worker"]
 
 
 def test_nothing_is_read_or_made_before_it_is_asked_for(files: StoreFiles, tmp_path: Path) -> None:
     """Asking what is there makes nothing."""
     assert not files.has_pin()
-    assert files.key_names() == []
-    for read in (files.pin, files.secret, lambda: files.signer("worker")):
+    assert files.keys.names() == []
+    for read in (files.pin, files.secret, lambda: files.keys.signer("worker")):
         with pytest.raises((NotTrusted, KeyMissing)):
             read()
     assert list(tmp_path.iterdir()) == []
@@ -97,10 +97,12 @@ def test_nothing_is_read_or_made_before_it_is_asked_for(files: StoreFiles, tmp_p
 def test_two_stores_share_nothing(files: StoreFiles, tmp_path: Path) -> None:
     """A pin or a key of one store is none of another."""
     _fill(files)
-    other = StoreFiles(files._settings, StoreUrl.parse(f"sqlite:///{tmp_path}/data/other.db"))
+    other = StoreFiles(
+        files._directory.settings, StoreUrl.parse(f"sqlite:///{tmp_path}/data/other.db")
+    )
 
     assert not other.has_pin()
-    assert other.key_names() == []
+    assert other.keys.names() == []
     other.ensure_secret(os.urandom)
     assert not other.has_pin()
     assert other.secret() != files.secret()
@@ -120,7 +122,7 @@ def test_an_absent_pin_says_what_to_do(files: StoreFiles) -> None:
 def test_an_absent_key_names_identity_store_and_file(files: StoreFiles) -> None:
     """The message says whose key was looked for, and where."""
     with pytest.raises(KeyMissing) as caught:
-        files.signer("alice")
+        files.keys.signer("alice")
     with pytest.raises(KeyMissing, match=r"slots\.key"):
         files.secret()
 
@@ -151,12 +153,12 @@ def test_a_pin_may_be_replaced_where_there_is_none(files: StoreFiles) -> None:
 
 def test_a_key_is_never_overwritten(files: StoreFiles) -> None:
     """Not even by itself: who makes a key expects that there was none."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
     for again in (signer(2), signer(1)):
         with pytest.raises(StoreExists, match="'worker'"):
-            files.write_key(again)
+            files.keys.write(again)
 
-    assert files.signer("worker").public == signer(1).public
+    assert files.keys.signer("worker").public == signer(1).public
 
 
 def test_a_secret_is_drawn_once(files: StoreFiles) -> None:
@@ -208,7 +210,7 @@ def test_a_damaged_secret_is_refused_unshown(files: StoreFiles, text: str) -> No
 _READERS: list[tuple[str, Callable[[StoreFiles], object]]] = [
     ("slots.key", StoreFiles.secret),
     ("slots.key", lambda files: files.ensure_secret(os.urandom)),
-    ("keys/worker.key", lambda files: files.signer("worker")),
+    ("keys/worker.key", lambda files: files.keys.signer("worker")),
 ]
 
 
@@ -270,21 +272,21 @@ def test_a_malformed_pin_is_not_trusted_and_not_overwritten(files: StoreFiles) -
 
 def test_a_key_file_of_another_name_is_refused(files: StoreFiles) -> None:
     """Renaming a key does not give its holder another name."""
-    files.write_key(signer(1, "alice"))
+    files.keys.write(signer(1, "alice"))
     (files.directory / "keys" / "alice.key").rename(files.directory / "keys" / "bob.key")
 
-    assert files.key_names() == ["bob"]
+    assert files.keys.names() == ["bob"]
     with pytest.raises(KeyFileUnsafe, match="'bob'"):
-        files.signer("bob")
+        files.keys.signer("bob")
 
 
 @pytest.mark.parametrize("name", ["", "..", "../pin", "a/b", "Worker", ".new-a", "a\0"])
 def test_a_name_never_leaves_its_directory(files: StoreFiles, name: str, tmp_path: Path) -> None:
     """Neither reading nor writing a key takes a name that is no plain file name."""
     with pytest.raises(NameInvalid):
-        files.signer(name)
+        files.keys.signer(name)
     with pytest.raises(NameInvalid):
-        files.write_key(PrivateKey(name, b"\x01" * 32))
+        files.keys.write(PrivateKey(name, b"\x01" * 32))
 
     assert list(tmp_path.iterdir()) == []
 
@@ -292,11 +294,11 @@ def test_a_name_never_leaves_its_directory(files: StoreFiles, name: str, tmp_pat
 def test_only_keys_are_listed(files: StoreFiles) -> None:
     """What an interrupted write left, and other files, are no keys."""
     for number, name in enumerate(("worker", "alice", "b.key"), start=1):
-        files.write_key(signer(number, name))
+        files.keys.write(signer(number, name))
     for name in (".new-x", ".new-x.key", "notes.txt", "Bob.key", ".key", "key"):
         (files.directory / "keys" / name).touch()
 
-    assert files.key_names() == ["alice", "b.key", "worker"]
+    assert files.keys.names() == ["alice", "b.key", "worker"]
 
 
 @pytest.mark.parametrize("level", [0, 1, 2, 3])
@@ -307,9 +309,9 @@ def test_every_directory_on_the_way_is_checked(files: StoreFiles, level: int) ->
     directory = [keys.parents[2], keys.parents[1], keys.parents[0], keys][level]
     directory.chmod(0o770)
     actions: list[Callable[[], object]] = [
-        lambda: files.signer("worker"),
-        files.key_names,
-        lambda: files.write_key(signer(1, "alice")),
+        lambda: files.keys.signer("worker"),
+        files.keys.names,
+        lambda: files.keys.write(signer(1, "alice")),
     ]
     if directory != keys:
         actions += [files.pin, files.has_pin, files.secret, lambda: files.write_pin(pin())]
@@ -330,7 +332,7 @@ def test_a_directory_of_a_store_is_never_a_link(files: StoreFiles, tmp_path: Pat
     files.directory.symlink_to(tmp_path / "moved")
 
     assert read == b"\x11" * 32
-    for act in (files.secret, files.has_pin, files.key_names, files.pin):
+    for act in (files.secret, files.has_pin, files.keys.names, files.pin):
         with pytest.raises(DirectoryUnusable, match="found a symbolic link"):
             act()
 
@@ -339,11 +341,11 @@ def test_a_file_in_the_place_of_a_directory_is_named(files: StoreFiles, tmp_path
     """One clear sentence, whatever is asked."""
     (tmp_path / "config").touch()
     actions: list[Callable[[], object]] = [
-        *(files.pin, files.has_pin, files.secret, files.key_names),
-        lambda: files.signer("worker"),
+        *(files.pin, files.has_pin, files.secret, files.keys.names),
+        lambda: files.keys.signer("worker"),
         lambda: files.write_pin(pin()),
         lambda: files.ensure_secret(os.urandom),
-        lambda: files.write_key(signer(1)),
+        lambda: files.keys.write(signer(1)),
     ]
 
     for act in actions:
@@ -373,4 +375,4 @@ def test_a_directory_that_cannot_be_listed_is_named(
     with pytest.raises(DirectoryUnusable, match="Permission denied"):
         files.has_pin()
     with pytest.raises(DirectoryUnusable, match="Permission denied: keys"):
-        files.key_names()
+        files.keys.names()

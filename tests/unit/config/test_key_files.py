@@ -41,19 +41,19 @@ def _unasked(_: str) -> Passphrase:
 
 def test_a_key_goes_from_plain_to_locked_and_back(files: StoreFiles) -> None:
     """Set, change and remove: the key is the same, and only the newest passphrase opens it."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
     plain = _path(files).read_bytes()
-    files.relock_key("worker", _unasked, _FIRST)
-    locked = files.key_facts("worker").encrypted
+    files.keys.relock("worker", _unasked, _FIRST)
+    locked = files.keys.facts("worker").encrypted
     first = _path(files).read_bytes()
     with pytest.raises(KeyLocked):
-        files.signer("worker", unlocking(None, environ={}))
-    files.relock_key("worker", _FIRST, _SECOND)
+        files.keys.signer("worker", unlocking(None, environ={}))
+    files.keys.relock("worker", _FIRST, _SECOND)
     with pytest.raises(KeyLocked):
-        files.signer("worker", _FIRST)
-    opened = files.signer("worker", _SECOND)
+        files.keys.signer("worker", _FIRST)
+    opened = files.keys.signer("worker", _SECOND)
     mode = stat.S_IMODE(_path(files).stat().st_mode)
-    files.relock_key("worker", _SECOND, None)
+    files.keys.relock("worker", _SECOND, None)
 
     assert locked
     assert opened.public == signer(1).public
@@ -65,43 +65,43 @@ def test_a_key_goes_from_plain_to_locked_and_back(files: StoreFiles) -> None:
 
 def test_a_key_is_made_locked(files: StoreFiles) -> None:
     """Its bytes were never on the disk without the passphrase."""
-    files.write_key(signer(1), _FIRST)
+    files.keys.write(signer(1), _FIRST)
 
-    assert files.key_facts("worker").public == signer(1).public
-    assert files.signer("worker", _FIRST).public == signer(1).public
+    assert files.keys.facts("worker").public == signer(1).public
+    assert files.keys.signer("worker", _FIRST).public == signer(1).public
     with pytest.raises(KeyLocked, match="found none"):
-        files.signer("worker")
+        files.keys.signer("worker")
 
 
 def test_nobody_chooses_a_passphrase_for_a_key_that_is_there(files: StoreFiles) -> None:
     """A key is never overwritten, and whoever would be asked is not."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
     before = _path(files).read_bytes()
 
     with pytest.raises(StoreExists):
-        files.write_key(signer(2), _unasked)
+        files.keys.write(signer(2), _unasked)
     assert _path(files).read_bytes() == before
 
 
 def test_a_wrong_passphrase_changes_nothing(files: StoreFiles) -> None:
     """And the new one is not even asked for."""
-    files.write_key(signer(1), _FIRST)
+    files.keys.write(signer(1), _FIRST)
     before = _path(files).read_bytes()
 
     with pytest.raises(KeyLocked):
-        files.relock_key("worker", _SECOND, _unasked)
+        files.keys.relock("worker", _SECOND, _unasked)
     assert _path(files).read_bytes() == before
 
 
 def test_a_key_that_is_not_there_or_not_safe_has_no_passphrase(files: StoreFiles) -> None:
     """What cannot be opened cannot be changed."""
     with pytest.raises(KeyMissing):
-        files.relock_key("worker", _unasked, _unasked)
-    files.write_key(signer(1))
+        files.keys.relock("worker", _unasked, _unasked)
+    files.keys.write(signer(1))
     _path(files).chmod(0o644)
     for act in (
-        lambda: files.relock_key("worker", _unasked, _unasked),
-        lambda: files.key_facts("worker"),
+        lambda: files.keys.relock("worker", _unasked, _unasked),
+        lambda: files.keys.facts("worker"),
     ):
         with pytest.raises(KeyFileUnsafe, match="found 0644"):
             act()
@@ -109,29 +109,29 @@ def test_a_key_that_is_not_there_or_not_safe_has_no_passphrase(files: StoreFiles
 
 def test_a_key_that_came_in_meanwhile_is_not_lost(files: StoreFiles) -> None:
     """Whoever types for minutes does not bring an older key back."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
 
     def choose(_: str) -> Passphrase:
         _path(files).unlink()
-        files.write_key(signer(2))
+        files.keys.write(signer(2))
         return Passphrase("slowly typed")
 
     with pytest.raises(ConfigError, match="expected its file as it was") as caught:
-        files.relock_key("worker", _unasked, choose)
+        files.keys.relock("worker", _unasked, choose)
     assert "try again" in caught.value.hint
-    assert files.signer("worker").public == signer(2).public
+    assert files.keys.signer("worker").public == signer(2).public
 
 
 def test_a_choice_that_fails_leaves_the_key_alone(files: StoreFiles) -> None:
     """Whoever gives up at the question has the key as it was."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
 
     def choose(_: str) -> Passphrase:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.relock_key("worker", _unasked, choose)
-    assert files.signer("worker").public == signer(1).public
+        files.keys.relock("worker", _unasked, choose)
+    assert files.keys.signer("worker").public == signer(1).public
 
 
 class _Crash(BaseException):
@@ -156,12 +156,12 @@ def test_a_failure_at_any_step_keeps_the_old_key(
     files: StoreFiles, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
 ) -> None:
     """Until the new file is durable and has its name, the old one is there, whole."""
-    files.write_key(signer(1))
+    files.keys.write(signer(1))
     before = _path(files).read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, step, _failing(error))
         with pytest.raises((_Crash, DirectoryUnusable)):
-            files.relock_key("worker", _unasked, _FIRST)
+            files.keys.relock("worker", _unasked, _FIRST)
 
     assert _path(files).read_bytes() == before
-    assert files.key_names() == ["worker"]
+    assert files.keys.names() == ["worker"]

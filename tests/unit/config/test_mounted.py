@@ -91,7 +91,7 @@ def test_the_files_of_a_store_are_looked_for_in_the_mounted_secret_first(tmp_pat
     assert files.secret() == b"\xab" * 32
     assert plain.secret() == secret
     with pytest.raises(KeyMissing, match=r"worker\.key or .*secret/worker\.key"):
-        files.signer("worker")
+        files.keys.signer("worker")
 
 
 # ---------------------------------------------------------------------- descriptors
