@@ -16,13 +16,15 @@ from time import sleep
 
 from sealpoint.errors import HeadMoved
 from sealpoint.storage import Record, Storage
-from sealpoint.testing.conformance._storage_drops import StorageTruncation
 from sealpoint.testing.conformance._storage_handles import (
     LABEL,
     OTHER_THREAD,
     SIZE_BYTES_MAX,
     THREAD,
+    StorageSuite,
     named,
+    opened,
+    opened_again,
     record_of,
     require,
 )
@@ -31,21 +33,15 @@ _MIB = 1024 * 1024
 _MARK_BYTES = 24
 
 
-class StorageCompaction(StorageTruncation):
-    """The tests that are about lists of blobs and about compacting.
+class StorageCompaction:
+    """The tests that are about lists of blobs and about compacting."""
 
-    Attributes:
-        many_blobs: How many blobs the test of memory stores.
-    """
-
-    many_blobs: int = 3000
-
-    def test_stored_blobs_are_listed_with_their_sizes(self, tmp_path: Path) -> None:
+    def test_stored_blobs_are_listed_with_their_sizes(self: StorageSuite, tmp_path: Path) -> None:
         """Every blob of a thread comes once, in the order of digests, with its exact size."""
         first, last = bytes(32), b"\xff" * 32
         blobs = named(*(bytes(number * 7) for number in range(400)), bytes(3 * _MIB))
         blobs |= {first: b"first", last: b"", first[:-1] + b"\x01": b"second"}
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(OTHER_THREAD, named(b"of another thread"))
             storage.put_blobs(THREAD, blobs)
             storage.append(THREAD, 0, [record_of("0")], blobs={first: b"replaced"})
@@ -56,12 +52,14 @@ class StorageCompaction(StorageTruncation):
             require(found == expected, "all of them, in order, each with its size")
             require(not list(storage.stored_blobs(bytes(16))), "none of an unknown thread")
 
-    def test_blobs_may_come_and_go_while_they_are_listed(self, tmp_path: Path) -> None:
+    def test_blobs_may_come_and_go_while_they_are_listed(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """A list under way neither blocks a writer nor loses what stays; its order holds."""
         stay = named(*(f"stay {number}".encode() for number in range(500)))
         come = named(*(f"come {number}".encode() for number in range(500)))
         go = named(*(f"go {number}".encode() for number in range(500)))
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("0")], blobs={**stay, **go})
             listing = storage.stored_blobs(THREAD)
             found = list(islice(listing, 3))
@@ -75,10 +73,12 @@ class StorageCompaction(StorageTruncation):
             require(set(stay) <= set(digests), "what stays is listed")
             require(set(digests) <= {*stay, *come, *go}, "and nothing else")
 
-    def test_memory_does_not_follow_the_blobs_that_are_listed(self, tmp_path: Path) -> None:
+    def test_memory_does_not_follow_the_blobs_that_are_listed(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """Neither many blobs nor a large one are in memory while they are listed."""
         large = hashlib.shake_256(b"large").digest(8 * _MIB)
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, named(*(str(n).encode() for n in range(self.many_blobs))))
             storage.put_blobs(THREAD, {LABEL: large})
             list(storage.stored_blobs(OTHER_THREAD))
@@ -92,11 +92,11 @@ class StorageCompaction(StorageTruncation):
             require(count == self.many_blobs + 1, "all of them are listed")
             require(peak_bytes < 45 * self.many_blobs, "memory stays below a list of digests")
 
-    def test_threads_with_blobs_are_listed_once_each(self, tmp_path: Path) -> None:
+    def test_threads_with_blobs_are_listed_once_each(self: StorageSuite, tmp_path: Path) -> None:
         """A thread is listed as long as it has a blob, whether or not it has an entry."""
         threads = [bytes([number]) * 16 for number in range(0, 256, 5)]
         bare, emptied = b"bare thread 0123", b"thread emptied 0"
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             before = list(storage.blob_threads())
             for thread in [*threads, emptied]:
                 storage.put_blobs(thread, named(b"one", b"two", b""))
@@ -110,11 +110,11 @@ class StorageCompaction(StorageTruncation):
             require(set(found) == set(threads), "each that has a blob, and no other")
             require(set(storage.threads()) == {threads[3], bare}, "threads are those with entries")
 
-    def test_compacting_changes_nothing_that_is_stored(self, tmp_path: Path) -> None:
+    def test_compacting_changes_nothing_that_is_stored(self: StorageSuite, tmp_path: Path) -> None:
         """Entries, blobs and labels are the same before and after, in any state of the store."""
         blobs = named(b"", b"small", bytes(200_000))
         records = [Record(b"h%d" % n, b"s", b"b%d" % n, b"p" * (n * 50)) for n in range(100)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.compact()
             for thread in (THREAD, OTHER_THREAD):
                 storage.append(thread, 0, records, blobs=blobs, label=LABEL)
@@ -125,15 +125,15 @@ class StorageCompaction(StorageTruncation):
                 storage.compact()
                 require(_content(storage) == before, "as it was before")
             storage.append(THREAD, 100, [record_of("after")], blobs=named(b"small"))
-            with self._second(tmp_path, storage) as other:
+            with opened_again(self, tmp_path, storage) as other:
                 require(_content(other) == _content(storage), "for another handle too")
                 require(other.read(THREAD, 100) == record_of("after"), "and writing goes on")
 
-    def test_nothing_dropped_is_left_in_any_file(self, tmp_path: Path) -> None:
+    def test_nothing_dropped_is_left_in_any_file(self: StorageSuite, tmp_path: Path) -> None:
         """After compacting, no file holds a run of bytes that was dropped; the rest is there."""
         kept, gone = _Marks("kept"), _Marks("gone")
         label, total = hashlib.sha256(b"gone").digest(), 30
-        with self.opened(tmp_path) as storage, self._second(tmp_path, storage) as other:
+        with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
             digests: list[bytes] = []
             for number in range(total):
                 storage.append(OTHER_THREAD, number, [kept.record()], blobs=kept.blobs(number))
@@ -156,10 +156,10 @@ class StorageCompaction(StorageTruncation):
             bodies = b"".join(record.body or b"" for _, record in other.scan(OTHER_THREAD, 0))
             require(len(kept.found(bodies)) == total, "what was not dropped is there")
 
-    def test_compacting_gives_space_back(self, tmp_path: Path) -> None:
+    def test_compacting_gives_space_back(self: StorageSuite, tmp_path: Path) -> None:
         """The files of a store follow what is stored, not what ever was."""
         small, large = bytes(16), hashlib.shake_256(b"large")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             blobs = named(*(large.digest(_MIB - n) for n in range(8)))
             storage.append(THREAD, 0, [record_of("0")], blobs=blobs)
             storage.append(THREAD, 1, [record_of("1")], blobs=named(small))
@@ -171,10 +171,12 @@ class StorageCompaction(StorageTruncation):
         if full_bytes >= 8 * _MIB - 64:  # otherwise it keeps its bytes elsewhere
             require(left_bytes < 2 * _MIB, "one megabyte of eight was left to be stored")
 
-    def test_compacting_is_safe_while_others_read_and_write(self, tmp_path: Path) -> None:
+    def test_compacting_is_safe_while_others_read_and_write(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """OS threads that append, drop and read during it lose nothing and see only whole data."""
         total = 150
-        with self.opened(tmp_path) as storage, self._second(tmp_path, storage) as other:
+        with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
 
             def write() -> None:
                 for number in range(total):

@@ -18,8 +18,10 @@ from sealpoint.testing.conformance._storage_handles import (
     OTHER_THREAD,
     SIZE_BYTES_MAX,
     THREAD,
-    StorageHandles,
+    StorageSuite,
     named,
+    opened,
+    opened_again,
     record_of,
     require,
     require_raises,
@@ -29,13 +31,13 @@ _RACES = 40
 _MANY = 1000
 
 
-class StorageDrops(StorageHandles):
+class StorageDrops:
     """The tests that are about dropping and needing."""
 
-    def test_append_takes_the_blobs_that_it_needs(self, tmp_path: Path) -> None:
+    def test_append_takes_the_blobs_that_it_needs(self: StorageSuite, tmp_path: Path) -> None:
         """Blobs that were put ahead or came with an earlier entry may be needed, in any number."""
         ahead = named(*(f"blob {number}".encode() for number in range(_MANY)), b"")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, ahead)
             storage.append(THREAD, 0, [record_of("0")], blobs={LABEL: b"earlier"}, needs=[])
             storage.append(THREAD, 1, [record_of("1")], blobs={}, needs=set(ahead))
@@ -44,12 +46,14 @@ class StorageDrops(StorageHandles):
             require([seq for seq, _ in storage.scan(THREAD, 0)] == [0, 1, 2], "all are there")
             require(_has(storage, THREAD, *named(b"new")), "and the blob that was given")
 
-    def test_append_without_a_blob_that_it_needs_changes_nothing(self, tmp_path: Path) -> None:
+    def test_append_without_a_blob_that_it_needs_changes_nothing(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """One absent blob among many is Missing: no entry, blob or label is written."""
         ahead = named(*(f"blob {number}".encode() for number in range(_MANY)))
         given = named(b"given")
         (absent,) = named(b"nobody stored this")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, {**ahead, LABEL: b"kept"})
             storage.put_blobs(OTHER_THREAD, {absent: b"of another thread"})
             for needs in ([absent], [*ahead, absent], [absent, *ahead], {absent}):
@@ -62,18 +66,20 @@ class StorageDrops(StorageHandles):
             require(storage.blob(THREAD, LABEL, 9) == b"kept", "no blob is replaced")
             require(storage.labelled(LABEL) == [], "no label is written")
 
-    def test_blob_of_the_same_call_is_not_stored_already(self, tmp_path: Path) -> None:
+    def test_blob_of_the_same_call_is_not_stored_already(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """A blob that an append gives cannot be one that it needs: that one was put ahead."""
         given = named(b"given")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             _require_missing(storage, [record_of("0")], given, list(given))
 
             require(storage.read(THREAD, 0) is None, "no entry is written")
             require(not _has(storage, THREAD, *given), "no blob is written")
 
-    def test_needed_blob_and_a_drop_exclude_each_other(self, tmp_path: Path) -> None:
+    def test_needed_blob_and_a_drop_exclude_each_other(self: StorageSuite, tmp_path: Path) -> None:
         """Of an append that needs a blob and a drop of it at the same time one has an effect."""
-        with self.opened(tmp_path) as one, self._second(tmp_path, one) as two:
+        with opened(self, tmp_path) as one, opened_again(self, tmp_path, one) as two:
             for number in range(_RACES):
                 thread, start = number.to_bytes(16, "big"), Barrier(2)
                 one.append(thread, 0, [record_of("0")], blobs={LABEL: b"needed"})
@@ -89,12 +95,12 @@ class StorageDrops(StorageHandles):
                 require((one.read(thread, 1) is not None) == appended, "the entry, if it won")
                 require(_has(two, thread, LABEL) == appended, "the blob, if the entry won")
 
-    def test_dropped_parts_are_gone_and_the_rest_stays(self, tmp_path: Path) -> None:
+    def test_dropped_parts_are_gone_and_the_rest_stays(self: StorageSuite, tmp_path: Path) -> None:
         """Payloads go alone, bodies with their payload; headers, seals and records stay."""
         records = [_full(number) for number in range(6)]
         blobs = named(*(f"blob {number}".encode() for number in range(6)), b"")
         gone = set(list(blobs)[:4])
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for thread in (THREAD, OTHER_THREAD):
                 storage.append(thread, 0, records, blobs=blobs, label=LABEL)
             storage.drop(THREAD, 5, payloads=[1, 4], bodies=[2, 4], blobs=gone)
@@ -123,10 +129,12 @@ class StorageDrops(StorageHandles):
             require(others == list(enumerate(records)), "the entries of another thread stay")
             require(_has(storage, OTHER_THREAD, *blobs), "the blobs of another thread stay")
 
-    def test_dropped_label_no_longer_leads_to_the_thread(self, tmp_path: Path) -> None:
+    def test_dropped_label_no_longer_leads_to_the_thread(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """A label is dropped for one thread; other labels and other threads keep theirs."""
         other_label = bytes(32)
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for thread in (THREAD, OTHER_THREAD):
                 storage.append(thread, 0, [record_of("0")], blobs={}, label=LABEL)
             storage.append(THREAD, 1, [record_of("1")], blobs={}, label=other_label)
@@ -135,11 +143,11 @@ class StorageDrops(StorageHandles):
             require(storage.labelled(LABEL) == [OTHER_THREAD], "the other thread alone")
             require(storage.labelled(other_label) == [THREAD], "the other label")
 
-    def test_drop_behind_a_newer_entry_changes_nothing(self, tmp_path: Path) -> None:
+    def test_drop_behind_a_newer_entry_changes_nothing(self: StorageSuite, tmp_path: Path) -> None:
         """A record right after the head is HeadMoved: every body, payload, blob, label stays."""
         records = [_full(number) for number in range(4)]
         blobs = named(b"one", b"two")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, records, blobs=blobs, label=LABEL)
             for head in (-1, 0, 1, 2):
                 require_raises(
@@ -157,10 +165,10 @@ class StorageDrops(StorageHandles):
             require(_has(storage, THREAD, *blobs), "the blobs")
             require(storage.labelled(LABEL) == [THREAD], "the label")
 
-    def test_what_is_absent_is_dropped_without_an_error(self, tmp_path: Path) -> None:
+    def test_what_is_absent_is_dropped_without_an_error(self: StorageSuite, tmp_path: Path) -> None:
         """A drop may be repeated, may name what never was, and may name nothing."""
         record = _full(0)
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.drop(THREAD, -1)
             storage.drop(
                 OTHER_THREAD, 7, payloads=[0, 7], bodies=[3, 2**40], blobs=[LABEL], label=LABEL
@@ -175,20 +183,22 @@ class StorageDrops(StorageHandles):
             require(list(storage.scan(THREAD, 0)) == [(0, erased)], "header and seals stay")
             require(list(storage.threads()) == [THREAD], "a drop makes no thread")
 
-    def test_blobs_of_a_thread_without_entries_are_dropped(self, tmp_path: Path) -> None:
+    def test_blobs_of_a_thread_without_entries_are_dropped(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """What a crash left of a thread that never began goes with a head of -1."""
         orphans = named(b"one", b"two")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, orphans)
             storage.drop(THREAD, -1, blobs=list(orphans))
 
             require(not list(storage.stored_blobs(THREAD)), "no blob is left")
             require(not list(storage.blob_threads()), "the thread has no blob")
 
-    def test_dropped_bytes_are_other_bytes(self, tmp_path: Path) -> None:
+    def test_dropped_bytes_are_other_bytes(self: StorageSuite, tmp_path: Path) -> None:
         """The record as it was cannot be appended again once a part of it has been dropped."""
         records = [_full(number) for number in range(3)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, records, blobs={LABEL: b"kept"})
             storage.drop(THREAD, 2, payloads=[0], bodies=[1])
             for seq in (0, 1):
@@ -206,10 +216,10 @@ class StorageDrops(StorageHandles):
             require(left[1].body is None, "the body does not come back")
             require(storage.blob(THREAD, LABEL, 9) == b"kept", "a refused append changes nothing")
 
-    def test_dropped_blob_may_be_stored_again(self, tmp_path: Path) -> None:
+    def test_dropped_blob_may_be_stored_again(self: StorageSuite, tmp_path: Path) -> None:
         """A drop is about what is stored now; the same bytes may come again, in either way."""
         blobs = named(b"blob", bytes(100_000))
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("0")], blobs=blobs)
             storage.drop(THREAD, 0, blobs=list(blobs))
             storage.put_blobs(THREAD, blobs)
@@ -221,10 +231,10 @@ class StorageDrops(StorageHandles):
             for digest, data in blobs.items():
                 require(storage.blob(THREAD, digest, SIZE_BYTES_MAX) == data, "with an entry")
 
-    def test_many_parts_are_dropped_at_once(self, tmp_path: Path) -> None:
+    def test_many_parts_are_dropped_at_once(self: StorageSuite, tmp_path: Path) -> None:
         """The number of positions and blobs of one drop has no bound."""
         blobs = named(*(f"blob {number}".encode() for number in range(_MANY)))
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             records = [_full(number) for number in range(_MANY)]
             storage.append(THREAD, 0, records, blobs=blobs)
             half = _MANY // 2
@@ -237,9 +247,9 @@ class StorageDrops(StorageHandles):
                 require((record.body is None) == (seq >= half), f"body {seq}")
             require(not list(storage.stored_blobs(THREAD)), "the blobs")
 
-    def test_scan_goes_on_over_a_drop(self, tmp_path: Path) -> None:
+    def test_scan_goes_on_over_a_drop(self: StorageSuite, tmp_path: Path) -> None:
         """A scan under way neither blocks a drop nor misses a record; no part comes back later."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [_full(number) for number in range(200)], blobs={})
             gone = range(100)
             for descending in (False, True):
@@ -253,22 +263,22 @@ class StorageDrops(StorageHandles):
                 require(all(r.body for n, r in found if n not in gone), "what was not dropped")
             require(all(r.body is None for _, r in storage.scan(THREAD, 0, 99)), "a new scan")
 
-    def test_drop_is_seen_through_every_handle(self, tmp_path: Path) -> None:
+    def test_drop_is_seen_through_every_handle(self: StorageSuite, tmp_path: Path) -> None:
         """A second handle, and one that is opened later, find nothing of what was dropped."""
-        with self.opened(tmp_path) as one:
+        with opened(self, tmp_path) as one:
             one.append(THREAD, 0, [_full(0)], blobs={LABEL: b"blob"}, label=LABEL)
-            with self._second(tmp_path, one) as two:
+            with opened_again(self, tmp_path, one) as two:
                 before = two.read(THREAD, 0)
                 one.drop(THREAD, 0, bodies=[0], blobs=[LABEL], label=LABEL)
 
                 require(before == _full(0), "it was there before")
                 _require_gone(two)
-            with self._second(tmp_path, one) as later:
+            with opened_again(self, tmp_path, one) as later:
                 _require_gone(later)
 
-    def test_drop_that_cannot_be_meant_is_refused(self, tmp_path: Path) -> None:
+    def test_drop_that_cannot_be_meant_is_refused(self: StorageSuite, tmp_path: Path) -> None:
         """Sizes and positions outside the contract are UsageError and change nothing."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [_full(0)], blobs={LABEL: b"blob"}, label=LABEL)
             calls: list[Callable[[], object]] = [
                 lambda: storage.drop(b"short", 0, bodies=[0]),
@@ -351,12 +361,14 @@ _TOTAL = sum(_GROUPS)
 _TRUNCATE_RACES = 20
 
 
-class StorageTruncation(StorageDrops):
+class StorageTruncation:
     """The tests that are about taking records away."""
 
-    def test_truncated_records_are_gone_and_the_rest_stays(self, tmp_path: Path) -> None:
+    def test_truncated_records_are_gone_and_the_rest_stays(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """Whatever the appends were, all from the position on goes, and what is before stays."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for cut in range(_TOTAL):
                 thread = cut.to_bytes(16, "big")
                 records = _fill(storage, thread)
@@ -370,9 +382,9 @@ class StorageTruncation(StorageDrops):
                     found = storage.read(thread, seq)
                     require(found == (record if seq < cut else None), f"record {seq}, read")
 
-    def test_truncated_positions_may_be_written_again(self, tmp_path: Path) -> None:
+    def test_truncated_positions_may_be_written_again(self: StorageSuite, tmp_path: Path) -> None:
         """The place is free for other records, one by one and together."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             records = _fill(storage, THREAD)
             storage.truncate(THREAD, 4, records[4].header)
             other = [record_of(f"other {number}") for number in range(3)]
@@ -382,9 +394,9 @@ class StorageTruncation(StorageDrops):
             expected = list(enumerate([*records[:4], *other]))
             require(list(storage.scan(THREAD, 0)) == expected, "the new ones after the old ones")
 
-    def test_truncating_leaves_all_else(self, tmp_path: Path) -> None:
+    def test_truncating_leaves_all_else(self: StorageSuite, tmp_path: Path) -> None:
         """Blobs stay, and other threads; a thread without records is listed no more."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for thread in (THREAD, OTHER_THREAD):
                 _fill(storage, thread)
                 storage.append(thread, _TOTAL, [record_of("l")], blobs={LABEL: b"b"}, label=LABEL)
@@ -395,9 +407,9 @@ class StorageTruncation(StorageDrops):
             require(set(storage.blob_threads()) == {THREAD, OTHER_THREAD}, "blobs")
             require(OTHER_THREAD in storage.labelled(LABEL), "labels")
 
-    def test_another_record_is_not_truncated(self, tmp_path: Path) -> None:
+    def test_another_record_is_not_truncated(self: StorageSuite, tmp_path: Path) -> None:
         """Without a record of this header there, it is HeadMoved and nothing changes."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             records = _fill(storage, THREAD)
             calls: list[Callable[[], object]] = [
                 lambda: storage.truncate(THREAD, 4, records[3].header),
@@ -413,27 +425,29 @@ class StorageTruncation(StorageDrops):
 
             require(list(storage.scan(THREAD, 0)) == list(enumerate(records)), "all stay")
 
-    def test_truncation_takes_what_lies_beyond_a_hole(self, tmp_path: Path) -> None:
+    def test_truncation_takes_what_lies_beyond_a_hole(self: StorageSuite, tmp_path: Path) -> None:
         """Records after a position that has none go as well."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for number in (0, 1, 5, 900):
                 storage.append(THREAD, number, [record_of(str(number))], blobs={})
             storage.truncate(THREAD, 1, record_of("1").header)
 
             require(list(storage.scan(THREAD, 0)) == [(0, record_of("0"))], "only the first stays")
 
-    def test_truncation_that_cannot_be_meant_is_refused(self, tmp_path: Path) -> None:
+    def test_truncation_that_cannot_be_meant_is_refused(self: StorageSuite, tmp_path: Path) -> None:
         """Sizes and positions outside the contract are UsageError."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             _fill(storage, THREAD)
             require_raises(UsageError, lambda: storage.truncate(b"short", 0, b""))
             require_raises(UsageError, lambda: storage.truncate(THREAD, -1, b""))
 
             require(len(list(storage.scan(THREAD, 0))) == _TOTAL, "all stay")
 
-    def test_truncation_and_an_append_exclude_each_other(self, tmp_path: Path) -> None:
+    def test_truncation_and_an_append_exclude_each_other(
+        self: StorageSuite, tmp_path: Path
+    ) -> None:
         """Of two who truncate the same record one succeeds; what is saved there then stays."""
-        with self.opened(tmp_path) as one, self._second(tmp_path, one) as two:
+        with opened(self, tmp_path) as one, opened_again(self, tmp_path, one) as two:
             for number in range(_TRUNCATE_RACES):
                 thread, start = number.to_bytes(16, "big"), Barrier(2)
                 records = _fill(one, thread)
@@ -448,9 +462,9 @@ class StorageTruncation(StorageDrops):
                 found = list(two.scan(thread, 5))
                 require(found == [(5, record_of("new"))], "what the winner saved")
 
-    def test_truncation_is_seen_through_every_handle(self, tmp_path: Path) -> None:
+    def test_truncation_is_seen_through_every_handle(self: StorageSuite, tmp_path: Path) -> None:
         """A second handle finds nothing of what went, also in a scan that is under way."""
-        with self.opened(tmp_path) as one, self._second(tmp_path, one) as two:
+        with opened(self, tmp_path) as one, opened_again(self, tmp_path, one) as two:
             records = _fill(one, THREAD)
             scan = two.scan(THREAD, 0)
             first = list(islice(scan, 2))

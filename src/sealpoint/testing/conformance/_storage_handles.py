@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of the storage suite about handles: closing, reopening, sharing and racing.
 
-`storage.py` adds what is about bytes and positions; it is the address to import from.
+Also what all parts need: how a store is opened, and how a test says, without any test framework,
+that a promise was broken. `storage.py` is the address to import from.
 """
 
 import hashlib
@@ -11,13 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier
+from typing import Protocol
 from unittest import SkipTest
 
 from sealpoint.errors import HeadMoved, SealpointError, UsageError
 from sealpoint.storage import Record, Storage
-
-# ---------------------------------------------------------------------- require
-# How a conformance suite says that a promise was broken: without any test framework.
 
 
 def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as an assertion
@@ -29,8 +28,6 @@ def require(condition: bool, message: str) -> None:  # noqa: FBT001 - reads as a
     if not condition:
         raise AssertionError(message)
 
-
-# ---------------------------------------------------------------------- storage handles
 
 THREAD = bytes(range(16))
 OTHER_THREAD = bytes(range(1, 17))
@@ -60,37 +57,43 @@ def named(*blobs: bytes) -> dict[bytes, bytes]:
     return {hashlib.sha256(blob).digest(): blob for blob in blobs}
 
 
-class StorageHandles:
-    """The tests that are about handles.
+class StorageSuite(Protocol):
+    """What the parts of the suite ask of the class that they are mixed into."""
 
-    Attributes:
-        shared: Whether opening a place again, at the same time or later, leads to the same store.
-    """
-
-    shared: bool = True
+    shared: bool
+    """Whether opening a place again, at the same time or later, leads to the same store."""
+    many_blobs: int
+    """How many blobs the test of memory stores."""
 
     def open(self, place: Path) -> Storage:
         """Open the store in an empty directory, making it the first time."""
-        raise NotImplementedError
+        ...
 
-    @contextmanager
-    def _second(self, place: Path, first: Storage) -> Iterator[Storage]:
-        """A second handle on the store of a first one, or that one where there is only one."""
-        if not self.shared:
-            yield first
-            return
-        with self.opened(place) as storage:
-            yield storage
 
-    @contextmanager
-    def opened(self, place: Path) -> Iterator[Storage]:
-        storage = self.open(place)
-        try:
-            yield storage
-        finally:
-            storage.close()
+@contextmanager
+def opened(suite: StorageSuite, place: Path) -> Iterator[Storage]:
+    """The store of a place, closed at the end of the block."""
+    storage = suite.open(place)
+    try:
+        yield storage
+    finally:
+        storage.close()
 
-    def test_closed_storage_is_not_used(self, tmp_path: Path) -> None:
+
+@contextmanager
+def opened_again(suite: StorageSuite, place: Path, first: Storage) -> Iterator[Storage]:
+    """A second handle on the store of a first one, or that one where there is only one."""
+    if not suite.shared:
+        yield first
+        return
+    with opened(suite, place) as storage:
+        yield storage
+
+
+class StorageHandles:
+    """The tests that are about handles."""
+
+    def test_closed_storage_is_not_used(self: StorageSuite, tmp_path: Path) -> None:
         """Closing twice is allowed; any other call afterwards is UsageError."""
         storage = self.open(tmp_path)
         storage.append(THREAD, 0, [record_of("0")], blobs={})
@@ -115,7 +118,7 @@ class StorageHandles:
         for call in calls:
             require_raises(UsageError, call)
 
-    def test_one_of_many_racers_wins_each_position(self, tmp_path: Path) -> None:
+    def test_one_of_many_racers_wins_each_position(self: StorageSuite, tmp_path: Path) -> None:
         """Eight OS threads after the same positions: one append each succeeds, whole."""
         start = Barrier(_RACERS)
         handles = [self.open(tmp_path)]
@@ -153,10 +156,10 @@ class StorageHandles:
         won_at = sorted(itertools.chain.from_iterable(wins))
         require(won_at == list(range(_RACED_POSITIONS)), "each position is won exactly once")
 
-    def test_readers_are_not_disturbed_by_a_writer(self, tmp_path: Path) -> None:
+    def test_readers_are_not_disturbed_by_a_writer(self: StorageSuite, tmp_path: Path) -> None:
         """OS threads that read while another appends see only whole entries, without holes."""
         total = 100
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
 
             def read_all() -> bool:
                 whole = True
@@ -173,15 +176,15 @@ class StorageHandles:
 
                 require(all(reader.result() for reader in readers), "whole entries in order")
 
-    def test_everything_survives_close_and_reopening(self, tmp_path: Path) -> None:
+    def test_everything_survives_close_and_reopening(self: StorageSuite, tmp_path: Path) -> None:
         """What was written before a close is there after it."""
         if not self.shared:
             raise SkipTest("this storage has no second handle")
         records = [record_of(str(number)) for number in range(3)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, records, blobs={LABEL: b"blob"}, label=LABEL)
             storage.put_blobs(OTHER_THREAD, {LABEL: b"orphan"})
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             require(list(storage.scan(THREAD, 0)) == list(enumerate(records)), "entries")
             require(storage.blob(THREAD, LABEL, 9) == b"blob", "blobs")
             require(storage.blob(OTHER_THREAD, LABEL, 9) == b"orphan", "orphans")
@@ -191,11 +194,11 @@ class StorageHandles:
                 HeadMoved, lambda: storage.append(THREAD, 0, [record_of("other")], blobs={})
             )
 
-    def test_second_handle_is_the_same_store(self, tmp_path: Path) -> None:
+    def test_second_handle_is_the_same_store(self: StorageSuite, tmp_path: Path) -> None:
         """Two handles on one place see each other's appends at once and exclude each other."""
         if not self.shared:
             raise SkipTest("this storage has no second handle")
-        with self.opened(tmp_path) as one, self.opened(tmp_path) as two:
+        with opened(self, tmp_path) as one, opened(self, tmp_path) as two:
             for number in range(_SHARED_POSITIONS):
                 writer, reader = (one, two) if number % 2 else (two, one)
                 writer.append(THREAD, number, [record_of(str(number))], blobs={})

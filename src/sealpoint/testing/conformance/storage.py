@@ -23,14 +23,17 @@ from sealpoint.limits import (
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
-from sealpoint.storage import Record
+from sealpoint.storage import Record, Storage
 from sealpoint.testing.conformance._storage_compact import StorageCompaction
+from sealpoint.testing.conformance._storage_drops import StorageDrops, StorageTruncation
 from sealpoint.testing.conformance._storage_handles import (
     LABEL,
     OTHER_THREAD,
     SIZE_BYTES_MAX,
     THREAD,
+    StorageHandles,
     named,
+    opened,
     record_of,
     require,
     require_raises,
@@ -39,12 +42,24 @@ from sealpoint.testing.conformance._storage_handles import (
 __all__ = ["StorageConformance"]
 
 
-class StorageConformance(StorageCompaction):
-    """All tests; a subclass overrides `open`, and sets `shared` to False if it must."""
+class StorageConformance(StorageHandles, StorageDrops, StorageTruncation, StorageCompaction):
+    """All tests; a subclass overrides `open`, and sets `shared` to False if it must.
+
+    Attributes:
+        shared: Whether opening a place again, at the same time or later, leads to the same store.
+        many_blobs: How many blobs the test of memory stores.
+    """
+
+    shared: bool = True
+    many_blobs: int = 3000
+
+    def open(self, place: Path) -> Storage:
+        """Open the store in an empty directory, making it the first time."""
+        raise NotImplementedError
 
     def test_new_store_is_empty(self, tmp_path: Path) -> None:
         """Nothing is found where nothing was written, and nothing of it is an error."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             require(storage.read(THREAD, 0) is None, "a position without entry reads as None")
             require(not list(storage.scan(THREAD, 0)), "an empty thread scans as nothing")
             require(storage.blob(THREAD, LABEL, 1) is None, "an absent blob is None")
@@ -65,7 +80,7 @@ class StorageConformance(StorageCompaction):
             Record(b"h", b"s", None, b"\x00\xff"),
             Record(b"h", b"s", b"b", b"p" * PAYLOAD_BYTES_MAX),
         ]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for seq, record in enumerate(records):
                 storage.append(THREAD, seq, [record], blobs={})
 
@@ -77,7 +92,7 @@ class StorageConformance(StorageCompaction):
     def test_same_bytes_again_are_a_success(self, tmp_path: Path) -> None:
         """Repeating an append changes nothing and is no error."""
         records = [record_of("0"), Record(b"1", b"1", None)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for _ in range(2):
                 storage.append(THREAD, 0, records, blobs=named(b"blob"), label=LABEL)
 
@@ -96,7 +111,7 @@ class StorageConformance(StorageCompaction):
             Record(first.header, first.seals, first.body, b"other"),
             Record(first.header, first.seals, first.body, None),
         ]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [first], blobs={})
             for other in others:
                 require_raises(
@@ -115,7 +130,7 @@ class StorageConformance(StorageCompaction):
 
     def test_refused_append_replaces_no_blob(self, tmp_path: Path) -> None:
         """A blob that was there keeps its bytes when the append that gave others is refused."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("first")], blobs={LABEL: b"kept"})
             require_raises(
                 HeadMoved,
@@ -127,7 +142,7 @@ class StorageConformance(StorageCompaction):
     def test_group_is_written_whole_or_not_at_all(self, tmp_path: Path) -> None:
         """A taken position anywhere in a group keeps all of the group out."""
         group = [record_of(str(number)) for number in range(3)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for taken in range(3):
                 thread = bytes([taken]) * 16
                 storage.append(thread, taken, [record_of("taken")], blobs={})
@@ -146,7 +161,7 @@ class StorageConformance(StorageCompaction):
     def test_group_that_is_there_in_part_is_completed(self, tmp_path: Path) -> None:
         """Positions that hold the same bytes already do not stop the rest of a group."""
         group = [record_of(str(number)) for number in range(4)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 1, group[1:2], blobs={})
             storage.append(THREAD, 0, group, blobs=named(b"blob"))
 
@@ -154,7 +169,7 @@ class StorageConformance(StorageCompaction):
 
     def test_threads_do_not_share_positions_or_blobs(self, tmp_path: Path) -> None:
         """The same position and digest in another thread are another place."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("one")], blobs={LABEL: b"one"})
             storage.append(OTHER_THREAD, 0, [record_of("two")], blobs={})
 
@@ -167,7 +182,7 @@ class StorageConformance(StorageCompaction):
 
     def test_given_blob_replaces_a_stored_one_that_differs(self, tmp_path: Path) -> None:
         """A caller that gives a blob does not rely on the stored one, however it is given."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for number, data in enumerate([b"first", b"other", b"", b"longer than before"]):
                 storage.put_blobs(THREAD, {LABEL: data})
                 require(storage.blob(THREAD, LABEL, SIZE_BYTES_MAX) == data, "put_blobs")
@@ -181,7 +196,7 @@ class StorageConformance(StorageCompaction):
     def test_repeated_append_makes_its_blobs_good(self, tmp_path: Path) -> None:
         """An append whose entry is there already still leaves every blob as it was given."""
         blobs = named(b"one", b"two")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("0")], blobs={next(iter(blobs)): b"damaged"})
             storage.append(THREAD, 0, [record_of("0")], blobs=blobs)
 
@@ -190,7 +205,7 @@ class StorageConformance(StorageCompaction):
 
     def test_blobs_may_come_before_any_entry(self, tmp_path: Path) -> None:
         """An orphan is legal, is found, and does not make a thread; no blobs are legal too."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, {})
             storage.put_blobs(THREAD, {LABEL: b"orphan"})
 
@@ -199,7 +214,7 @@ class StorageConformance(StorageCompaction):
 
     def test_blob_beyond_the_bound_is_refused(self, tmp_path: Path) -> None:
         """A blob of exactly the bound is returned, one byte more is Edited."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, {LABEL: b"12345678"})
 
             require(storage.blob(THREAD, LABEL, 8) == b"12345678", "within its bound")
@@ -211,7 +226,7 @@ class StorageConformance(StorageCompaction):
         stored = named(*(f"blob {number}".encode() for number in range(300)), b"")
         absent = list(named(b"nobody stored this"))
         given = next(iter(stored))
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, stored)
             storage.put_blobs(OTHER_THREAD, {given: b"of another thread"})
 
@@ -226,7 +241,7 @@ class StorageConformance(StorageCompaction):
     def test_blobs_together_leave_large_ones_out(self, tmp_path: Path) -> None:
         """One byte more than the bound is left out and is no error: `blob` says what it is."""
         blobs = named(b"1234567", b"12345678", b"123456789")
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.put_blobs(THREAD, blobs)
 
             for bytes_max in (0, 7, 8, 9):
@@ -236,7 +251,7 @@ class StorageConformance(StorageCompaction):
 
     def test_blobs_together_follow_a_replacement(self, tmp_path: Path) -> None:
         """A blob that was given anew comes in its new bytes, or not at all."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for data in (b"first", b"other"):
                 storage.put_blobs(THREAD, {LABEL: data})
                 found = storage.blobs(THREAD, [LABEL], SIZE_BYTES_MAX)
@@ -245,7 +260,7 @@ class StorageConformance(StorageCompaction):
     def test_large_blob_comes_back(self, tmp_path: Path) -> None:
         """Five megabytes are stored like five bytes."""
         data = hashlib.shake_256(b"large").digest(5 * 1024 * 1024)
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("0")], blobs={LABEL: data})
 
             require(storage.blob(THREAD, LABEL, SIZE_BYTES_MAX) == data, "five megabytes")
@@ -254,7 +269,7 @@ class StorageConformance(StorageCompaction):
         """Every range comes back in either order, both ends included."""
         numbers = [*range(100), *range(150, 250), 1000, 2**32 + 1]
         ranges = [(0, None), (0, 0), (99, 150), (100, 149), (249, 2**40), (2**33, None), (5, 4)]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             # Not in order: position, not time, decides.
             for number in numbers[100:] + numbers[:100]:
                 storage.append(THREAD, number, [record_of(str(number))], blobs={})
@@ -270,7 +285,7 @@ class StorageConformance(StorageCompaction):
 
     def test_appending_during_a_scan_is_possible(self, tmp_path: Path) -> None:
         """A scan under way neither blocks an append nor loses what was there before it."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of(str(n)) for n in range(200)], blobs={})
             for descending in (False, True):
                 scan = storage.scan(THREAD, 0, 199, descending=descending)
@@ -285,7 +300,7 @@ class StorageConformance(StorageCompaction):
 
     def test_call_sees_what_was_committed_before_it(self, tmp_path: Path) -> None:
         """Reads through any handle follow every append at once."""
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for number in range(50):
                 storage.append(THREAD, number, [record_of(str(number))], blobs={})
                 found = list(storage.scan(THREAD, number))
@@ -295,7 +310,7 @@ class StorageConformance(StorageCompaction):
     def test_threads_are_listed_once_each(self, tmp_path: Path) -> None:
         """Every thread with an entry is listed, whatever its positions and number."""
         expected = {bytes([number]) * 16 for number in range(100)}
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             for thread in expected:
                 storage.append(thread, 7, [record_of("a"), record_of("b")], blobs={})
             found = list(storage.threads())
@@ -306,7 +321,7 @@ class StorageConformance(StorageCompaction):
     def test_label_leads_to_its_threads(self, tmp_path: Path) -> None:
         """A label names every thread it was appended with; an append without it adds nothing."""
         other_label = bytes(32)
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             storage.append(THREAD, 0, [record_of("0")], blobs={}, label=LABEL)
             storage.append(OTHER_THREAD, 0, [record_of("0")], blobs={}, label=LABEL)
             storage.append(THREAD, 1, [record_of("1")], blobs={}, label=other_label)
@@ -318,7 +333,7 @@ class StorageConformance(StorageCompaction):
     def test_call_that_could_not_be_read_back_is_refused(self, tmp_path: Path) -> None:
         """Sizes and positions outside the contract are UsageError and change nothing."""
         good = [record_of("good")]
-        with self.opened(tmp_path) as storage:
+        with opened(self, tmp_path) as storage:
             calls: list[Callable[[], object]] = [
                 lambda: storage.append(b"short", 0, good, blobs={}),
                 lambda: storage.append(THREAD, -1, good, blobs={}),
