@@ -60,7 +60,7 @@ class Steering:
     @property
     def writer(self) -> sqlite3.Connection:
         """The connection of SQLite that writes."""
-        writer = self._sqlite._handles.writer
+        writer = self._sqlite._connections._handles.writer
         assert writer is not None
         return writer
 

@@ -138,7 +138,7 @@ def body_at(raw: bytes, start: int) -> bytes:
     return raw[start + _BODY_AT : start + _CODE_AT]
 
 
-class Seal:
+class SlotSeal:
     """Makes and checks the codes of one store's anchor.
 
     Args:
@@ -260,7 +260,7 @@ class Table:
 
     __slots__ = ("capacity", "descriptor", "identity", "map", "place", "seal")
 
-    def __init__(self, descriptor: int, seal: Seal, place: Path) -> None:
+    def __init__(self, descriptor: int, seal: SlotSeal, place: Path) -> None:
         status = os.fstat(descriptor)
         try:
             self.capacity = seal.capacity_of(os.pread(descriptor, HEADER_BYTES, 0), status.st_size)
@@ -421,7 +421,7 @@ def open_table(
     directory: Path,
     within: int,
     name: str,
-    seal: Seal,
+    seal: SlotSeal,
     *,
     read_only: bool,
     group: int | None = None,
@@ -444,7 +444,7 @@ def open_table(
 def write_table(
     within: int,
     name: str,
-    seal: Seal,
+    seal: SlotSeal,
     grown_from: Table | None = None,
     *,
     group: int | None = None,

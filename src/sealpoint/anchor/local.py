@@ -42,7 +42,7 @@ from sealpoint.anchor._directory import make_directory, opened_directory, publis
 from sealpoint.anchor._table import (
     KEY_BYTES,
     SUPERSEDED_AT,
-    Seal,
+    SlotSeal,
     Table,
     body_of,
     open_table,
@@ -93,7 +93,7 @@ class SharedFile:
     """
 
     def __init__(
-        self, directory: Path, seal: Seal, *, read_only: bool, group: int | None = None
+        self, directory: Path, seal: SlotSeal, *, read_only: bool, group: int | None = None
     ) -> None:
         if fcntl is None:
             raise AnchorUnavailable(
@@ -357,7 +357,7 @@ class LocalAnchor:
         self._directory = directory
         self._read_only = read_only
         self._known: dict[bytes, _Verified] = {}
-        self._file = SharedFile(directory, Seal(key, store), read_only=read_only, group=group)
+        self._file = SharedFile(directory, SlotSeal(key, store), read_only=read_only, group=group)
         try:
             if self._file.current() is None and create:
                 self._file.make()

@@ -4,13 +4,27 @@
 A storage keeps bytes at positions. It never learns what an entry says, decides nothing about
 trust and is itself not trusted: whatever it returns is verified by its caller. What it MUST get
 right is order and durability, which no signature can repair. `sealpoint.testing.conformance`
-tests every sentence below; `memory.py` is the reference implementation.
+tests every sentence below; `memory.py` is the reference implementation. What no storage may be
+asked to write, because it could not be read again, is refused by the functions at the end, which
+every backend calls before it touches anything.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
+
+from sealpoint.errors import UsageError
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
+
+THREAD_BYTES = 16
+DIGEST_BYTES = 32
+SEQ_MAX = 2**63 - 1
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -192,3 +206,97 @@ class Storage(Protocol):
     def close(self) -> None:
         """Release everything. Closing twice is allowed; any other call then is `UsageError`."""
         ...
+
+
+# Before anything is touched: whatever passes can be found and read again.
+
+
+def require_append(
+    thread: bytes,
+    seq: int,
+    records: Sequence[Record],
+    *,
+    blobs: Mapping[bytes, bytes],
+    needs: Collection[bytes] = (),
+    label: bytes | None = None,
+) -> None:
+    """Refuse an append of what could not be read again.
+
+    Raises:
+        UsageError: It could not.
+    """
+    require_blobs(thread, blobs)
+    _require_names(needs, label)
+    if not records:
+        raise UsageError("append: expected at least one record, found none")
+    if not 0 <= seq <= SEQ_MAX - len(records):
+        raise UsageError(f"position: expected 0 to {SEQ_MAX - len(records)}, found {seq}")
+    for number, record in enumerate(records, start=seq):
+        _require_record(number, record)
+
+
+def require_blobs(thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+    """Refuse blobs that could not be found again.
+
+    Raises:
+        UsageError: They could not.
+    """
+    _require_size("thread", thread, THREAD_BYTES)
+    for digest, data in blobs.items():
+        _require_size("digest", digest, DIGEST_BYTES)
+        if type(data) is not bytes:
+            raise UsageError(f"blob {digest.hex()}: expected bytes, found {_shown(data)}")
+
+
+def require_drop(
+    thread: bytes,
+    head: int,
+    positions: Collection[int] = (),
+    *,
+    blobs: Collection[bytes] = (),
+    label: bytes | None = None,
+) -> None:
+    """Refuse to take away what cannot be there.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    _require_size("thread", thread, THREAD_BYTES)
+    _require_names(blobs, label)
+    for least, position in ((-1, head), *((0, seq) for seq in positions)):
+        if not least <= position <= SEQ_MAX:
+            raise UsageError(f"position: expected {least} to {SEQ_MAX}, found {position}")
+
+
+def _require_record(number: int, record: Record) -> None:
+    header, seals, body, payload = record.header, record.seals, record.body, record.payload
+    if (
+        type(header) is bytes
+        and len(header) <= HEADER_BYTES_MAX
+        and type(seals) is bytes
+        and len(seals) <= SEALS_BYTES_MAX
+        and (body is None or (type(body) is bytes and len(body) <= BODY_BYTES_MAX))
+        and (payload is None or (type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX))
+    ):
+        return
+    raise UsageError(
+        f"entry {number}: expected at most {HEADER_BYTES_MAX} bytes of header, {SEALS_BYTES_MAX} "
+        f"of seals, {BODY_BYTES_MAX} of body and {PAYLOAD_BYTES_MAX} of payload, found "
+        f"{_shown(header)}, {_shown(seals)}, {_shown(body)} and {_shown(payload)}"
+    )
+
+
+def _require_names(digests: Collection[bytes], label: bytes | None) -> None:
+    for digest in digests:
+        _require_size("digest", digest, DIGEST_BYTES)
+    if label is not None:
+        _require_size("label", label, DIGEST_BYTES)
+
+
+def _require_size(name: str, value: bytes, size_bytes: int) -> None:
+    if type(value) is not bytes or len(value) != size_bytes:
+        raise UsageError(f"{name}: expected {size_bytes} bytes, found {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else type(value).__name__

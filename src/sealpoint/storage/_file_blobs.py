@@ -18,7 +18,7 @@ from sealpoint.errors import Edited, Missing
 from sealpoint.storage._file_directory import Directory, Drafts, File
 
 _BLOBS = "blobs"
-_SHELVES = "0123456789abcdef"
+_SHARDS = "0123456789abcdef"
 _BEYOND = "g"
 _NAME = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _LISTED_MAX = 1024
@@ -32,9 +32,9 @@ def read_blob(thread: Directory, digest: bytes, size_bytes_max: int) -> bytes | 
         Edited: It is larger than that, or no file.
     """
     name = digest.hex()
-    with _Shelves(thread) as shelves:
-        shelf = shelves.of(name)
-        file = None if shelf is None else shelf.file(name)
+    with _Shards(thread) as shards:
+        shard = shards.of(name)
+        file = None if shard is None else shard.file(name)
         if file is None:
             return None
         with file:
@@ -50,11 +50,11 @@ def read_blobs(
 ) -> dict[bytes, bytes]:
     """Those of some blobs that are stored and not too large."""
     found: dict[bytes, bytes] = {}
-    with _Shelves(thread) as shelves:
+    with _Shards(thread) as shards:
         for digest in digests:
             name = digest.hex()
-            shelf = shelves.of(name)
-            file = None if shelf is None else shelf.file(name)
+            shard = shards.of(name)
+            file = None if shard is None else shard.file(name)
             if file is not None:
                 with file:
                     if file.size_bytes <= size_bytes_max:
@@ -64,63 +64,63 @@ def read_blobs(
 
 def put_blobs(thread: Directory, blobs: Mapping[bytes, bytes]) -> None:
     """Make blobs durable, in place of stored ones that differ."""
-    with _Shelves(thread, writing=True) as shelves, Drafts(thread) as drafts:
-        unsettled: dict[str, Directory] = {}
+    with _Shards(thread, writing=True) as shards, Drafts(thread) as drafts:
+        not_durable: dict[str, Directory] = {}
         for digest, data in blobs.items():
             name = digest.hex()
-            shelf = shelves.made(name)
+            shard = shards.open_or_create(name)
             try:
-                file = shelf.file(name)
+                file = shard.file(name)
             except Edited:
                 # Something else was put there; it is replaced like any other bytes.
-                drafts.write(shelf, name, [data], replaces=True)
+                drafts.write(shard, name, [data], replaces=True)
                 continue
             if file is None:
-                drafts.write(shelf, name, [data])
+                drafts.write(shard, name, [data])
                 continue
             with file:
                 if not _is_same(file, data):
-                    drafts.write(shelf, name, [data], replaces=True)
-                elif not file.settled:
-                    unsettled[name[0]] = shelf
-        for shelf in unsettled.values():
+                    drafts.write(shard, name, [data], replaces=True)
+                elif not file.is_durable:
+                    not_durable[name[0]] = shard
+        for shard in not_durable.values():
             # Whoever wrote it may have crashed before its name was on the disk.
-            shelf.sync()
+            shard.sync()
 
 
-def require_blobs(thread: Directory, needs: Collection[bytes]) -> None:
+def require_stored(thread: Directory, needs: Collection[bytes]) -> None:
     """Refuse to go on without blobs that have been put ahead.
 
     Raises:
         Missing: One is not stored.
         Edited: Something else lies there.
     """
-    with _Shelves(thread) as shelves:
-        unsettled: dict[str, Directory] = {}
+    with _Shards(thread) as shards:
+        not_durable: dict[str, Directory] = {}
         for digest in needs:
             name = digest.hex()
-            shelf = shelves.of(name)
-            found = None if shelf is None else shelf.look(name)
-            if found is None or shelf is None:
+            shard = shards.of(name)
+            found = None if shard is None else shard.look(name)
+            if found is None or shard is None:
                 raise Missing(
                     f"blob {name} of thread {thread.name}: expected it to be stored, found none"
                 )
             if found.st_nlink > 1:
-                unsettled[name[0]] = shelf
-        for shelf in unsettled.values():
-            shelf.sync()
+                not_durable[name[0]] = shard
+        for shard in not_durable.values():
+            shard.sync()
 
 
 def drop_blobs(thread: Directory, digests: Collection[bytes]) -> None:
     """Remove blobs; those that are not there are no failure."""
-    with _Shelves(thread, writing=True) as shelves:
+    with _Shards(thread, writing=True) as shards:
         for digest in digests:
             name = digest.hex()
-            shelf = shelves.of(name)
-            if shelf is not None:
-                shelf.remove(name)
+            shard = shards.of(name)
+            if shard is not None:
+                shard.remove(name)
         # Also those in which nothing was removed: a crash may have come before the sync.
-        shelves.sync()
+        shards.sync()
 
 
 def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]], str | None]:
@@ -133,16 +133,16 @@ def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]],
     Returns:
         The blobs, and where the next call begins, or None when there are no more.
     """
-    with _Shelves(thread) as shelves:
-        for digit in _SHELVES:
-            shelf = shelves.of(digit) if digit + _BEYOND > after else None
-            if shelf is None:
+    with _Shards(thread) as shards:
+        for digit in _SHARDS:
+            shard = shards.of(digit) if digit + _BEYOND > after else None
+            if shard is None:
                 continue
             names = heapq.nsmallest(
-                _LISTED_MAX, (name for name in _names(shelf, digit) if name > after)
+                _LISTED_MAX, (name for name in _names(shard, digit) if name > after)
             )
             if names:
-                sizes = ((bytes.fromhex(name), shelf.size_bytes(name)) for name in names)
+                sizes = ((bytes.fromhex(name), shard.size_bytes(name)) for name in names)
                 found = [(digest, size) for digest, size in sizes if size is not None]
                 return found, names[-1] if len(names) == _LISTED_MAX else digit + _BEYOND
     return [], None
@@ -150,22 +150,22 @@ def blobs_after(thread: Directory, after: str) -> tuple[list[tuple[bytes, int]],
 
 def has_blobs(thread: Directory) -> bool:
     """Whether a thread has a blob."""
-    with _Shelves(thread) as shelves:
-        for digit in _SHELVES:
-            shelf = shelves.of(digit)
-            if shelf is not None and any(_names(shelf, digit)):
+    with _Shards(thread) as shards:
+        for digit in _SHARDS:
+            shard = shards.of(digit)
+            if shard is not None and any(_names(shard, digit)):
                 return True
     return False
 
 
-def remove_empty_shelves(thread: Directory) -> None:
+def remove_empty_shards(thread: Directory) -> None:
     """Remove directories of blobs that have none."""
-    with _Shelves(thread, writing=True) as shelves:
-        shelves.remove_empty()
+    with _Shards(thread, writing=True) as shards:
+        shards.remove_empty()
 
 
-def _names(shelf: Directory, digit: str) -> Iterator[str]:
-    return (name for name in shelf.names() if name[0] == digit and _NAME.fullmatch(name))
+def _names(shard: Directory, digit: str) -> Iterator[str]:
+    return (name for name in shard.names() if name[0] == digit and _NAME.fullmatch(name))
 
 
 def _is_same(file: File, data: bytes) -> bool:
@@ -179,45 +179,45 @@ def _is_same(file: File, data: bytes) -> bool:
     return True
 
 
-class _Shelves:
+class _Shards:
     """The directories of a thread's blobs, each opened once; use it in a `with` block."""
 
-    __slots__ = ("_blobs", "_shelves", "_thread", "_writing")
+    __slots__ = ("_blobs", "_shards", "_thread", "_writing")
 
     def __init__(self, thread: Directory, *, writing: bool = False) -> None:
         self._thread = thread
         self._writing = writing
         self._blobs: Directory | None = None
-        self._shelves: dict[str, Directory | None] = {}
+        self._shards: dict[str, Directory | None] = {}
 
     def of(self, name: str) -> Directory | None:
         """The directory of a blob, or None where there is none."""
         digit = name[0]
-        if digit not in self._shelves:
+        if digit not in self._shards:
             blobs, writing = self._blobs, self._writing
-            self._shelves[digit] = None if blobs is None else blobs.child(digit, writing=writing)
-        return self._shelves[digit]
+            self._shards[digit] = None if blobs is None else blobs.child(digit, writing=writing)
+        return self._shards[digit]
 
-    def made(self, name: str) -> Directory:
+    def open_or_create(self, name: str) -> Directory:
         """The directory of a blob for writing, made if there is none."""
         digit = name[0]
-        shelf = self._shelves.get(digit)
-        if shelf is None:
+        shard = self._shards.get(digit)
+        if shard is None:
             if self._blobs is None:
-                self._blobs = self._thread.made(_BLOBS)
-            shelf = self._shelves[digit] = self._blobs.made(digit)
-        return shelf
+                self._blobs = self._thread.open_or_create(_BLOBS)
+            shard = self._shards[digit] = self._blobs.open_or_create(digit)
+        return shard
 
     def sync(self) -> None:
         """Wait until the names in all that were opened are on the disk."""
-        for shelf in self._shelves.values():
-            if shelf is not None:
-                shelf.sync()
+        for shard in self._shards.values():
+            if shard is not None:
+                shard.sync()
 
     def remove_empty(self) -> None:
         """Remove those that are empty."""
         if self._blobs is not None:
-            for digit in _SHELVES:
+            for digit in _SHARDS:
                 self._blobs.remove_empty(digit)
             self._thread.remove_empty(_BLOBS)
 
@@ -231,6 +231,6 @@ class _Shelves:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for directory in (*self._shelves.values(), self._blobs):
+        for directory in (*self._shards.values(), self._blobs):
             if directory is not None:
                 directory.close()

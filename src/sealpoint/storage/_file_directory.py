@@ -47,8 +47,8 @@ _GROUP_DIRECTORY_MODE = 0o2770
 _OTHERS_WRITE = 0o022
 _STRANGERS_WRITE = 0o002
 _KIND_AND_OTHERS = 0o170000 | _OTHERS_WRITE
-_SETTLE_TRIES = 100
-_SETTLE_PAUSE_S = 0.01
+_SHARE_TRIES = 100
+_SHARE_PAUSE_S = 0.01
 # Not on every system: this module can be imported where a store cannot be opened.
 _NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
@@ -110,12 +110,12 @@ class _Open:
 class File(_Open):
     """An open file of a store, for reading."""
 
-    __slots__ = ("settled", "size_bytes")
+    __slots__ = ("is_durable", "size_bytes")
 
     def __init__(self, descriptor: int, path: str, found: os.stat_result) -> None:
         super().__init__(descriptor, path)
         self.size_bytes = found.st_size
-        self.settled = found.st_nlink == 1
+        self.is_durable = found.st_nlink == 1
         """Whether its name is known to be on the disk: see `Drafts`."""
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
@@ -145,7 +145,7 @@ class Directory(_Open):
         group: The group whose members share the store; None: it is this user's own.
     """
 
-    __slots__ = ("group", "identity", "settled")
+    __slots__ = ("group", "identity", "is_durable")
 
     def __init__(
         self, descriptor: int, path: str, found: os.stat_result, group: int | None = None
@@ -153,7 +153,7 @@ class Directory(_Open):
         super().__init__(descriptor, path)
         self.group = group
         self.identity = (found.st_dev, found.st_ino)
-        self.settled = not found.st_mode & stat.S_ISVTX
+        self.is_durable = not found.st_mode & stat.S_ISVTX
         """Whether its own name is known to be on the disk."""
 
     @property
@@ -207,11 +207,11 @@ class Directory(_Open):
         path = f"{self.path}/{name}"
         found = _checked(descriptor, path, stat.S_IFDIR, self.group)
         child = Directory(descriptor, path, found, self.group)
-        if writing and not child.settled:
-            self._settle(child)
+        if writing and not child.is_durable:
+            self._make_durable(child)
         return child
 
-    def made(self, name: str) -> "Directory":
+    def open_or_create(self, name: str) -> "Directory":
         """Open a directory in this one for writing, making it if there is none."""
         child = self.child(name, writing=True)
         if child is not None:
@@ -222,10 +222,10 @@ class Directory(_Open):
         child = self.child(name)
         if child is None:
             raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
-        self._settle(child)
+        self._make_durable(child)
         return child
 
-    def _settle(self, child: "Directory") -> None:
+    def _make_durable(self, child: "Directory") -> None:
         """Wait until the name of a directory in this one is on the disk, and say so in its mode."""
         try:
             sync(self.descriptor)
@@ -334,14 +334,14 @@ class Directory(_Open):
 
 def _share(descriptor: int) -> None:
     """Open a directory to the group; if another member made it, wait a moment for them to."""
-    for _ in range(_SETTLE_TRIES):
+    for _ in range(_SHARE_TRIES):
         try:
             os.fchmod(descriptor, _GROUP_DIRECTORY_MODE)
             return
         except PermissionError:
             if not os.fstat(descriptor).st_mode & stat.S_ISVTX:
                 return
-            time.sleep(_SETTLE_PAUSE_S)
+            time.sleep(_SHARE_PAUSE_S)
     # Its maker died: its name is on the disk now, and whoever comes next syncs once more.
 
 

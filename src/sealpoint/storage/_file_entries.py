@@ -12,16 +12,15 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from sealpoint.errors import Edited, HeadMoved, StorageUnavailable
-from sealpoint.storage._contract import Record
+from sealpoint.storage._contract import SEQ_MAX, Record
 from sealpoint.storage._file_directory import Directory, Drafts
 from sealpoint.storage._file_positions import (
     RECORDS_MAX,
-    SEQ_MAX,
-    Group,
+    EntryGroup,
     Groups,
     Span,
     encode_group,
-    made_leaf,
+    open_or_create_leaf,
 )
 
 BATCH_RECORDS = 32
@@ -92,7 +91,7 @@ def _records(groups: Groups, span: Span, first: int, last: int) -> list[Record] 
     if file is None:
         return None
     with file:
-        return Group(file, span.size).records(first - span.first, last + 1 - span.first)
+        return EntryGroup(file, span.size).records(first - span.first, last + 1 - span.first)
 
 
 def fresh_positions(thread: Directory, seq: int, records: Sequence[Record]) -> list[int]:
@@ -123,7 +122,7 @@ def write_records(
     """Write the records at fresh positions as one group; the lock is held."""
     span = Span(fresh[0], fresh[-1])
     group = encode_group(records[span.first - seq : span.last + 1 - seq])
-    with made_leaf(thread, span.last) as directory, Drafts(thread) as drafts:
+    with open_or_create_leaf(thread, span.last) as directory, Drafts(thread) as drafts:
         drafts.write(directory, span.name, group)
     if span.size > len(fresh):
         # Between them lie older groups, whose records are in this one as well: two files could
@@ -131,7 +130,7 @@ def write_records(
         with closing(Groups(thread).by_last(span.first, span.last)) as spans:
             within = [other for other in spans if other != span and other.first >= span.first]
         for other in within:
-            with made_leaf(thread, other.last) as directory:
+            with open_or_create_leaf(thread, other.last) as directory:
                 directory.remove(other.name)
                 directory.sync()
 
@@ -148,7 +147,10 @@ def drop_parts(thread: Directory, *, bodies: Sequence[int], payloads: Sequence[i
             if not concerned:
                 continue
             # All groups of a directory at once, so that it is synced once.
-            with made_leaf(thread, concerned[0].last) as directory, Drafts(thread) as drafts:
+            with (
+                open_or_create_leaf(thread, concerned[0].last) as directory,
+                Drafts(thread) as drafts,
+            ):
                 for span in concerned:
                     _rewrite(directory, drafts, span, _within(bare, span), _within(plain, span))
 
@@ -160,7 +162,7 @@ def truncate_records(thread: Directory, seq: int) -> None:
             if span.first < seq:
                 # What stays of a group is on the disk before the whole of it goes.
                 _write_first(thread, span, seq - 1)
-            with made_leaf(thread, span.last) as directory:
+            with open_or_create_leaf(thread, span.last) as directory:
                 directory.remove(span.name)
                 directory.sync()
 
@@ -170,7 +172,7 @@ def _write_first(thread: Directory, span: Span, last: int) -> None:
     records = _records(Groups(thread), span, span.first, last)
     if records is None:
         raise Edited(f"{thread.path}/{span.name}: expected a group, found it removed")
-    with made_leaf(thread, last) as directory, Drafts(thread) as drafts:
+    with open_or_create_leaf(thread, last) as directory, Drafts(thread) as drafts:
         name = Span(span.first, last).name
         drafts.write(directory, name, encode_group(records), replaces=True)
 
@@ -186,10 +188,10 @@ def _rewrite(
     if file is None:
         raise Edited(f"{directory.path}/{span.name}: expected a group, found it removed")
     with file:
-        pieces = Group(file, span.size).without(bodies, payloads)
+        pieces = EntryGroup(file, span.size).without(bodies, payloads)
         if pieces is not None:
             drafts.write(directory, span.name, pieces, replaces=True)
-        elif not file.settled:
+        elif not file.is_durable:
             directory.sync()
 
 

@@ -21,14 +21,14 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from sealpoint.errors import Edited, UsageError
+from sealpoint.errors import Edited
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
-from sealpoint.storage._contract import Record
+from sealpoint.storage._contract import SEQ_MAX, Record
 from sealpoint.storage._file_directory import Directory, File
 
 # ---------------------------------------------------------------------- file group
@@ -59,24 +59,6 @@ _FIRST_BYTES = 64 * 1024
 _JOINED_BYTES_MAX = 1024 * 1024
 
 
-def require_bounds(number: int, record: Record) -> None:
-    """Refuse a record that would not be read again.
-
-    Raises:
-        UsageError: A part is too large, absent or no bytes.
-    """
-    for name, value, bytes_max, absent in zip(
-        _NAMES, _parts(record), _BOUNDS, _MAY_BE_ABSENT, strict=True
-    ):
-        if value is None and absent:
-            continue
-        if type(value) is not bytes or len(value) > bytes_max:
-            found = f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
-            raise UsageError(
-                f"{name} of entry {number}: expected at most {bytes_max} bytes, found {found}"
-            )
-
-
 def encode_group(records: Sequence[Record]) -> list[bytes]:
     """The bytes of a group, in pieces to be written one after the other."""
     parts = [_parts(record) for record in records]
@@ -90,7 +72,7 @@ def encode_group(records: Sequence[Record]) -> list[bytes]:
     return pieces
 
 
-class Group:
+class EntryGroup:
     """An open group whose lengths have been checked.
 
     Args:
@@ -192,7 +174,6 @@ def _parts(record: Record) -> tuple[bytes | None, ...]:
 
 # ---------------------------------------------------------------------- file positions
 
-SEQ_MAX = 2**63 - 1
 _BITS = 4
 _COUNTS = {f"{count:02x}": count for count in range(1, 17)}
 _DIGITS = frozenset("0123456789abcdef")
@@ -243,12 +224,12 @@ class Groups:
     def file(self, span: Span) -> File | None:
         """Open a group, whose name is on the disk then; None if there is none."""
         if self._leaf is not None and self._prefix == span.last >> _BITS:
-            return _settled(self._leaf, span)
+            return _durable_file(self._leaf, span)
         leaf = _open_leaf(self._thread, span.last)
         if leaf is None:
             return None
         with leaf:
-            return _settled(leaf, span)
+            return _durable_file(leaf, span)
 
     def ascending(self, low: int, high: int) -> Generator[tuple[Span, int, int], None, None]:
         """The groups that hold positions from `low` to `high`, with the first and last of these.
@@ -354,9 +335,9 @@ def _spans(directory: Directory, prefix: int, low: int, high: int) -> list[Span]
     return found
 
 
-def _settled(leaf: Directory, span: Span) -> File | None:
+def _durable_file(leaf: Directory, span: Span) -> File | None:
     file = leaf.file(span.name)
-    if file is not None and not file.settled:
+    if file is not None and not file.is_durable:
         # Its writer has not come to its end, or crashed: see `Drafts`.
         try:
             leaf.sync()
@@ -388,13 +369,13 @@ def _open_leaf(thread: Directory, last: int) -> Directory | None:
     return directory
 
 
-def made_leaf(thread: Directory, last: int) -> Directory:
+def open_or_create_leaf(thread: Directory, last: int) -> Directory:
     """Open the directory of a group that ends at a position, for writing; it is made if absent."""
     directory = thread
     for name in _steps(last):
         parent = directory
         try:
-            directory = parent.made(name)
+            directory = parent.open_or_create(name)
         finally:
             if parent is not thread:
                 parent.close()

@@ -34,28 +34,28 @@ from sealpoint.storage._file_threads import THREADS, locked, open_thread
 
 LABELS = "labels"
 _LABELLED_MAX = 4096
-_SHELF_DIGITS = 2
+_SHARD_DIGITS = 2
 _NAME = re.compile(r"[0-9a-f]{64}-([0-9a-f]{32})-([0-9a-f]{16})", re.ASCII)
 
 
 def put_label(root: Directory, thread: Directory, label: bytes, seq: int) -> None:
     """Make a label lead to a thread once it has an entry at a position."""
-    with _labels(root) as labels, labels.made(label.hex()[:_SHELF_DIGITS]) as shelf:
+    with _labels(root) as labels, labels.open_or_create(label.hex()[:_SHARD_DIGITS]) as shard:
         start = f"{label.hex()}-{thread.name}-"
-        if not any(_counts(thread, position) for _, _, position in _found(shelf, start)):
-            shelf.new_empty_file(f"{start}{seq:016x}")
+        if not any(_counts(thread, position) for _, _, position in _found(shard, start)):
+            shard.new_empty_file(f"{start}{seq:016x}")
         # Also where it was there already: a crash may have come before the sync.
-        shelf.sync()
+        shard.sync()
 
 
 def drop_label(root: Directory, thread: bytes, label: bytes) -> None:
     """Make a label no longer lead to a thread."""
-    shelf = _shelf(root, label, writing=True)
-    if shelf is not None:
-        with shelf:
-            for name, _, _ in _found(shelf, f"{label.hex()}-{thread.hex()}-"):
-                shelf.remove(name)
-            shelf.sync()
+    shard = _open_shard(root, label, writing=True)
+    if shard is not None:
+        with shard:
+            for name, _, _ in _found(shard, f"{label.hex()}-{thread.hex()}-"):
+                shard.remove(name)
+            shard.sync()
 
 
 def labelled_threads(root: Directory, label: bytes) -> list[bytes]:
@@ -64,11 +64,11 @@ def labelled_threads(root: Directory, label: bytes) -> list[bytes]:
     Raises:
         Edited: They are more than 4096.
     """
-    shelf = _shelf(root, label)
-    if shelf is None:
+    shard = _open_shard(root, label)
+    if shard is None:
         return []
-    with shelf:
-        found = _found(shelf, f"{label.hex()}-")
+    with shard:
+        found = _found(shard, f"{label.hex()}-")
     threads = set()
     for _, thread, position in found:
         directory = None if thread in threads else open_thread(root, thread)
@@ -83,24 +83,24 @@ def _counts(thread: Directory, position: int) -> bool:
     return read_record(thread, position) is not None
 
 
-def _found(shelf: Directory, start: str) -> list[tuple[str, bytes, int]]:
+def _found(shard: Directory, start: str) -> list[tuple[str, bytes, int]]:
     """The labels whose names begin with some digits: name, thread and position."""
-    found = list(islice(_matching(shelf, start), _LABELLED_MAX + 1))
+    found = list(islice(_matching(shard, start), _LABELLED_MAX + 1))
     if len(found) > _LABELLED_MAX:
-        raise Edited(f"{shelf.path}: expected at most {_LABELLED_MAX} of a label, found more")
+        raise Edited(f"{shard.path}: expected at most {_LABELLED_MAX} of a label, found more")
     return found
 
 
-def _matching(shelf: Directory, start: str) -> Iterator[tuple[str, bytes, int]]:
-    for name in shelf.names():
+def _matching(shard: Directory, start: str) -> Iterator[tuple[str, bytes, int]]:
+    for name in shard.names():
         match = _NAME.fullmatch(name) if name.startswith(start) else None
         if match is not None:
             yield name, bytes.fromhex(match[1]), int(match[2], 16)
 
 
-def _shelf(root: Directory, label: bytes, *, writing: bool = False) -> Directory | None:
+def _open_shard(root: Directory, label: bytes, *, writing: bool = False) -> Directory | None:
     with _labels(root) as labels:
-        return labels.child(label.hex()[:_SHELF_DIGITS], writing=writing)
+        return labels.child(label.hex()[:_SHARD_DIGITS], writing=writing)
 
 
 def _labels(root: Directory) -> Directory:
@@ -157,7 +157,7 @@ class Failures:
         )
 
 
-class Root:
+class StoreRoot:
     """The root of an existing store.
 
     Args:
@@ -221,7 +221,7 @@ def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -
             )
         _sync_parent(path)
         for name in (THREADS, LABELS):
-            root.made(name).close()
+            root.open_or_create(name).close()
         with Drafts(root) as drafts:
             drafts.write(root, _MARK, [_MARK_FORM.format(SCHEMA_VERSION).encode()])
 
@@ -254,7 +254,7 @@ def _require_mark(root: Directory, *, read_only: bool) -> None:
                 f"store {root.path}: expected schema version {SCHEMA_VERSION}, the newest this "
                 f"version of Sealpoint knows, found {int(match[1])}"
             )
-        if not file.settled and not read_only:
+        if not file.is_durable and not read_only:
             # Whoever made the store may have crashed before its name was on the disk.
             root.sync()
 

@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 
 from sealpoint.errors import Edited, StorageUnavailable
-from sealpoint.storage._file_blobs import remove_empty_shelves
+from sealpoint.storage._file_blobs import remove_empty_shards
 from sealpoint.storage._file_directory import Directory, draft_names
 
 # ---------------------------------------------------------------------- file lock
@@ -128,8 +128,8 @@ if hasattr(os, "register_at_fork"):
 # ---------------------------------------------------------------------- file threads
 
 THREADS = "threads"
-_SHELF_DIGITS = 2
-_SHELVES = tuple(f"{number:02x}" for number in range(256))
+_SHARD_DIGITS = 2
+_SHARDS = tuple(f"{number:02x}" for number in range(256))
 _NAME = re.compile(r"[0-9a-f]{32}", re.ASCII)
 # Directories of groups and blobs; positions have 16 digits at most.
 _STEP = re.compile(r"[0-9a-f]{1,2}|blobs", re.ASCII)
@@ -143,15 +143,15 @@ _ROUNDS_MAX = 1024
 
 def open_thread(root: Directory, thread: bytes) -> Directory | None:
     """Open the directory of a thread for reading, or None where there is none."""
-    shelf = _shelf(root, thread)
-    if shelf is None:
+    shard = _open_shard(root, thread)
+    if shard is None:
         return None
-    with shelf:
-        return shelf.child(thread.hex())
+    with shard:
+        return shard.child(thread.hex())
 
 
 @contextmanager
-def made_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> Iterator[Directory]:
+def create_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> Iterator[Directory]:
     """Open the directory of a thread, made if there is none, and hold its lock.
 
     Raises:
@@ -159,14 +159,14 @@ def made_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> Iter
     """
     name = thread.hex()
     with _threads(root) as threads:
-        shelf = threads.made(name[:_SHELF_DIGITS])
-    with shelf:
+        shard = threads.open_or_create(name[:_SHARD_DIGITS])
+    with shard:
         for _ in range(_TRIES_MAX):
-            with locked(partial(shelf.child, name), wait_seconds_max) as directory:
-                if directory is not None and _is_ready(directory, shelf, name):
+            with locked(partial(shard.child, name), wait_seconds_max) as directory:
+                if directory is not None and _is_ready(directory, shard, name):
                     yield directory
                     return
-            shelf.made(name).close()
+            shard.open_or_create(name).close()
     raise StorageUnavailable(f"thread {name}: expected its directory to stay, found it removed")
 
 
@@ -185,19 +185,19 @@ def locked_thread(
         return
     directory.close()
     # It may be removed in this moment, because it is empty; then it is made anew, and is empty.
-    with made_thread(root, thread, wait_seconds_max) as made:
+    with create_thread(root, thread, wait_seconds_max) as made:
         yield made
 
 
-def _is_ready(directory: Directory, shelf: Directory, name: str) -> bool:
+def _is_ready(directory: Directory, shard: Directory, name: str) -> bool:
     """Whether a locked directory is on the disk and the one that everybody reads.
 
     `compact` may have removed an empty one before the lock was ours.
     """
-    if not directory.settled:
+    if not directory.is_durable:
         return False
     try:
-        found = os.stat(name, dir_fd=shelf.descriptor, follow_symlinks=False)
+        found = os.stat(name, dir_fd=shard.descriptor, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return (found.st_dev, found.st_ino) == directory.identity
@@ -217,27 +217,27 @@ def threads_after(
         The threads, and where the next call begins, or None when there are no more.
     """
     with _threads(root) as threads:
-        for digits in _SHELVES:
-            shelf = threads.child(digits) if digits + _BEYOND > after else None
-            if shelf is None:
+        for digits in _SHARDS:
+            shard = threads.child(digits) if digits + _BEYOND > after else None
+            if shard is None:
                 continue
-            with shelf:
+            with shard:
                 names = heapq.nsmallest(
-                    _LISTED_MAX, (name for name in _names(shelf, digits) if name > after)
+                    _LISTED_MAX, (name for name in _names(shard, digits) if name > after)
                 )
                 if names:
                     end = names[-1] if len(names) == _LISTED_MAX else digits + _BEYOND
-                    found = (name for name in names if have is None or _has(shelf, name, have))
+                    found = (name for name in names if have is None or _has(shard, name, have))
                     return [bytes.fromhex(name) for name in found], end
     return [], None
 
 
-def _names(shelf: Directory, digits: str) -> Iterator[str]:
-    return (name for name in shelf.names() if name.startswith(digits) and _NAME.fullmatch(name))
+def _names(shard: Directory, digits: str) -> Iterator[str]:
+    return (name for name in shard.names() if name.startswith(digits) and _NAME.fullmatch(name))
 
 
-def _has(shelf: Directory, name: str, have: Callable[[Directory], bool]) -> bool:
-    directory = shelf.child(name)
+def _has(shard: Directory, name: str, have: Callable[[Directory], bool]) -> bool:
+    directory = shard.child(name)
     if directory is None:
         return False
     with directory:
@@ -269,11 +269,11 @@ def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> N
                 f"{directory.path}: expected to remove what crashes have left, found more coming",
                 hint="Find out who writes there besides Sealpoint, then repeat the call.",
             )
-        remove_empty_shelves(directory)
-        shelf = _shelf(root, thread)
-        if shelf is not None:
-            with shelf:
-                shelf.remove_empty(thread.hex())
+        remove_empty_shards(directory)
+        shard = _open_shard(root, thread)
+        if shard is not None:
+            with shard:
+                shard.remove_empty(thread.hex())
 
 
 def _sync_below(directory: Directory, depth: int = 0) -> None:
@@ -286,9 +286,9 @@ def _sync_below(directory: Directory, depth: int = 0) -> None:
                 _sync_below(child, depth + 1)
 
 
-def _shelf(root: Directory, thread: bytes) -> Directory | None:
+def _open_shard(root: Directory, thread: bytes) -> Directory | None:
     with _threads(root) as threads:
-        return threads.child(thread.hex()[:_SHELF_DIGITS])
+        return threads.child(thread.hex()[:_SHARD_DIGITS])
 
 
 def _threads(root: Directory) -> Directory:

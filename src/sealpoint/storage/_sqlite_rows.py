@@ -1,33 +1,157 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statements of the SQLite backend, and what may be a row.
+"""The tables of a SQLite store, what a statement may do with them, and what may be a row.
 
 It guarantees that a value of another type or beyond its bound is never brought into memory: SQLite
-answers with its size or type instead, and the row is refused as `Edited`. Rows to be written are
-held to the same bounds, so that nothing is written that could not be read.
+answers with its size or type instead, and the row is refused as `Edited`. And it guarantees, by
+the authorizers below, that a connection does no more than its purpose takes: reading changes
+nothing; writing adds rows, replaces the data of blobs, takes bodies and payloads away, and deletes
+blobs and labels, but never an entry; compacting copies the tables into the nameless database of
+`VACUUM` and writes nothing by a statement to the store itself. SQLite asks whenever it prepares a
+statement, and it prepares again when the schema changed, so a trigger or view that is planted under
+an open connection fails the statement.
 """
 
 import sqlite3
 from collections.abc import Callable
 from enum import Enum
 
-from sealpoint.errors import Edited, UsageError
+from sealpoint.errors import Edited
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
-from sealpoint.storage._contract import Record
+from sealpoint.storage._contract import DIGEST_BYTES, THREAD_BYTES, Record
 
-THREAD_BYTES = 16
-DIGEST_BYTES = 32
-SEQ_MAX = 2**63 - 1
+# The tables were chosen by short runs on a busy machine with two cores (one record of 1.1 KB and
+# three blobs of 1 KB in each commit), so differences below a tenth decided nothing:
+#
+# - Rows lie in the order they were written, found through a small unique index: an append then
+#   fills the last page of each table and touches index pages that stay in the cache. Rows kept in
+#   the order of their key (`WITHOUT ROWID`) spill anything beyond 1 KB to pages of its own and
+#   split pages in the middle: in one run twice the time and three times the space.
+# - A thread is its 16 bytes in every row. Numbering threads would save 1 % of space, half a page to
+#   one page in each commit, and 10 to 15 % of an append to long threads (nothing with 500 short
+#   ones). It was left out for a table less to attack and no second lookup in a read.
+# - Pages of 4096 bytes: 8192 save 14 % of space; which is faster did not show.
+APPLICATION_ID = 0x5EA190B7
+SCHEMA_VERSION = 1
+
+SCHEMA = {
+    "entries": (
+        "CREATE TABLE entries (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
+        "seq INTEGER NOT NULL, header BLOB NOT NULL, seals BLOB NOT NULL, body BLOB, "
+        "payload BLOB, UNIQUE (thread, seq))"
+    ),
+    "blobs": (
+        "CREATE TABLE blobs (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
+        "digest BLOB NOT NULL, data BLOB NOT NULL, UNIQUE (thread, digest))"
+    ),
+    "labels": (
+        "CREATE TABLE labels (label BLOB NOT NULL, thread BLOB NOT NULL, "
+        "PRIMARY KEY (label, thread)) WITHOUT ROWID"
+    ),
+}
+# What sqlite_master holds then: SQLite makes the indexes of the UNIQUE clauses itself.
+OBJECTS = {
+    *(("table", name, name, sql) for name, sql in SCHEMA.items()),
+    ("index", "sqlite_autoindex_entries_1", "entries", None),
+    ("index", "sqlite_autoindex_blobs_1", "blobs", None),
+}
+
+
+class Purpose(Enum):
+    """What a connection is for."""
+
+    READ = "read"
+    WRITE = "write"
+    TRUNCATE = "truncate"
+    COMPACT = "compact"
+
+
+_Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
+_Rule = Callable[[str | None, str | None, str | None], bool]
+
+_MASTER = "sqlite_master"
+_TABLES = frozenset({*SCHEMA, _MASTER})
+_FUNCTIONS = frozenset({"length", "typeof"})
+_UPDATES = frozenset({("blobs", "data"), ("entries", "body"), ("entries", "payload")})
+_DELETES = frozenset({"blobs", "labels"})
+# What VACUUM does, to the tables of the database that it attaches for the time.
+_COPYING = frozenset(
+    {
+        sqlite3.SQLITE_CREATE_TABLE,
+        sqlite3.SQLITE_CREATE_INDEX,
+        sqlite3.SQLITE_INSERT,
+        sqlite3.SQLITE_UPDATE,
+    }
+)
+_COPIED = frozenset({*_TABLES, *(f"sqlite_autoindex_{name}_1" for name in SCHEMA)})
+_COPYING_FUNCTIONS = frozenset({"coalesce", "quote"})
+_COMPACTING_PRAGMAS = frozenset(
+    {"busy_timeout", "freelist_count", "page_count", "quick_check", "temp_store", "wal_checkpoint"}
+)
+
+# What each purpose takes: for an action of SQLite, whether two names that depend on it, and the
+# database, are among those.
+_READING: dict[int, _Rule] = {
+    sqlite3.SQLITE_SELECT: lambda *_: True,
+    sqlite3.SQLITE_TRANSACTION: lambda *_: True,
+    sqlite3.SQLITE_READ: lambda table, _column, _database: table in _TABLES,
+    sqlite3.SQLITE_FUNCTION: lambda _, name, _database: name in _FUNCTIONS,
+}
+_RULES: dict[Purpose, dict[int, _Rule]] = {
+    Purpose.READ: _READING,
+    Purpose.WRITE: {
+        **_READING,
+        sqlite3.SQLITE_INSERT: lambda table, _, _database: table in SCHEMA,
+        sqlite3.SQLITE_UPDATE: lambda table, column, _: (table, column) in _UPDATES,
+        sqlite3.SQLITE_DELETE: lambda table, _, _database: table in _DELETES,
+    },
+    # A purpose of its own: no connection that saves can take an entry away.
+    Purpose.TRUNCATE: {
+        **_READING,
+        sqlite3.SQLITE_DELETE: lambda table, _, _database: table == "entries",
+    },
+    Purpose.COMPACT: {
+        **_READING,
+        sqlite3.SQLITE_FUNCTION: lambda _, name, _database: name in _COPYING_FUNCTIONS,
+        sqlite3.SQLITE_PRAGMA: lambda name, _, _database: name in _COMPACTING_PRAGMAS,
+        # Without a name it is a database that SQLite makes for the time and removes.
+        sqlite3.SQLITE_ATTACH: lambda name, _, _database: not name,
+        **dict.fromkeys(
+            _COPYING,
+            lambda table, _, database: table in _COPIED and database not in {None, "main", "temp"},
+        ),
+    },
+}
+
+
+def _authorizer(rules: dict[int, _Rule]) -> _Authorizer:
+    def decide(
+        action: int, first: str | None, second: str | None, database: str | None, inside: str | None
+    ) -> int:
+        # Inside of a trigger or view, which is never one of ours, nothing is allowed.
+        rule = rules.get(action) if inside is None else None
+        if rule is not None and rule(first, second, database):
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    return decide
+
+
+AUTHORIZERS: dict[Purpose, _Authorizer] = {
+    purpose: _authorizer(rules) for purpose, rules in _RULES.items()
+}
+
+
+# ---------------------------------------------------------------------- statements and rows
+
 SCAN_ROWS = 32
 LABELLED_MAX = 4096
 BLOBS_ROWS = 128
 STORED_ROWS = 128
-# SQLite itself takes 1,000,000,000 bytes for a whole row.
-_BLOB_BYTES_MAX = 999_000_000
 
 
 def _guarded(column: str, bytes_max: str) -> str:
@@ -85,52 +209,6 @@ STORED_NEXT = _select(
     _STORED, f"blobs WHERE thread = ? AND digest > ? ORDER BY digest LIMIT {STORED_ROWS}"
 )
 LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
-
-EntryRow = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
-BlobRow = tuple[bytes, bytes, bytes]
-
-
-def require_bytes(name: str, value: bytes, size_bytes: int) -> None:
-    """Refuse a thread, digest or label that could not be found again."""
-    if type(value) is not bytes or len(value) != size_bytes:
-        raise UsageError(f"{name}: expected {size_bytes} bytes, found {_shown(value)}")
-
-
-def entry_row(thread: bytes, number: int, record: Record) -> EntryRow:
-    """What is written for a record.
-
-    Raises:
-        UsageError: It would not be read again.
-    """
-    header, seals, body, payload = record.header, record.seals, record.body, record.payload
-    if (
-        type(header) is bytes
-        and len(header) <= HEADER_BYTES_MAX
-        and type(seals) is bytes
-        and len(seals) <= SEALS_BYTES_MAX
-        and (body is None or (type(body) is bytes and len(body) <= BODY_BYTES_MAX))
-        and (payload is None or (type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX))
-    ):
-        return thread, number, header, seals, body, payload
-    raise UsageError(
-        f"entry {number}: expected at most {HEADER_BYTES_MAX} bytes of header, {SEALS_BYTES_MAX} "
-        f"of seals, {BODY_BYTES_MAX} of body and {PAYLOAD_BYTES_MAX} of payload, found "
-        f"{_shown(header)}, {_shown(seals)}, {_shown(body)} and {_shown(payload)}"
-    )
-
-
-def blob_row(thread: bytes, digest: bytes, data: bytes) -> BlobRow:
-    """What is written for a blob.
-
-    Raises:
-        UsageError: SQLite could not take it.
-    """
-    require_bytes("digest", digest, DIGEST_BYTES)
-    if type(data) is not bytes or len(data) > _BLOB_BYTES_MAX:
-        raise UsageError(
-            f"blob {digest.hex()}: expected at most {_BLOB_BYTES_MAX} bytes, found {_shown(data)}"
-        )
-    return thread, digest, data
 
 
 def numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
@@ -204,153 +282,3 @@ def expected_bytes(name: str, value: object, bytes_max: int) -> str:
 
 def _found(value: object) -> str:
     return f"{value} bytes" if type(value) is int else f"type {value}"
-
-
-def _shown(value: object) -> str:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else type(value).__name__
-
-
-# ---------------------------------------------------------------------- sqlite schema
-# The tables of a SQLite store, and what a statement may do with them.
-#
-# It guarantees, by the authorizers below, that a connection does no more than its purpose takes:
-# reading changes nothing; writing adds rows, replaces the data of blobs, takes bodies and
-# payloads away, and deletes blobs and labels, but never an entry; compacting copies the tables
-# into the nameless database of `VACUUM` and writes nothing by a statement to the store itself.
-# SQLite asks whenever it prepares a statement, and it prepares again when the schema changed, so
-# a trigger or view that is planted under an open connection fails the statement.
-#
-# The tables were chosen by short runs on a busy machine with two cores (one record of 1.1 KB and
-# three blobs of 1 KB in each commit), so differences below a tenth decided nothing:
-#
-# - Rows lie in the order they were written, found through a small unique index: an append then
-#   fills the last page of each table and touches index pages that stay in the cache. Rows kept in
-#   the order of their key (`WITHOUT ROWID`) spill anything beyond 1 KB to pages of its own and
-#   split pages in the middle: in one run twice the time and three times the space.
-# - A thread is its 16 bytes in every row. Numbering threads would save 1 % of space, half a page to
-#   one page in each commit, and 10 to 15 % of an append to long threads (nothing with 500 short
-#   ones). It was left out for a table less to attack and no second lookup in a read.
-# - Pages of 4096 bytes: 8192 save 14 % of space; which is faster did not show.
-
-
-APPLICATION_ID = 0x5EA190B7
-SCHEMA_VERSION = 1
-
-SCHEMA = {
-    "entries": (
-        "CREATE TABLE entries (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
-        "seq INTEGER NOT NULL, header BLOB NOT NULL, seals BLOB NOT NULL, body BLOB, "
-        "payload BLOB, UNIQUE (thread, seq))"
-    ),
-    "blobs": (
-        "CREATE TABLE blobs (number INTEGER PRIMARY KEY, thread BLOB NOT NULL, "
-        "digest BLOB NOT NULL, data BLOB NOT NULL, UNIQUE (thread, digest))"
-    ),
-    "labels": (
-        "CREATE TABLE labels (label BLOB NOT NULL, thread BLOB NOT NULL, "
-        "PRIMARY KEY (label, thread)) WITHOUT ROWID"
-    ),
-}
-# What sqlite_master holds then: SQLite makes the indexes of the UNIQUE clauses itself.
-OBJECTS = {
-    *(("table", name, name, sql) for name, sql in SCHEMA.items()),
-    ("index", "sqlite_autoindex_entries_1", "entries", None),
-    ("index", "sqlite_autoindex_blobs_1", "blobs", None),
-}
-
-
-class Purpose(Enum):
-    """What a connection is for."""
-
-    READ = "read"
-    WRITE = "write"
-    TRUNCATE = "truncate"
-    COMPACT = "compact"
-
-
-_Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
-
-_MASTER = "sqlite_master"
-_TABLES = frozenset({*SCHEMA, _MASTER})
-_ALWAYS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_TRANSACTION})
-_FUNCTIONS = frozenset({"length", "typeof"})
-_UPDATES = frozenset({("blobs", "data"), ("entries", "body"), ("entries", "payload")})
-_DELETES = frozenset({"blobs", "labels"})
-# What VACUUM does, to the tables of the database that it attaches for the time.
-_COPYING = frozenset(
-    {
-        sqlite3.SQLITE_CREATE_TABLE,
-        sqlite3.SQLITE_CREATE_INDEX,
-        sqlite3.SQLITE_INSERT,
-        sqlite3.SQLITE_UPDATE,
-    }
-)
-_COPIED = frozenset({*_TABLES, *(f"sqlite_autoindex_{name}_1" for name in SCHEMA)})
-_COPYING_FUNCTIONS = frozenset({"coalesce", "quote"})
-_COMPACTING_PRAGMAS = frozenset(
-    {"busy_timeout", "freelist_count", "page_count", "quick_check", "temp_store", "wal_checkpoint"}
-)
-
-
-# Each takes an action, two names that depend on it, the database, and the name of the trigger or
-# view that the statement came from, which is never one of ours.
-
-
-def _may_read(
-    action: int, first: str | None, second: str | None, _database: str | None, inside: str | None
-) -> int:
-    if inside is None and (
-        action in _ALWAYS
-        or (action == sqlite3.SQLITE_READ and first in _TABLES)
-        or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
-    ):
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
-
-
-def _may_write(
-    action: int, first: str | None, second: str | None, _database: str | None, inside: str | None
-) -> int:
-    if inside is None and (
-        action in _ALWAYS
-        or (action == sqlite3.SQLITE_READ and first in _TABLES)
-        or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
-        or (action == sqlite3.SQLITE_INSERT and first in SCHEMA)
-        or (action == sqlite3.SQLITE_UPDATE and (first, second) in _UPDATES)
-        or (action == sqlite3.SQLITE_DELETE and first in _DELETES)
-    ):
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
-
-
-def _may_truncate(
-    action: int, first: str | None, second: str | None, database: str | None, inside: str | None
-) -> int:
-    # A purpose of its own: no connection that saves can take an entry away.
-    if inside is None and action == sqlite3.SQLITE_DELETE and first == "entries":
-        return sqlite3.SQLITE_OK
-    return _may_read(action, first, second, database, inside)
-
-
-def _may_compact(
-    action: int, first: str | None, second: str | None, database: str | None, inside: str | None
-) -> int:
-    if inside is None and (
-        action in _ALWAYS
-        or (action == sqlite3.SQLITE_READ and first in _TABLES)
-        or (action == sqlite3.SQLITE_FUNCTION and second in _COPYING_FUNCTIONS)
-        or (action in _COPYING and first in _COPIED and database not in {None, "main", "temp"})
-        # Without a name it is a database that SQLite makes for the time and removes.
-        or (action == sqlite3.SQLITE_ATTACH and not first)
-        or (action == sqlite3.SQLITE_PRAGMA and first in _COMPACTING_PRAGMAS)
-    ):
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
-
-
-AUTHORIZERS: dict[Purpose, _Authorizer] = {
-    Purpose.READ: _may_read,
-    Purpose.WRITE: _may_write,
-    Purpose.TRUNCATE: _may_truncate,
-    Purpose.COMPACT: _may_compact,
-}

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from sealpoint.errors import HeadMoved, ReadOnly, StorageUnavailable, UsageError
-from sealpoint.storage._contract import Record
+from sealpoint.storage._contract import (
+    DIGEST_BYTES,
+    SEQ_MAX,
+    THREAD_BYTES,
+    Record,
+    require_append,
+    require_blobs,
+    require_drop,
+)
 from sealpoint.storage._file_blobs import (
     blobs_after,
     drop_blobs,
@@ -26,7 +34,7 @@ from sealpoint.storage._file_blobs import (
     put_blobs,
     read_blob,
     read_blobs,
-    require_blobs,
+    require_stored,
 )
 from sealpoint.storage._file_directory import Directory
 from sealpoint.storage._file_entries import (
@@ -40,10 +48,10 @@ from sealpoint.storage._file_entries import (
     truncate_records,
     write_records,
 )
-from sealpoint.storage._file_positions import RECORDS_MAX, SEQ_MAX, require_bounds
+from sealpoint.storage._file_positions import RECORDS_MAX
 from sealpoint.storage._file_root import (
     Failures,
-    Root,
+    StoreRoot,
     create_root,
     drop_label,
     labelled_threads,
@@ -51,68 +59,14 @@ from sealpoint.storage._file_root import (
 )
 from sealpoint.storage._file_threads import (
     compact_thread,
+    create_thread,
     has_locks,
     locked_thread,
-    made_thread,
     open_thread,
     threads_after,
 )
 
 __all__ = ["FileStorage"]
-
-# ---------------------------------------------------------------------- file arguments
-# What may be asked of a file store: refused as `UsageError` before anything is touched.
-#
-# Whatever passes can be read back: it has a name of the right length, a position that has a name,
-# and parts within the bounds that a reader takes.
-
-
-THREAD_BYTES = 16
-DIGEST_BYTES = 32
-
-
-def require_records(seq: int, records: Sequence[Record]) -> None:
-    """Refuse records that could not be read again, or not at once."""
-    if not 1 <= len(records) <= RECORDS_MAX:
-        raise UsageError(f"append: expected 1 to {RECORDS_MAX} records, found {len(records)}")
-    if not 0 <= seq <= SEQ_MAX - len(records):
-        raise UsageError(f"position: expected 0 to {SEQ_MAX - len(records)}, found {seq}")
-    for number, record in enumerate(records, start=seq):
-        require_bounds(number, record)
-
-
-def require_positions(head: int, positions: Collection[int]) -> None:
-    """Refuse positions that no entry can have."""
-    if head < -1 or any(number < 0 for number in positions):
-        raise UsageError(
-            f"drop: expected a head of -1 or more and positions of 0 or more, found head "
-            f"{head} and positions from {min(positions, default=0)}"
-        )
-
-
-def require_sizes(thread: bytes, digests: Collection[bytes], label: bytes | None = None) -> None:
-    """Refuse a thread, digest or label that could not be found again."""
-    _require_size("thread", thread, THREAD_BYTES)
-    for digest in digests:
-        _require_size("digest", digest, DIGEST_BYTES)
-    if label is not None:
-        _require_size("label", label, DIGEST_BYTES)
-
-
-def require_blob_bytes(blobs: Mapping[bytes, bytes]) -> None:
-    """Refuse blobs that are no bytes."""
-    for digest, data in blobs.items():
-        if type(data) is not bytes:
-            raise UsageError(f"blob {digest.hex()}: expected bytes, found {type(data).__name__}")
-
-
-def _require_size(name: str, value: bytes, size_bytes: int) -> None:
-    if type(value) is not bytes or len(value) != size_bytes:
-        found = f"{len(value)} bytes" if type(value) is bytes else type(value).__name__
-        raise UsageError(f"{name}: expected {size_bytes} bytes, found {found}")
-
-
-# ---------------------------------------------------------------------- file
 
 _C = TypeVar("_C")
 _T = TypeVar("_T")
@@ -163,7 +117,7 @@ class FileStorage:
         with self._failures:
             if create:
                 create_root(self._path, wait_seconds_max, group)
-            self._root = Root(self._path, read_only=read_only, group=group)
+            self._root = StoreRoot(self._path, read_only=read_only, group=group)
 
     def append(
         self,
@@ -183,18 +137,18 @@ class FileStorage:
             Edited: What lies at one of the positions cannot be a record.
             StorageUnavailable: The file system failed; nothing was changed, or `read` tells.
         """
-        require_records(seq, records)
-        require_sizes(thread, (*blobs, *needs), label)
-        require_blob_bytes(blobs)
+        require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
+        if len(records) > RECORDS_MAX:
+            raise UsageError(f"append: expected 1 to {RECORDS_MAX} records, found {len(records)}")
         with (
             self._failures,
             self._writing() as root,
-            made_thread(root, thread, self._wait_seconds_max) as directory,
+            create_thread(root, thread, self._wait_seconds_max) as directory,
         ):
             # (1) Whatever may refuse the call, before anything is changed.
             fresh = fresh_positions(directory, seq, records)
             if needs:
-                require_blobs(directory, needs)
+                require_stored(directory, needs)
             # (2) Blobs and label on the disk, then the one file that makes it all true.
             if blobs:
                 put_blobs(directory, blobs)
@@ -205,11 +159,10 @@ class FileStorage:
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""
-        require_sizes(thread, blobs)
-        require_blob_bytes(blobs)
+        require_blobs(thread, blobs)
         with self._failures, self._writing() as root:
             if blobs:
-                with made_thread(root, thread, self._wait_seconds_max) as directory:
+                with create_thread(root, thread, self._wait_seconds_max) as directory:
                     put_blobs(directory, blobs)
 
     def drop(
@@ -228,8 +181,7 @@ class FileStorage:
             HeadMoved: There is a newer entry.
             StorageUnavailable: The file system failed; what is left undone is done by repeating.
         """
-        require_sizes(thread, blobs, label)
-        require_positions(head, (*payloads, *bodies))
+        require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         with (
             self._failures,
             self._writing() as root,
@@ -252,8 +204,7 @@ class FileStorage:
             HeadMoved: The record there has another header, or there is none.
             StorageUnavailable: The file system failed; what is left undone is done by repeating.
         """
-        require_sizes(thread, ())
-        require_positions(0, (seq,))
+        require_drop(thread, -1, (seq,))
         with (
             self._failures,
             self._writing() as root,

@@ -8,21 +8,12 @@ processes and nothing survives the process, so it is for tests and for state tha
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
-from sealpoint.limits import (
-    BODY_BYTES_MAX,
-    HEADER_BYTES_MAX,
-    PAYLOAD_BYTES_MAX,
-    SEALS_BYTES_MAX,
-)
-from sealpoint.storage._contract import Record
+from sealpoint.storage._contract import Record, require_append, require_blobs, require_drop
 
 __all__ = ["MemoryStorage"]
-
-_THREAD_BYTES = 16
-_DIGEST_BYTES = 32
 
 
 class MemoryStorage:
@@ -53,14 +44,7 @@ class MemoryStorage:
         label: bytes | None = None,
     ) -> None:
         """Create entries with the blobs they name: all or nothing."""
-        _require_sizes(thread, blobs, needs, label)
-        if seq < 0 or not records:
-            raise UsageError(
-                f"append: expected a position of 0 or more and at least one record, "
-                f"found position {seq} and {len(records)} records"
-            )
-        for number, record in enumerate(records, start=seq):
-            _require_bounds(number, record)
+        require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         with self._lock:
             self._require_open()
             held = self._records.get(thread, {})
@@ -92,7 +76,7 @@ class MemoryStorage:
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Keep blobs ahead of the entry that will name them."""
-        _require_sizes(thread, blobs)
+        require_blobs(thread, blobs)
         with self._lock:
             self._require_open()
             self._put(thread, blobs)
@@ -108,12 +92,7 @@ class MemoryStorage:
         label: bytes | None = None,
     ) -> None:
         """Forget bytes of a thread, unless there is a newer entry: all or nothing."""
-        _require_sizes(thread, blobs, (), label)
-        if head < -1 or any(seq < 0 for seq in (*payloads, *bodies)):
-            raise UsageError(
-                f"drop: expected a head of -1 or more and positions of 0 or more, found head "
-                f"{head} and positions from {min((*payloads, *bodies), default=0)}"
-            )
+        require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
         with self._lock:
             self._require_open()
             held = self._records.get(thread, {})
@@ -135,9 +114,7 @@ class MemoryStorage:
 
     def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
         """Forget the record at a position, if it has this header, and all after it."""
-        _require_sizes(thread, ())
-        if seq < 0:
-            raise UsageError(f"truncate: expected a position of 0 or more, found {seq}")
+        require_drop(thread, -1, (seq,))
         with self._lock:
             self._require_open()
             held = self._records.get(thread, {})
@@ -298,33 +275,3 @@ class MemoryStorage:
     def _require_open(self) -> None:
         if self._closed:
             raise UsageError("memory storage: expected it open, found it closed")
-
-
-def _require_sizes(
-    thread: bytes,
-    blobs: Iterable[bytes],
-    needs: Collection[bytes] = (),
-    label: bytes | None = None,
-) -> None:
-    """Refuse a thread, digest or label that could not be found again."""
-    if len(thread) != _THREAD_BYTES:
-        raise UsageError(f"thread: expected {_THREAD_BYTES} bytes, found {len(thread)}")
-    for digest in (*blobs, *needs):
-        if len(digest) != _DIGEST_BYTES:
-            raise UsageError(f"digest: expected {_DIGEST_BYTES} bytes, found {len(digest)}")
-    if label is not None and len(label) != _DIGEST_BYTES:
-        raise UsageError(f"label: expected {_DIGEST_BYTES} bytes, found {len(label)}")
-
-
-def _require_bounds(number: int, record: Record) -> None:
-    """Refuse a record that no reader would take."""
-    for name, value, bytes_max in (
-        ("header", record.header, HEADER_BYTES_MAX),
-        ("seals", record.seals, SEALS_BYTES_MAX),
-        ("body", record.body, BODY_BYTES_MAX),
-        ("payload", record.payload, PAYLOAD_BYTES_MAX),
-    ):
-        if value is not None and len(value) > bytes_max:
-            raise UsageError(
-                f"{name} of entry {number}: expected at most {bytes_max} bytes, found {len(value)}"
-            )

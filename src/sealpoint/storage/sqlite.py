@@ -1,117 +1,99 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store in one SQLite file, for several threads and processes of one machine.
 
-It guarantees what `Storage` says: an append or a drop is one transaction with a write-ahead log
-and `synchronous=FULL`, and whether a position was free is decided by the inserting statement
-itself. One connection writes, another reads (`_sqlite_reads.py`), so that no read waits for a
-commit. It refuses files that are not exactly a store (`_sqlite_file.py` says how). It leaves to
-its caller whether bytes are genuine. It is not for network file systems: SQLite's locks do not
-hold there.
+It guarantees what `Storage` says. An append or a drop is one transaction with a write-ahead log and
+`synchronous=FULL`; whether it may be made is decided inside of it, a free position by the inserting
+statement itself. No statement outlives its call, so that between calls nothing is held that a
+writer or `compact` could wait for; rows are checked by type and size inside SQLite, before they are
+brought into memory; and no damage to an index makes a statement or a list go round: each is
+bounded, or goes on strictly upwards or downwards. It refuses files that are not exactly a store
+(`_sqlite_connections.py` says how). It leaves to its caller whether bytes are genuine. It is not
+for network file systems: SQLite's locks do not hold there.
 """
 
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sealpoint.errors import Edited, ReadOnly, StorageUnavailable, UsageError
-from sealpoint.limits import SQL_STEPS_MAX
-from sealpoint.storage._contract import Record
-from sealpoint.storage._sqlite_changes import append_rows, drop_rows, truncate_rows
-from sealpoint.storage._sqlite_file import FAILURES, BoundedConnection, failure, file_bytes, recover
-from sealpoint.storage._sqlite_handles import Handles
-from sealpoint.storage._sqlite_reads import SqliteReads
-from sealpoint.storage._sqlite_rows import (
-    DIGEST_BYTES,
+from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
+from sealpoint.storage._contract import (
     SEQ_MAX,
-    THREAD_BYTES,
+    Record,
+    require_append,
+    require_blobs,
+    require_drop,
+)
+from sealpoint.storage._sqlite_connections import SqliteConnections
+from sealpoint.storage._sqlite_file import compact_file
+from sealpoint.storage._sqlite_rows import (
+    BLOB,
+    BLOB_THREAD_FIRST,
+    BLOB_THREAD_NEXT,
+    BLOBS,
+    BLOBS_ROWS,
+    LABELLED,
+    LABELLED_MAX,
+    READ,
+    SCAN_ASCENDING,
+    SCAN_DESCENDING,
+    SCAN_ROWS,
+    STORED_FIRST,
+    STORED_NEXT,
+    STORED_ROWS,
+    THREAD_FIRST,
+    THREAD_NEXT,
     Purpose,
-    blob_row,
-    entry_row,
-    require_bytes,
+    expected_bytes,
+    numbered_record,
+    stored_blob,
+    stored_thread,
 )
 
 __all__ = ["SqliteStorage"]
 
-# ---------------------------------------------------------------------- sqlite compact
-# Compacting a SQLite store: nothing that was dropped stays in the file or its log.
-#
-# Overwriting what is dropped (`secure_delete`) is not enough. When SQLite moves rows from page to
-# page, it leaves copies in the gaps of pages, which nobody knows of when the row goes; and the
-# log holds pages as they were. So everything that is stored is copied to new pages (`VACUUM`),
-# which come into the file by the log, as any change does: a crash leaves the store as it was or
-# as it will be, and other processes see either. Then the log is emptied, which takes a moment
-# without readers on older pages; until it is empty, what was dropped may still be there, and that
-# is `StorageUnavailable`.
-#
-# It refuses a damaged file before it copies anything: following wrong pointers, SQLite could copy
-# the same page without end. It leaves to the file system what becomes of blocks that files no
-# longer use.
-#
-# SQLite copies into a database of its own that has no name: in memory if what is stored takes at
-# most 64 MiB, otherwise in a file that is for its owner alone and, except on Windows, has lost
-# its name before the first byte is written. It holds nothing of what was dropped. Where that file
-# lies is SQLite's decision for the whole process (`SQLITE_TMPDIR`, `TMPDIR`, `/var/tmp`); the one
-# way to say so from here, `PRAGMA temp_store_directory`, changes it for everybody else in the
-# process, is not safe while they work, and is deprecated.
+_EntryRow = tuple[bytes, int, bytes, bytes, bytes | None, bytes | None]
+_BlobRow = tuple[bytes, bytes, bytes]
+
+# SQLite itself takes 1,000,000,000 bytes for a whole row.
+_BLOB_BYTES_MAX = 999_000_000
+# A whole record has less; a row is written anew when a part of it goes.
+_ROW_BYTES_MAX = 2 * 1024 * 1024
+
+_PUT_ENTRY = (
+    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (thread, seq) DO NOTHING"
+)
+# The same bytes dirty no page. A stored value of another length is not read to be compared: it
+# may be a gigantic one that somebody planted.
+_PUT_BLOB = (
+    "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
+    "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
+    "WHERE CASE typeof(data) WHEN 'blob' THEN CASE length(data) WHEN length(excluded.data) "
+    "THEN data IS NOT excluded.data ELSE 1 END ELSE 1 END"
+)
+_PUT_LABEL = (
+    "INSERT INTO labels (label, thread) VALUES (?, ?) ON CONFLICT (label, thread) DO NOTHING"
+)
+
+_IS_AT = "SELECT 1 FROM entries WHERE thread = ? AND seq = ?"
+_STORED_OF = (
+    "SELECT digest FROM blobs WHERE thread = ? "  # noqa: S608 # nosec B608 # constants alone
+    f"AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}"
+)
+# What has gone before dirties no page.
+_DROP_PAYLOAD = (
+    "UPDATE entries SET payload = NULL WHERE thread = ? AND seq = ? AND payload IS NOT NULL"
+)
+_DROP_BODY = (
+    "UPDATE entries SET body = NULL, payload = NULL "
+    "WHERE thread = ? AND seq = ? AND (body IS NOT NULL OR payload IS NOT NULL)"
+)
+_DROP_BLOB = "DELETE FROM blobs WHERE thread = ? AND digest = ?"
+_TRUNCATE = "DELETE FROM entries WHERE thread = ? AND seq >= ?"
+_DROP_LABEL = "DELETE FROM labels WHERE label = ? AND thread = ?"
 
 
-_MEMORY_BYTES_MAX = 64 * 1024 * 1024
-_PAGE_BYTES = 4096
-# While readers are waited for writers wait too, so that is done in turns.
-_TURN_SECONDS = 1.0
-_PAUSE_SECONDS = 0.05
-
-
-def compact_file(connection: sqlite3.Connection, path: Path, wait_seconds_max: float) -> None:
-    """Write the file anew, and empty its log.
-
-    Raises:
-        Edited: The file is damaged.
-        StorageUnavailable: Others read for so long that the log could not be emptied.
-    """
-    # (1) The pages form the trees of their tables, each once.
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        # What SQLite says about it may hold text from the file.
-        raise Edited(f"store {path}: expected whole tables, found damaged ones")
-    # (2) What is stored, and nothing else, in new pages.
-    in_memory = _live_bytes(connection) <= _MEMORY_BYTES_MAX
-    connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
-    connection.execute("VACUUM")
-    # (3) Those pages in the file, no page after them, and nothing in the log.
-    deadline = time.monotonic() + wait_seconds_max
-    while True:
-        turn_seconds = min(_TURN_SECONDS, max(0.0, deadline - time.monotonic()))
-        connection.execute(f"PRAGMA busy_timeout = {int(turn_seconds * 1000)}")
-        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if not busy:
-            return
-        if time.monotonic() + _PAUSE_SECONDS > deadline:
-            raise StorageUnavailable(
-                f"store {path}: expected to empty its log within {wait_seconds_max:g} seconds, "
-                f"found others reading or writing; what was dropped may still be in its files",
-                hint="Compact again when nobody else works with the store.",
-            )
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _live_bytes(connection: sqlite3.Connection) -> int:
-    (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-    return int(pages - free) * _PAGE_BYTES
-
-
-# ---------------------------------------------------------------------- sqlite
-
-# Of a change, for each row that is written or looked for; it takes about 50.
-_ROW_STEPS_MAX = 1000
-# Of what goes through the whole file; compacting the smallest rows takes a third of a step.
-_BYTE_STEPS_MAX = 4
-
-
-class SqliteStorage(SqliteReads):
+class SqliteStorage:
     """A storage in one SQLite file; see `Storage` for what each method promises.
 
     The file may be used by several processes at once, and when a process forks, both sides open
@@ -132,6 +114,25 @@ class SqliteStorage(SqliteReads):
         StorageUnavailable: There is no file, or it cannot be made or opened.
     """
 
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool = False,
+        read_only: bool = False,
+        wait_seconds_max: float = 30.0,
+        group: int | None = None,
+    ) -> None:
+        self._connections = SqliteConnections(
+            path,
+            create=create,
+            read_only=read_only,
+            wait_seconds_max=wait_seconds_max,
+            group=group,
+        )
+        self._path = self._connections.path
+        self._rows = self._connections.rows
+
     def append(
         self,
         thread: bytes,
@@ -150,32 +151,27 @@ class SqliteStorage(SqliteReads):
             Edited: What lies at one of the positions cannot be a record.
             StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
         """
-        require_bytes("thread", thread, THREAD_BYTES)
-        if not records:
-            raise UsageError("append: expected at least one record, found none")
-        if not 0 <= seq <= SEQ_MAX - len(records):
-            raise UsageError(f"position: expected 0 to {SEQ_MAX - len(records)}, found {seq}")
-        if label is not None:
-            require_bytes("label", label, DIGEST_BYTES)
-        needed = _digests(needs) if needs else ()
+        require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
         rows = [
-            entry_row(thread, number, record) for number, record in enumerate(records, start=seq)
+            (thread, number, record.header, record.seals, record.body, record.payload)
+            for number, record in enumerate(records, start=seq)
         ]
-        blob_rows = [blob_row(thread, digest, data) for digest, data in blobs.items()]
-        self._change(
+        blob_rows = _blob_rows(thread, blobs)
+        needed = [*needs]
+        self._connections.change(
             len(rows) + len(blob_rows) + len(needed),
-            lambda writer: append_rows(
+            lambda writer: _append_rows(
                 writer, thread, entries=rows, blobs=blob_rows, needs=needed, label=label
             ),
         )
 
     def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
         """Make blobs durable ahead of the entry that will name them."""
-        require_bytes("thread", thread, THREAD_BYTES)
-        rows = [blob_row(thread, digest, data) for digest, data in blobs.items()]
-        self._change(
+        require_blobs(thread, blobs)
+        rows = _blob_rows(thread, blobs)
+        self._connections.change(
             len(rows),
-            lambda writer: append_rows(
+            lambda writer: _append_rows(
                 writer, thread, entries=(), blobs=rows, needs=(), label=None
             ),
         )
@@ -199,16 +195,11 @@ class SqliteStorage(SqliteReads):
             Edited: What stays of an entry cannot be a record.
             StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
         """
-        require_bytes("thread", thread, THREAD_BYTES)
-        digests = _digests(blobs)
-        if label is not None:
-            require_bytes("label", label, DIGEST_BYTES)
-        for least, position in ((-1, head), *((0, seq) for seq in (*payloads, *bodies))):
-            if not least <= position <= SEQ_MAX:
-                raise UsageError(f"position: expected {least} to {SEQ_MAX}, found {position}")
-        self._change(
+        require_drop(thread, head, (*payloads, *bodies), blobs=blobs, label=label)
+        digests = [*blobs]
+        self._connections.change(
             len(payloads) + len(bodies) + len(digests),
-            lambda writer: drop_rows(
+            lambda writer: _drop_rows(
                 writer,
                 thread,
                 head,
@@ -226,75 +217,331 @@ class SqliteStorage(SqliteReads):
             HeadMoved: The record there has another header, or there is none.
             StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
         """
-        require_bytes("thread", thread, THREAD_BYTES)
-        if not 0 <= seq <= SEQ_MAX:
-            raise UsageError(f"position: expected 0 to {SEQ_MAX}, found {seq}")
-        self._apart(
-            Purpose.TRUNCATE, lambda connection: truncate_rows(connection, thread, seq, header)
+        require_drop(thread, -1, (seq,))
+        self._connections.change_apart(
+            Purpose.TRUNCATE, lambda connection: _truncate_rows(connection, thread, seq, header)
         )
-
-    def _change(self, rows: int, make: Callable[[sqlite3.Connection], None]) -> None:
-        """Take one transaction over so many rows from begin to commit, or leave nothing of it."""
-        handles = self._writable()
-        with handles.write_lock:
-            writer = handles.writer
-            if writer is None:
-                writer = self._reopened_writer(handles)
-            writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
-            try:
-                make(writer)
-            except FAILURES as exc:
-                error = failure(self._path, exc, writer)
-                recover(writer)
-                raise error from exc
-            except BaseException:
-                recover(writer)
-                raise
 
     def compact(self) -> None:
         """Write the file anew without what was dropped, and empty its log.
 
         Writers wait meanwhile, those of other processes for at most as long as they were told to.
-        It takes about twice the space of what is stored: see `_sqlite_compact.py`.
+        It takes about twice the space of what is stored: see `_sqlite_file.py`.
 
         Raises:
             Edited: The file is damaged; it was not changed.
             StorageUnavailable: SQLite failed, or others read for so long that the log could not
                 be emptied; everything is stored, and what was dropped may still be in the files.
         """
-        self._apart(
+        self._connections.change_apart(
             Purpose.COMPACT,
-            lambda connection: compact_file(connection, self._path, self._wait_seconds_max),
+            lambda connection: compact_file(
+                connection, self._path, self._connections.wait_seconds_max
+            ),
         )
 
-    def _apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
-        """Do with a connection of its own what those that save must not be able to do."""
-        handles = self._writable()
-        # The lock also keeps the process from forking while one more connection is open.
-        with handles.write_lock:
-            if handles.writer is None:
-                self._reopened_writer(handles)
-            with closing(handles.open_another(purpose)) as connection:
-                connection.allow(SQL_STEPS_MAX + file_bytes(self._path) * _BYTE_STEPS_MAX)
-                try:
-                    make(connection)
-                except FAILURES as exc:
-                    raise failure(self._path, exc, connection) from exc
+    def read(self, thread: bytes, seq: int) -> Record | None:
+        """The record at a position, or None."""
+        if not 0 <= seq <= SEQ_MAX:
+            return None
+        rows = self._rows(READ, (thread, seq))
+        return numbered_record(thread, rows[0])[1] if rows else None
 
-    def _writable(self) -> Handles:
-        handles = self._here()
-        if self._read_only:
-            raise ReadOnly(f"store {self._path}: expected one opened for writing, found read_only")
-        return handles
+    def scan(
+        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """The records from `first` up to and with `last`, in order of position.
 
-    def _reopened_writer(self, handles: Handles) -> BoundedConnection:
-        with handles.read_lock:
-            self._reopened_reader(handles)
-        return handles.open_writer()
+        They are read in batches of at most 32 rows, each a short transaction of its own, the
+        first before this returns: between batches nothing is held that a writer could wait for.
+        """
+        low = max(0, first)
+        high = SEQ_MAX if last is None or last > SEQ_MAX else last
+        if low > high:
+            return iter(())
+        batch = self._batch(thread, low, high, descending=descending)
+        if len(batch) < SCAN_ROWS:
+            return iter(batch)
+        return self._scan_on(batch, thread, low, high, descending=descending)
+
+    def _scan_on(
+        self,
+        batch: list[tuple[int, Record]],
+        thread: bytes,
+        low: int,
+        high: int,
+        *,
+        descending: bool,
+    ) -> Iterator[tuple[int, Record]]:
+        """Yield a full batch, then those after it."""
+        while batch:
+            yield from batch
+            if len(batch) < SCAN_ROWS:
+                return
+            if descending:
+                high = batch[-1][0] - 1
+            else:
+                low = batch[-1][0] + 1
+            batch = self._batch(thread, low, high, descending=descending)
+
+    def _batch(
+        self, thread: bytes, low: int, high: int, *, descending: bool
+    ) -> list[tuple[int, Record]]:
+        sql = SCAN_DESCENDING if descending else SCAN_ASCENDING
+        found = [numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
+        for number, _ in found:
+            if not low <= number <= high:
+                # In a damaged index the batches would go round for ever.
+                raise Edited(
+                    f"entry {number} of thread {thread.hex()}: expected a position from {low} to "
+                    f"{high}, in order, found it among these"
+                )
+            if descending:
+                high = number - 1
+            else:
+                low = number + 1
+        return found
+
+    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
+        """The bytes stored under a digest, or None.
+
+        Raises:
+            Edited: More than `size_bytes_max` bytes, or no bytes, are stored there.
+        """
+        rows = self._rows(BLOB, (min(size_bytes_max, SEQ_MAX), thread, digest))
+        if not rows:
+            return None
+        data = rows[0][0]
+        if type(data) is bytes:
+            return data
+        raise Edited(
+            f"blob {digest.hex()} of thread {thread.hex()}: "
+            f"{expected_bytes('data', data, size_bytes_max)}"
+        )
+
+    def blobs(
+        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
+    ) -> dict[bytes, bytes]:
+        """Those of the blobs that are stored and not too large."""
+        found: dict[bytes, bytes] = {}
+        for place in range(0, len(digests), BLOBS_ROWS):
+            wanted = [*digests[place : place + BLOBS_ROWS]]
+            # One statement for any number: SQLite keeps it prepared.
+            wanted += wanted[-1:] * (BLOBS_ROWS - len(wanted))
+            rows = self._rows(BLOBS, (size_bytes_max, thread, *wanted))
+            found |= {
+                digest: data
+                for digest, data in rows
+                if type(digest) is bytes and type(data) is bytes
+            }
+        return found
+
+    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
+        """Digest and size of every blob of a thread, in the order of the digests.
+
+        They are read in batches, as by `scan`; a blob's bytes are not.
+        """
+        return self._stored_from(thread, self._rows(STORED_FIRST, (thread,)))
+
+    def _stored_from(
+        self, thread: bytes, rows: list[tuple[object, ...]]
+    ) -> Iterator[tuple[bytes, int]]:
+        """Yield a batch, then those after it, as long as the index leads upwards."""
+        before = b""
+        while rows:
+            for row in rows:
+                digest, size_bytes = stored_blob(thread, row)
+                if digest <= before:
+                    # In a damaged index the batches would go round for ever.
+                    raise Edited(f"store {self._path}: expected blobs in order, found them in none")
+                before = digest
+                yield digest, size_bytes
+            if len(rows) < STORED_ROWS:
+                return
+            rows = self._rows(STORED_NEXT, (thread, before))
+
+    def threads(self) -> Iterator[bytes]:
+        """Every thread that has an entry, each once, in the order of their bytes."""
+        return self._threads_from("entries", self._rows(THREAD_FIRST, ()), THREAD_NEXT)
+
+    def blob_threads(self) -> Iterator[bytes]:
+        """Every thread that has a blob, each once, in the order of their bytes."""
+        return self._threads_from("blobs", self._rows(BLOB_THREAD_FIRST, ()), BLOB_THREAD_NEXT)
+
+    def _threads_from(
+        self, table: str, rows: list[tuple[object, ...]], next_sql: str
+    ) -> Iterator[bytes]:
+        """Leap through the index from one thread to the next, as long as it leads upwards."""
+        before = b""
+        while rows:
+            thread = stored_thread(table, rows[0][0])
+            if thread <= before:
+                # In a damaged index the leaps would go round for ever.
+                raise Edited(f"store {self._path}: expected threads in order, found them in none")
+            before = thread
+            yield thread
+            rows = self._rows(next_sql, (thread,))
+
+    def labelled(self, label: bytes) -> list[bytes]:
+        """The threads that were appended with this label.
+
+        Raises:
+            Edited: More than 4096 threads carry it, or a row cannot be a thread.
+        """
+        rows = self._rows(LABELLED, (label,))
+        if len(rows) > LABELLED_MAX:
+            raise Edited(
+                f"label {label.hex()}: expected at most {LABELLED_MAX} threads, found more"
+            )
+        return [stored_thread("labels", row[0]) for row in rows]
+
+    def close(self) -> None:
+        """Close the file. Closing twice is allowed."""
+        self._connections.close()
 
 
-def _digests(digests: Collection[bytes]) -> list[bytes]:
-    """What is asked for by its digest, in a fixed order."""
-    for digest in digests:
-        require_bytes("digest", digest, DIGEST_BYTES)
-    return [*digests]
+def _blob_rows(thread: bytes, blobs: Mapping[bytes, bytes]) -> list[_BlobRow]:
+    for digest, data in blobs.items():
+        if len(data) > _BLOB_BYTES_MAX:
+            raise UsageError(
+                f"blob {digest.hex()}: expected at most {_BLOB_BYTES_MAX} bytes, found {len(data)}"
+            )
+    return [(thread, digest, data) for digest, data in blobs.items()]
+
+
+# Each takes the writing connection from begin to commit. When anything fails it raises, and leaves
+# to its caller to roll back. It brings no stored value into memory that a record could not have.
+
+
+def _append_rows(
+    writer: sqlite3.Connection,
+    thread: bytes,
+    *,
+    entries: Sequence[_EntryRow],
+    blobs: Sequence[_BlobRow],
+    needs: Sequence[bytes],
+    label: bytes | None,
+) -> None:
+    """Store entries and blobs.
+
+    Raises:
+        HeadMoved: Another record lies at one of the positions.
+        Missing: A blob that is needed is not stored.
+        Edited: What lies at one of the positions cannot be a record.
+    """
+    if len(entries) == 1 and not blobs and not needs and label is None:
+        # The most frequent append is one statement: a transaction of its own.
+        if writer.execute(_PUT_ENTRY, entries[0]).rowcount != 1:
+            _require_same(writer, entries[0])
+        return
+    writer.execute("BEGIN IMMEDIATE")
+    for row in entries:
+        # Create if absent: the statement itself decides, and its count tells.
+        if writer.execute(_PUT_ENTRY, row).rowcount != 1:
+            _require_same(writer, row)
+    if needs:
+        _require_stored(writer, thread, needs)
+    if blobs:
+        writer.executemany(_PUT_BLOB, blobs)
+    if label is not None:
+        writer.execute(_PUT_LABEL, (label, thread))
+    writer.execute("COMMIT")
+
+
+def _drop_rows(
+    writer: sqlite3.Connection,
+    thread: bytes,
+    head: int,
+    *,
+    payloads: Sequence[int],
+    bodies: Sequence[int],
+    blobs: Sequence[bytes],
+    label: bytes | None,
+) -> None:
+    """Take parts of a thread away.
+
+    Raises:
+        HeadMoved: There is an entry after the head.
+    """
+    # An entry is written anew without what goes: nothing that stays of it may be gigantic.
+    bytes_max = writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES_MAX)
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        if head < SEQ_MAX and writer.execute(_IS_AT, (thread, head + 1)).fetchall():
+            raise HeadMoved(
+                f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
+            )
+        writer.executemany(_DROP_BODY, ((thread, seq) for seq in bodies))
+        writer.executemany(_DROP_PAYLOAD, ((thread, seq) for seq in payloads))
+        writer.executemany(_DROP_BLOB, ((thread, digest) for digest in blobs))
+        if label is not None:
+            writer.execute(_DROP_LABEL, (label, thread))
+        writer.execute("COMMIT")
+    finally:
+        writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, bytes_max)
+
+
+def _truncate_rows(
+    writer: sqlite3.Connection, thread: bytes, seq: int, header: bytes | None
+) -> None:
+    """Take the row of a position and all after it away.
+
+    Raises:
+        HeadMoved: The record there has another header, or there is none.
+    """
+    writer.execute("BEGIN IMMEDIATE")
+    stored = writer.execute(READ, (thread, seq)).fetchone()
+    if stored is None or _header(thread, stored) != header:
+        raise HeadMoved(
+            f"entry {seq} of thread {thread.hex()}: expected the record that is to go, found "
+            "another or none"
+        )
+    writer.execute(_TRUNCATE, (thread, seq))
+    writer.execute("COMMIT")
+
+
+def _header(thread: bytes, stored: tuple[object, ...]) -> bytes | None:
+    """The header of a row, or None if the row cannot be a record."""
+    try:
+        return numbered_record(thread, stored)[1].header
+    except Edited:
+        return None
+
+
+def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[bytes]) -> None:
+    """Look each blob up in the index; its bytes are not read.
+
+    Raises:
+        Missing: One is not there.
+    """
+    for place in range(0, len(needs), BLOBS_ROWS):
+        wanted = [*needs[place : place + BLOBS_ROWS]]
+        # One statement for any number: SQLite keeps it prepared.
+        padded = wanted + wanted[-1:] * (BLOBS_ROWS - len(wanted))
+        absent = set(wanted)
+        for (digest,) in writer.execute(_STORED_OF, (thread, *padded)):
+            absent.discard(digest)
+        if absent:
+            raise Missing(
+                f"blob {min(absent).hex()} of thread {thread.hex()}: expected it to be stored, "
+                f"found none"
+            )
+
+
+def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
+    """Compare what lies at a position with what was to be written there.
+
+    Raises:
+        HeadMoved: It is another record.
+        Edited: It cannot be a record.
+    """
+    thread, number, header, seals, body, payload = row
+    stored = writer.execute(READ, (thread, number)).fetchone()
+    if stored is None:
+        raise Edited(
+            f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
+        )
+    if numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
+        raise HeadMoved(
+            f"entry {number} of thread {thread.hex()}: expected no record, found another one"
+        )

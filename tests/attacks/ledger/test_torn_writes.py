@@ -166,7 +166,7 @@ def test_a_full_disk_acknowledges_nothing(scene: Scene) -> None:
         thread = store.thread("alpha")
         thread.load()
         limit = scene.path.stat().st_size // 4096 + 2
-        writer = store._checkpoints.core.storage._handles.writer  # type: ignore[attr-defined]
+        writer = store._checkpoints.core.storage._connections._handles.writer  # type: ignore[attr-defined]
         writer.set_authorizer(None)
         writer.execute(f"PRAGMA max_page_count = {limit}")
         with pytest.raises(SealpointError) as caught:

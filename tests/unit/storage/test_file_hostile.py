@@ -155,8 +155,8 @@ def _is_behind(name: str, path: Path, store: Path) -> bool:
         return path in group.parents
     if name == "labelled":
         # A label is a name, whatever bears it.
-        shelf = store / "labels" / DIGEST.hex()[:2]
-        return path in (group, shelf) or path in group.parents or path in shelf.parents
+        shard = store / "labels" / DIGEST.hex()[:2]
+        return path in (group, shard) or path in group.parents or path in shard.parents
     return path == group or path in group.parents
 
 
@@ -285,9 +285,9 @@ def test_draft_of_a_crash_or_of_somebody_else_is_never_written_to(
 
 def test_too_many_labels_are_refused(store: Path, storage: FileStorage) -> None:
     """A directory stuffed with names is Edited before they fill the memory."""
-    shelf = store / "labels" / DIGEST.hex()[:2]
+    shard = store / "labels" / DIGEST.hex()[:2]
     for number in range(4096):
-        (shelf / f"{DIGEST.hex()}-{number:032x}-{0:016x}").touch(0o600)
+        (shard / f"{DIGEST.hex()}-{number:032x}-{0:016x}").touch(0o600)
 
     with pytest.raises(Edited, match="expected at most 4096"):
         storage.labelled(DIGEST)

@@ -67,7 +67,7 @@ def test_closing_leaves_one_file(tmp_path: Path) -> None:
 def test_commits_are_synchronous_and_logged(tmp_path: Path) -> None:
     """The writing connection has synchronous=FULL and a write-ahead log."""
     with closing(SqliteStorage(tmp_path / "store.db", create=True)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         writer.set_authorizer(None)
         synchronous = writer.execute("PRAGMA synchronous").fetchone()
@@ -244,18 +244,18 @@ def test_fork_opens_its_own_connections(tmp_path: Path) -> None:
         "storage = SqliteStorage(path, create=True)\n"
         "unused = SqliteStorage(path)\n"
         "storage.append(thread, 0, [Record(b'parent', b's', b'b')], blobs={})\n"
-        "inherited = storage._handles\n"
+        "inherited = storage._connections._handles\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    del unused\n"
         "    assert storage.read(thread, 0).header == b'parent'\n"
-        "    assert storage._handles is not inherited\n"
+        "    assert storage._connections._handles is not inherited\n"
         "    assert inherited.writer is None\n"
         "    storage.append(thread, 1, [Record(b'child', b's', b'b')], blobs={})\n"
         "    storage.close()\n"
         "    sys.exit(7)\n"
         "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
-        "assert storage._handles is inherited\n"
+        "assert storage._connections._handles is inherited\n"
         "storage.append(thread, 2, [Record(b'parent', b's', b'b')], blobs={})\n"
         "assert len(list(unused.scan(thread, 0))) == 3\n"
         "unused.close()\n"
@@ -361,7 +361,7 @@ def test_full_disk_is_unavailable_and_leaves_nothing_half_written(tmp_path: Path
 def test_interrupted_append_leaves_nothing(tmp_path: Path) -> None:
     """Whatever stops an append before its commit, nothing of it stays and the handle works."""
     with closing(SqliteStorage(tmp_path / "store.db", create=True)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         calls = iter(range(1000))
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import Edited, StorageUnavailable
-from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_connections import connect
+from sealpoint.storage._sqlite_file import file_identity
 from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-import sealpoint.storage.sqlite as compacting
+import sealpoint.storage._sqlite_file as compacting
 from sealpoint.errors import ReadOnly, StorageUnavailable, UsageError
 from sealpoint.storage import Record
-from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_connections import connect
+from sealpoint.storage._sqlite_file import file_identity
 from sealpoint.storage._sqlite_rows import APPLICATION_ID, Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.unit.storage.sqlite_churn import (
@@ -393,8 +394,9 @@ def test_killed_compaction_loses_nothing(tmp_path: Path, moment: str, at: int) -
         content = content_of(storage)
     program = (
         "import itertools\n"
-        "from sealpoint.storage.sqlite import compact_file\n"
-        "from sealpoint.storage._sqlite_file import connect, file_identity\n"
+        "from sealpoint.storage._sqlite_file import compact_file\n"
+        "from sealpoint.storage._sqlite_connections import connect\n"
+        "from sealpoint.storage._sqlite_file import file_identity\n"
         "from sealpoint.storage._sqlite_rows import Purpose\n"
         "steps = itertools.count()\n"
         "die = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -11,7 +11,8 @@ import pytest
 
 from sealpoint.errors import Edited, HeadMoved, Missing, SealpointError, StorageUnavailable
 from sealpoint.storage import Record
-from sealpoint.storage._sqlite_file import connect, file_identity
+from sealpoint.storage._sqlite_connections import connect
+from sealpoint.storage._sqlite_file import file_identity
 from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
@@ -164,7 +165,7 @@ def test_gigantic_header_keeps_everything_from_being_dropped(path: Path, column:
     _attack(path, "UPDATE entries SET {column} = zeroblob(8000000) WHERE seq = 1", column=column)
     digest = (500).to_bytes(32, "big")
     with closing(SqliteStorage(path)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         limit = writer.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
         with pytest.raises(Edited, match="SQLITE_TOOBIG"):
@@ -259,7 +260,7 @@ def test_connection_does_no_more_than_its_purpose_takes(path: Path, purpose: Pur
 def test_writer_overwrites_what_it_deletes(path: Path) -> None:
     """The writing connection has secure_delete on, whatever SQLite was built with."""
     with closing(SqliteStorage(path)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         writer.set_authorizer(None)
 
@@ -269,7 +270,7 @@ def test_writer_overwrites_what_it_deletes(path: Path) -> None:
 def test_plain_append_is_one_statement(path: Path) -> None:
     """The most frequent append has no transaction around it; one that needs a blob has."""
     with closing(SqliteStorage(path)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         statements: list[str] = []
         writer.set_trace_callback(statements.append)
@@ -288,7 +289,7 @@ def test_interrupted_drop_leaves_everything(path: Path) -> None:
     """Whatever stops a drop before its commit, nothing of it stays and the handle works."""
     digests = [number.to_bytes(32, "big") for number in range(1, _BLOBS + 1)]
     with closing(SqliteStorage(path)) as storage:
-        writer = storage._handles.writer
+        writer = storage._connections._handles.writer
         assert writer is not None
         calls = iter(range(100_000))
         writer.set_progress_handler(lambda: int(next(calls) >= 200), 20)
@@ -329,6 +330,6 @@ def test_locked_store_drops_nothing_and_needs_nothing(path: Path) -> None:
 
 def _limit(storage: SqliteStorage) -> None:
     """Let no connection of a storage hold a value of more than two megabytes."""
-    for connection in (storage._handles.reader, storage._handles.writer):
+    for connection in (storage._connections._handles.reader, storage._connections._handles.writer):
         assert connection is not None
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 2 * _MIB)

@@ -111,7 +111,8 @@ def test_gigantic_value_is_not_brought_into_memory(path: Path, value: str) -> No
     )
     _attack(path, "UPDATE blobs SET data = {value}", value=value)
     with closing(SqliteStorage(path)) as storage:
-        for connection in (storage._handles.reader, storage._handles.writer):
+        handles = storage._connections._handles
+        for connection in (handles.reader, handles.writer):
             assert connection is not None
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LENGTH_LIMIT)
         for call in _CALLS[:4]:

@@ -15,8 +15,9 @@ import pytest
 from sealpoint.errors import Edited
 from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
 from sealpoint.storage import Record
-from sealpoint.storage import _sqlite_file as sqlite_file
-from sealpoint.storage._sqlite_file import BoundedConnection
+from sealpoint.storage import _sqlite_connections as sqlite_connections
+from sealpoint.storage._sqlite_connections import BoundedConnection
+from sealpoint.storage._sqlite_file import file_identity
 from sealpoint.storage._sqlite_rows import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
@@ -42,10 +43,10 @@ def _counted(connection: sqlite3.Connection, path: Path) -> int:
     steps = iter(range(10**9))
     connection.set_progress_handler(lambda: next(steps) < 0, 1)
     connection.execute("SELECT 1").fetchall()
-    sqlite_file._require_version(path, connection)
-    for setting in sqlite_file._SETTINGS:
+    sqlite_connections._require_version(path, connection)
+    for setting in sqlite_connections._SETTINGS:
         connection.execute(setting)
-    sqlite_file._require_schema(path, connection)
+    sqlite_connections._require_schema(path, connection)
     return next(steps)
 
 
@@ -121,7 +122,7 @@ def test_ctrl_c_ends_a_call_of_the_storage(tmp_path: Path, monkeypatch: pytest.M
     """The caller of a store gets the interrupt itself, and no error of ours."""
     with closing(SqliteStorage(tmp_path / "store.db", create=True)) as storage:
         storage.append(_THREAD, 0, [_RECORD], blobs={})
-        reader = storage._handles.reader
+        reader = storage._connections._handles.reader
         assert reader is not None
         reader.set_authorizer(None)
         monkeypatch.setattr(reader, "allow", lambda _: BoundedConnection.allow(reader, 10**12))
@@ -147,8 +148,8 @@ def test_every_connection_of_a_store_is_bounded(tmp_path: Path, purpose: Purpose
     """Whatever it is for."""
     path = tmp_path / "store.db"
     SqliteStorage(path, create=True).close()
-    opened = sqlite_file.connect(
-        path, identity=sqlite_file.file_identity(path), purpose=purpose, wait_seconds_max=5
+    opened = sqlite_connections.connect(
+        path, identity=file_identity(path), purpose=purpose, wait_seconds_max=5
     )
     with closing(opened):
         opened.set_authorizer(None)

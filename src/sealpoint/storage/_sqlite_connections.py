@@ -1,0 +1,566 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections of a SQLite store: opened, checked, bounded, and what their failures mean.
+
+It guarantees that a connection leads to a file with exactly the tables of a store and no trigger,
+view or further table, and that this stays so while it is open, because its authorizer refuses
+statements that reach one. It refuses foreign files before it writes anything to them.
+
+A statement ends. SQLite follows the pages of a file wherever they lead, and pages that refer to
+themselves lead nowhere: reading the schema of 98 KB may take for ever. So a statement, and the
+schema that SQLite reads before it, ends after a number of steps that no honest store comes near;
+and a signal whose handler raises, as Ctrl-C does, ends it too, with that exception.
+
+No connection is open while the process forks. SQLite keeps in memory which locks the process holds
+on a file; a child would inherit that belief and not the locks. Its own connections would then take
+none, and the parent, closing, would remove a log that the child still writes to; or the child would
+wait for ever for a transaction that only the parent can end. So a fork waits for the statements
+under way, closes everything, and both sides open anew when they next need it.
+"""
+
+import contextlib
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sealpoint.errors import Edited, ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
+from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
+from sealpoint.storage._sqlite_file import (
+    create_file,
+    file_bytes,
+    file_identity,
+    permission_denied,
+    refuse_beside,
+    sync_log,
+)
+from sealpoint.storage._sqlite_rows import (
+    APPLICATION_ID,
+    AUTHORIZERS,
+    OBJECTS,
+    SCHEMA_VERSION,
+    Purpose,
+)
+
+# Of a change, for each row that is written or looked for; it takes about 50.
+_ROW_STEPS_MAX = 1000
+# Of what goes through the whole file; compacting the smallest rows takes a third of a step.
+_BYTE_STEPS_MAX = 4
+_SCHEMA_BYTES_MAX = 64 * 1024
+_DENIED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+_VALUE_BYTES_MAX = 1_000_000_000
+_OPENING_LOOK_STEPS = 100
+
+# A hostile name in a message of SQLite need not be UTF-8.
+FAILURES = (sqlite3.Error, UnicodeError)
+
+_OBJECTS_SQL = "SELECT type, name, tbl_name, sql FROM sqlite_master LIMIT ?"
+
+_SETTINGS: tuple[str, ...] = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    # NORMAL loses acknowledged commits in a power cut; fullfsync is for macOS, where a plain
+    # fsync leaves the bytes in the drive.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA cache_size = -8192",
+    "PRAGMA wal_autocheckpoint = 1000",
+    "PRAGMA journal_size_limit = 33554432",
+    # What is dropped is overwritten at once. Copies that SQLite made of it, when it moved rows
+    # from page to page, only compacting removes.
+    "PRAGMA secure_delete = ON",
+)
+
+# Not what was written: damage, or a schema that somebody changed after it was checked.
+_EDITED_CODES = frozenset(
+    {
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_SCHEMA,
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+        sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_NOTADB,
+    }
+)
+_FOREIGN_CODES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB})
+_LOOK_STEPS = 1000
+
+
+class BoundedConnection(sqlite3.Connection):
+    """A connection whose statements end; without `allow`, they end at the first look."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._watch = _Watch()
+        self.look_every()
+
+    def look_every(self, steps: int = _LOOK_STEPS) -> None:
+        """Look after so many steps whether to go on; `allow` has to say anew how far."""
+        self._look_steps = steps
+        self._watch.looks_left = 0
+        self.set_progress_handler(self._watch.looks.__next__, steps)
+
+    def allow(self, steps_max: int) -> None:
+        """Let the statements from now on take so many steps together."""
+        self._watch.looks_left = steps_max // self._look_steps
+
+    def is_spent(self) -> bool:
+        """Whether more steps were taken than were allowed."""
+        return self._watch.looks_left < 0
+
+    def interruption(self) -> BaseException | None:
+        """What a signal's handler raised while a statement was under way, once."""
+        raised, self._watch.raised = self._watch.raised, None
+        return raised
+
+
+class _Watch:
+    """What SQLite asks; it does not refer to the connection, which refers to it."""
+
+    __slots__ = ("looks", "looks_left", "raised")
+
+    def __init__(self) -> None:
+        self.looks_left = 0
+        self.raised: BaseException | None = None
+        self.looks = self._look()
+        next(self.looks)
+
+    def _look(self) -> Iterator[bool]:
+        """Whether to stop, each time.
+
+        A generator and no function: Python runs the handlers of signals when it enters either,
+        and what they raise there is inside the `try` block of a generator alone. What leaves the
+        function that SQLite calls is lost.
+        """
+        stop = False
+        while True:
+            try:
+                yield stop
+                self.looks_left -= 1
+                stop = self.looks_left < 0
+            except GeneratorExit:
+                return
+            except BaseException as exc:  # noqa: BLE001 # `interruption` gives it to the caller
+                self.raised = exc
+                stop = True
+
+
+def failure(
+    path: Path,
+    exc: Exception,
+    connection: BoundedConnection | None = None,
+    *,
+    opening: bool = False,
+) -> BaseException:
+    """What a failure of SQLite means: an error of ours, or what the handler of a signal raised.
+
+    The caller raises it from `exc`. The text of SQLite's message is left to that cause: it may
+    hold names that whoever wrote the file has chosen.
+    """
+    interruption = None if connection is None else connection.interruption()
+    if interruption is not None:
+        return interruption
+    if not isinstance(exc, sqlite3.Error):
+        return Edited(f"store {path}: expected the schema of a store, found undecodable names")
+    # Errors that Python's own checks raise carry no code.
+    code = getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_INTERNAL) & 0xFF
+    name = getattr(exc, "sqlite_errorname", type(exc).__name__)
+    if opening and code in _FOREIGN_CODES:
+        return SchemaUnknown(f"store {path}: expected a Sealpoint store, found no such SQLite file")
+    if code == sqlite3.SQLITE_INTERRUPT and connection is not None and connection.is_spent():
+        return Edited(f"store {path}: expected tables that end, found pages that lead in circles")
+    if code in _EDITED_CODES:
+        return Edited(f"store {path}: expected the tables as written, found {name}")
+    denied = permission_denied(path) if code in _DENIED_CODES else None
+    return denied or StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
+
+
+def recover(connection: BoundedConnection) -> None:
+    """Leave a connection usable after a failure; what failed is what the caller hears of.
+
+    A statement that the authorizer refused was never run, so SQLite did not look whether its idea
+    of the schema is still right. Without this read it would go by a dropped trigger for ever; with
+    it the next call but one succeeds.
+    """
+    connection.allow(SQL_STEPS_MAX)
+    with contextlib.suppress(*FAILURES):
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    with contextlib.suppress(*FAILURES):
+        connection.execute("SELECT name FROM sqlite_master LIMIT 0").fetchall()
+    interruption = connection.interruption()
+    if interruption is not None:
+        raise interruption
+
+
+def connect(
+    path: Path,
+    *,
+    identity: tuple[int, int],
+    purpose: Purpose,
+    wait_seconds_max: float,
+) -> BoundedConnection:
+    """Open the file of a store and check it.
+
+    Args:
+        path: The file, absolute.
+        identity: Which file it has to be, as `file_identity` said.
+        purpose: What this connection is for; it is held to it.
+        wait_seconds_max: How long a statement waits for another process.
+
+    Raises:
+        SchemaUnknown: The file is no store, or one of another schema version.
+        Edited: The file is damaged or was exchanged, or the store holds more or other tables than
+            its schema, or its pages lead in circles, or something lies beside it that no store has.
+        StorageUnavailable: The file does not exist or cannot be opened.
+    """
+    refuse_beside(path)
+    uri = f"{path.as_uri()}?mode={'ro' if purpose is Purpose.READ else 'rw'}"
+    connection: BoundedConnection | None = None
+    try:
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=wait_seconds_max,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=BoundedConnection,
+        )
+        # The file is open and nothing has been read from it, so nobody was waited for: whoever
+        # wants two connections on two files has no time to exchange the name.
+        if file_identity(path) != identity:
+            raise Edited(f"store {path}: expected one file, found it exchanged while opening")
+        _prepare(path, connection, purpose)
+    except BaseException as exc:
+        if connection is not None:
+            connection.close()
+        if not isinstance(exc, FAILURES):
+            raise
+        file_identity(path)
+        raise failure(path, exc, connection, opening=True) from exc
+    return connection
+
+
+def _prepare(path: Path, connection: BoundedConnection, purpose: Purpose) -> None:
+    """Bounds, then checks and settings, then the first write: a foreign file stays as it was."""
+    # A schema is short: whatever claims otherwise is neither brought into memory nor followed.
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _SCHEMA_BYTES_MAX)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _SCHEMA_BYTES_MAX)
+    connection.look_every(_OPENING_LOOK_STEPS)
+    connection.allow(SQL_OPEN_STEPS_MAX)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)  # noqa: FBT003 # positional only
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)  # noqa: FBT003 # positional only
+    # Before the settings, with which SQLite reads the schema: others have longer ones.
+    _require_version(path, connection)
+    for setting in _SETTINGS:
+        connection.execute(setting)
+    _require_schema(path, connection)
+    # A file that somebody turned back to a rollback journal would let a planted journal be played
+    # back, which deletes whatever file that journal names.
+    if (mode := _pragma(connection, "PRAGMA journal_mode")) != "wal":
+        raise Edited(f"store {path}: expected a write-ahead log, found mode {mode}")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_BYTES_MAX)
+    if purpose is Purpose.READ:
+        connection.execute("PRAGMA query_only = ON")
+    connection.set_authorizer(AUTHORIZERS[purpose])
+    connection.look_every()
+    connection.allow(SQL_STEPS_MAX)
+
+
+def _pragma(connection: sqlite3.Connection, sql: str) -> object:
+    (value,) = connection.execute(sql).fetchone()
+    return value
+
+
+def _require_version(path: Path, connection: sqlite3.Connection) -> None:
+    application = _pragma(connection, "PRAGMA application_id")
+    if application != APPLICATION_ID:
+        raise SchemaUnknown(
+            f"store {path}: expected a Sealpoint store (application id {APPLICATION_ID}), "
+            f"found application id {application}"
+        )
+    version = _pragma(connection, "PRAGMA user_version")
+    if version != SCHEMA_VERSION:
+        raise SchemaUnknown(
+            f"store {path}: expected schema version {SCHEMA_VERSION}, the newest this version of "
+            f"Sealpoint knows, found {version}"
+        )
+
+
+def _require_schema(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse whatever could change what we write or read: triggers, views, other columns."""
+    # One row more than a store has: a row that is there twice is one too many.
+    rows = connection.execute(_OBJECTS_SQL, (len(OBJECTS) + 1,)).fetchall()
+    found = set(rows)
+    if found == OBJECTS and len(rows) == len(OBJECTS):
+        return
+    others = found ^ OBJECTS or {row for row in rows if rows.count(row) > 1}
+    names = sorted({repr(name)[:80] for _, name, _, _ in others})[:5]
+    raise Edited(
+        f"store {path}: expected exactly the tables of schema version {SCHEMA_VERSION}, each once, "
+        f"found these objects added, changed or missing: {', '.join(names)}"
+    )
+
+
+class Handles:
+    """The connections of one storage in one process, each with the lock that guards it."""
+
+    __slots__ = (
+        *("__weakref__", "_identity", "_path", "_read_only", "_wait_seconds_max"),
+        *("pid", "read_lock", "reader", "rows", "write_lock", "writer"),
+    )
+
+    def __init__(self, path: Path, *, read_only: bool, wait_seconds_max: float) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._wait_seconds_max = wait_seconds_max
+        self.pid = os.getpid()
+        self.read_lock = threading.Lock()
+        self.write_lock = threading.Lock()
+        self._identity = (0, 0)
+        self.writer: BoundedConnection | None = None
+        self.reader: BoundedConnection | None = None
+        # One cursor for all reads: making one each time costs a tenth of a small read.
+        self.rows: sqlite3.Cursor | None = None
+        with fork_lock():
+            try:
+                # The reader first: it cannot play back a journal that appears in this moment, and
+                # the lock it holds from now on keeps the writer from it (see `_refuse_beside`);
+                # so both must be on the same file.
+                self.open_reader()
+                if not read_only:
+                    self.open_writer()
+            except BaseException:
+                self.close()
+                raise
+            _open_handles.add(self)
+
+    def open_reader(self) -> tuple[BoundedConnection, sqlite3.Cursor]:
+        """Open the connection that reads, if it is not open; the caller holds its lock."""
+        if self.reader is None or self.rows is None:
+            self._identity = file_identity(self._path)
+            self.reader = connect(
+                self._path,
+                identity=self._identity,
+                purpose=Purpose.READ,
+                wait_seconds_max=self._wait_seconds_max,
+            )
+            self.rows = self.reader.cursor()
+        return self.reader, self.rows
+
+    def open_writer(self) -> BoundedConnection:
+        """Open the connection that writes; the caller holds its lock, and the reader is open."""
+        sync_log(self._path)
+        self.writer = connect(
+            self._path,
+            identity=self._identity,
+            purpose=Purpose.WRITE,
+            wait_seconds_max=self._wait_seconds_max,
+        )
+        return self.writer
+
+    def open_another(self, purpose: Purpose) -> BoundedConnection:
+        """Open one more, for a while; the caller holds the writer's lock and closes it before.
+
+        The writer is open, too: it is the last to be closed.
+        """
+        return connect(
+            self._path,
+            identity=self._identity,
+            purpose=purpose,
+            wait_seconds_max=self._wait_seconds_max,
+        )
+
+    def close(self) -> None:
+        """Close the writer last: the last connection to a file that may write folds its log in."""
+        with self.write_lock, self.read_lock:
+            self._close()
+
+    def suspend(self) -> None:
+        """Close everything and keep both locks, so that nothing is opened before `resume`."""
+        self.write_lock.acquire()
+        self.read_lock.acquire()
+        self._close()
+
+    def resume(self) -> None:
+        """Let the connections be opened again."""
+        self.read_lock.release()
+        self.write_lock.release()
+
+    def _close(self) -> None:
+        if self.reader is not None:
+            self.reader.close()
+            self.reader = self.rows = None
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+
+
+_open_handles: "weakref.WeakSet[Handles]" = weakref.WeakSet()
+_suspended: list[Handles] = []
+_inherited: list[Handles] = []
+_fork_lock = threading.RLock()
+
+
+def fork_lock() -> threading.RLock:
+    """Held while a file is opened: no fork happens meanwhile."""
+    return _fork_lock
+
+
+def _before_fork() -> None:
+    _fork_lock.acquire()
+    for handles in list(_open_handles):
+        handles.suspend()
+        _suspended.append(handles)
+
+
+def _after_fork_in_parent() -> None:
+    while _suspended:
+        _suspended.pop().resume()
+    _fork_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    """Leave alone what was inherited; the child opens handles of its own.
+
+    Whatever forks without telling Python first leaves connections open here: they must neither
+    be used nor closed nor collected, for a child would act on locks that it does not hold.
+    """
+    global _fork_lock  # noqa: PLW0603 # another thread of the parent may have held it
+    _fork_lock = threading.RLock()
+    _suspended.clear()
+    _inherited.extend(_open_handles)
+    _open_handles.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
+
+class SqliteConnections:
+    """How a storage comes to the connections of its process; see `SqliteStorage` for the arguments.
+
+    One connection writes, another reads, so that no read waits for a commit.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool,
+        read_only: bool,
+        wait_seconds_max: float,
+        group: int | None,
+    ) -> None:
+        if create and read_only:
+            raise UsageError(f"store {path}: expected create or read_only, found both")
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 # resolve() would follow links
+        self._read_only = read_only
+        self.wait_seconds_max = wait_seconds_max
+        self._closed = False
+        if create:
+            try:
+                create_file(self.path, group)
+            except FAILURES as exc:
+                raise failure(self.path, exc) from exc
+        self._handles = self._open()
+
+    def rows(self, sql: str, parameters: tuple[object, ...]) -> list[tuple[object, ...]]:
+        """Run one reading statement to its end, so that no transaction stays open."""
+        handles = self._here()
+        with handles.read_lock:
+            reader, rows = handles.reader, handles.rows
+            if reader is None or rows is None:
+                reader, rows = self._reopen_reader(handles)
+            reader.allow(SQL_STEPS_MAX)
+            try:
+                return rows.execute(sql, parameters).fetchall()
+            except FAILURES as exc:
+                error = failure(self.path, exc, reader)
+                recover(reader)
+                raise error from exc
+
+    def change(self, rows: int, make: Callable[[sqlite3.Connection], None]) -> None:
+        """Take one transaction over so many rows from begin to commit, or leave nothing of it."""
+        handles = self._writable()
+        with handles.write_lock:
+            writer = handles.writer
+            if writer is None:
+                writer = self._reopen_writer(handles)
+            writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
+            try:
+                make(writer)
+            except FAILURES as exc:
+                error = failure(self.path, exc, writer)
+                recover(writer)
+                raise error from exc
+            except BaseException:
+                recover(writer)
+                raise
+
+    def change_apart(self, purpose: Purpose, make: Callable[[sqlite3.Connection], None]) -> None:
+        """Do with a connection of its own what those that save must not be able to do."""
+        handles = self._writable()
+        # The lock also keeps the process from forking while one more connection is open.
+        with handles.write_lock:
+            if handles.writer is None:
+                self._reopen_writer(handles)
+            with contextlib.closing(handles.open_another(purpose)) as connection:
+                connection.allow(SQL_STEPS_MAX + file_bytes(self.path) * _BYTE_STEPS_MAX)
+                try:
+                    make(connection)
+                except FAILURES as exc:
+                    raise failure(self.path, exc, connection) from exc
+
+    def close(self) -> None:
+        """Close those of this process. Closing twice is allowed."""
+        self._closed = True
+        handles = self._handles
+        if handles.pid == os.getpid():
+            handles.close()
+
+    def _open(self) -> Handles:
+        return Handles(self.path, read_only=self._read_only, wait_seconds_max=self.wait_seconds_max)
+
+    def _here(self) -> Handles:
+        """The connections of this process; a fork's child opens its own, once needed."""
+        handles = self._handles
+        if handles.pid == os.getpid():
+            return handles
+        with fork_lock():
+            self._require_open()
+            if self._handles.pid != os.getpid():
+                self._handles = self._open()
+            return self._handles
+
+    def _writable(self) -> Handles:
+        handles = self._here()
+        if self._read_only:
+            raise ReadOnly(f"store {self.path}: expected one opened for writing, found read_only")
+        return handles
+
+    def _reopen_reader(self, handles: Handles) -> tuple[BoundedConnection, sqlite3.Cursor]:
+        """Open what a fork has closed."""
+        self._require_open()
+        return handles.open_reader()
+
+    def _reopen_writer(self, handles: Handles) -> BoundedConnection:
+        with handles.read_lock:
+            self._reopen_reader(handles)
+        return handles.open_writer()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise UsageError(f"store {self.path}: expected it open, found it closed")
