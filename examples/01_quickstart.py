@@ -72,7 +72,7 @@ with TemporaryDirectory() as disk, TemporaryDirectory() as home:  # an attacker 
             with sealpoint.open_store(url, **place) as store:
                 sys.exit(f"NOT REFUSED: {title} {store.thread('invoice-17').load()}")
         except sealpoint.SealpointError as error:
-            print(f"\n{title}\n" + fit(f"  refused  {error.code}: {error}"))
+            print(f"\n{title}\n" + fit(f"  refused  {error.code}: {error.message}"))
     shutil.copy(newest, database)
     with sealpoint.open_store(url, **place) as store:
         print(f"\nWith the newest copy back, {store.verify().entries} entries verify again.")

@@ -71,7 +71,7 @@ for title, attack, *arguments in (
         attack(*arguments)
         sys.exit(f"\nNOT REFUSED: {title}")
     except SealpointError as error:
-        lines = (f"  refused  {error.code}: {error}", f"  hint     {error.hint}")
+        lines = (f"  refused  {error.code}: {error.message}", f"  hint     {error.hint}")
         print("", title, *(fill(line, 80, subsequent_indent=" " * 11) for line in lines), sep="\n")
 
 registry.encode_tree([*history, Message("user", "Thanks.", now)], put)

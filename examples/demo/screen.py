@@ -41,5 +41,5 @@ def quote(text: str) -> None:
 
 def refused(error: SealpointError) -> None:
     """Print an error as a person sees it."""
-    say("refused", f"{error.code}: {error}")
+    say("refused", f"{error.code}: {error.message}")
     say("hint", error.hint)

@@ -32,8 +32,12 @@ SealpointError                  error                  1
 ├── Forked                      forked                36   the store is beside the anchor
 ├── Unanchored                  unanchored            37   the anchor does not know the thread
 ├── AnchorUnavailable           anchor-unavailable    38
-├── NotTrusted                  not-trusted           39   no key or role that may do this
-├── NotOwner                    not-owner             40   somebody else owns the thread
+├── NotTrusted                  not-trusted           39   the pin and the roster do not allow it
+│   ├── NotOwner                not-owner             40   somebody else owns the thread
+│   ├── NoPin                   no-pin                91   this machine does not know the store
+│   ├── NoRight                 no-right              92   this identity may not do this
+│   ├── KeyNotInForce           key-not-in-force      93   unknown to the roster, revoked or expired
+│   └── TrustFileInvalid        trust-file-invalid    94   no pin, public key or copied roster
 ├── Superseded                  superseded            41   a later session took the thread over
 ├── HeadMoved                   head-moved            42   somebody else wrote first
 ├── IdReused                    id-reused             43
@@ -77,8 +81,10 @@ SealpointError                  error                  1
 ```
 
 The columns are class, code and exit status. Codes and exit statuses are stable: scripts may
-branch on them. A message names the thing, what was expected and what was found; it never
-carries the payload or a key. `KeyboardInterrupt` and `MemoryError` are never caught or renamed.
+branch on them. A message about data names the thing, what was expected and what was found; one
+about a decision or a call says what happened. It never carries the payload or a key. The hint
+says what to do, by cause, and is part of `str(error)`, so that logs have it.
+`KeyboardInterrupt` and `MemoryError` are never caught or renamed.
 """
 
 from datetime import datetime
@@ -111,6 +117,7 @@ __all__ = [
     "KeyFileUnsafe",
     "KeyLocked",
     "KeyMissing",
+    "KeyNotInForce",
     "LimitInvalid",
     "ListIncomplete",
     "Misplaced",
@@ -121,6 +128,8 @@ __all__ = [
     "ModelUnreadable",
     "NameInvalid",
     "NeedsApproval",
+    "NoPin",
+    "NoRight",
     "NotOwner",
     "NotTrusted",
     "ObjectNotFound",
@@ -145,6 +154,7 @@ __all__ = [
     "StoreMisplaced",
     "Superseded",
     "Tampered",
+    "TrustFileInvalid",
     "TypeNotAllowed",
     "Unanchored",
     "UnknownCheckpoint",
@@ -166,8 +176,10 @@ __all__ = [
 class SealpointError(Exception):
     """The root of the tree; catch it to catch everything Sealpoint raises on purpose.
 
+    `str(error)` is the message with the hint; `error.message` is the message alone.
+
     Args:
-        message: Names the thing, what was expected and what was found.
+        message: What happened, and to what.
         hint: What to do about it; the class's own hint when absent.
     """
 
@@ -177,18 +189,23 @@ class SealpointError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
         if hint is not None:
             self.hint = hint
-        # So that an error which nobody catches says what to do as well.
-        self.add_note(f"hint: {self.hint}")
+
+    @property
+    def message(self) -> str:
+        """What happened, without the hint."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.message}\nhint: {self.hint}"
 
     def as_dict(self) -> dict[str, str | int]:
         """The one JSON shape of an error: what `--json` prints."""
         return {
             "code": self.code,
             "exit_status": self.exit_status,
-            "message": str(self),
+            "message": self.message,
             "hint": self.hint,
         }
 
@@ -296,8 +313,10 @@ class DecodeError(SealpointError):
         super().__init__(message, hint=hint)
         self.within: list[str] = []
 
-    def __str__(self) -> str:
-        return self.message + "".join(f", inside {name}" for name in self.within)
+    @property
+    def message(self) -> str:
+        """What happened and inside which types, without the hint."""
+        return super().message + "".join(f", inside {name}" for name in self.within)
 
 
 class BytesMalformed(DecodeError):
@@ -438,22 +457,70 @@ class AnchorUnavailable(SealpointError):
 
 
 class NotTrusted(SealpointError):
-    """No pin vouches for the store, or the roster does not give a key the right it used."""
+    """The pin and the roster do not allow what lies in the store, or what was asked for.
+
+    Raised itself for what was found: an entry or a document that its signers had no right to
+    make. What the caller may not do is one of the subclasses.
+    """
 
     code = "not-trusted"
     exit_status = 39
-    hint = "Run sealpoint init for a new store, or sealpoint trust import for an existing one."
+    hint = (
+        "Do not rely on it: find out who used the key. sealpoint verify lists every fault, and "
+        "sealpoint keys list who holds which key."
+    )
 
 
-# ---------------------------------------------------------------------- the store
-
-
-class NotOwner(SealpointError):
+class NotOwner(NotTrusted):
     """The thread belongs to another identity."""
 
     code = "not-owner"
     exit_status = 40
     hint = "Open the store as the owner of the thread, or use another thread."
+
+
+class NoPin(NotTrusted):
+    """This machine has no pin of the store, and so no reason to trust it."""
+
+    code = "no-pin"
+    exit_status = 91
+    hint = (
+        "New store: sealpoint init --store URL. Existing store: sealpoint trust export, on a "
+        "machine that knows it, writes a pin for sealpoint trust import PIN --store URL here."
+    )
+
+
+class NoRight(NotTrusted):
+    """The roster does not give this identity the role or the namespace that the act needs."""
+
+    code = "no-right"
+    exit_status = 92
+    hint = (
+        "sealpoint keys list shows roles and namespaces; where the root key is, sealpoint keys "
+        "add NAME --person WHO --role ROLE --namespace NAMESPACE gives one more."
+    )
+
+
+class KeyNotInForce(NotTrusted):
+    """The key is not in the roster, was revoked, or has expired."""
+
+    code = "key-not-in-force"
+    exit_status = 93
+    hint = (
+        "sealpoint keys list shows the keys in force; where the root key is, sealpoint keys "
+        "rotate NAME gives an identity a new one."
+    )
+
+
+class TrustFileInvalid(NotTrusted):
+    """A file is no pin, no public key or no copy of a roster."""
+
+    code = "trust-file-invalid"
+    exit_status = 94
+    hint = "Ask for the file once more where it comes from, and compare it with its origin."
+
+
+# ---------------------------------------------------------------------- the store
 
 
 class Superseded(SealpointError):

@@ -190,7 +190,7 @@ def test_adoption_needs_an_operator_and_a_reason(newcomer: Machine) -> None:
     """A worker may not do it, and an empty reason is none."""
     adopt = ("anchor", "adopt", "--yes")
 
-    assert newcomer.refused(*adopt, "--reason", "x", "--identity", "worker") == (39, "not-trusted")
+    assert newcomer.refused(*adopt, "--reason", "x", "--identity", "worker") == (92, "no-right")
     assert newcomer.refused(*adopt, "--reason", " ") == (2, "usage")
     assert newcomer.run(*adopt).exit_code == 2
 

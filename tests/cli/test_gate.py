@@ -71,7 +71,7 @@ def test_what_cannot_be_paused_is_refused(team: Machine, verb: str) -> None:
     assert team.run(verb, "t").exit_code == 2
     assert team.refused(verb, "t", "--reason", " ") == (2, "usage")
     assert team.refused(verb, "nobody", "--reason", "x") == (44, "unknown-thread")
-    assert team.refused(verb, "t", "--reason", "x", "--identity", "worker") == (39, "not-trusted")
+    assert team.refused(verb, "t", "--reason", "x", "--identity", "worker") == (92, "no-right")
     assert team.refused(verb, "t", "--reason", "x", "--identity", "eve") == (64, "key-missing")
 
 
@@ -217,7 +217,7 @@ def test_a_handoff_needs_a_writer_and_a_right(team: Machine) -> None:
 
     assert team.refused(*wish, "--to", "nobody") == (2, "usage")
     assert team.refused(*wish, "--to", "ann") == (2, "usage")
-    assert team.refused(*wish, "--to", "second", "--identity", "ann") == (39, "not-trusted")
+    assert team.refused(*wish, "--to", "second", "--identity", "ann") == (92, "no-right")
     assert team.run("handoff", "t", "--to", "second").exit_code == 2
     refusing = team.home / "refusing.toml"
     source = team.done("policy", "show").replace(

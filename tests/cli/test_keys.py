@@ -31,10 +31,10 @@ def test_a_new_key_may_do_nothing_until_it_is_added(machine: Machine) -> None:
 
     assert "sealpoint keys add alice" in printed
     assert "not in the roster" in machine.done("keys", "list")
-    assert machine.refused(*save, stdin="1") == (39, "not-trusted")
+    assert machine.refused(*save, stdin="1") == (93, "key-not-in-force")
     assert "Added." in machine.done(*_ADD, "--reason", "new colleague")
     assert machine.json(*save, stdin="1")["writer"] == "alice"
-    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (39, "not-trusted")
+    assert machine.refused("save", "t", "--identity", "alice", stdin="1") == (92, "no-right")
 
 
 def test_a_key_of_another_machine_is_added_by_its_public_half(
@@ -74,14 +74,14 @@ def test_a_name_that_no_identity_can_have_is_refused(machine: Machine, name: str
 def test_what_cannot_be_added_is_refused(machine: Machine) -> None:
     """No key, no root key, a key that is none, the name of the root, an unknown role."""
     assert machine.refused(*_ADD) == (64, "key-missing")
-    assert machine.refused(*_ADD, "--public-key", "00" * 32) == (39, "not-trusted")
+    assert machine.refused(*_ADD, "--public-key", "00" * 32) == (94, "trust-file-invalid")
     assert machine.refused(*_ADD, "--public-key", "x") == (2, "usage")
     assert machine.refused("keys", "add", "root", *_ADD[3:]) == (2, "usage")
     assert machine.run("keys", "add", "alice", "--role", "king").exit_code == 2
     machine.done("keys", "new", "alice")
     (root,) = machine.home.rglob("root.key")
     root.unlink()
-    assert machine.refused(*_ADD)[1] in {"key-missing", "not-trusted"}
+    assert machine.refused(*_ADD)[1] in {"key-missing", "key-not-in-force"}
 
 
 def test_the_person_of_an_identity_does_not_change(machine: Machine) -> None:

@@ -524,12 +524,12 @@ def test_who_may_not_approve_is_refused(asked: tuple[Machine, str]) -> None:
     team, request = asked
     yes = ("approve", request, "--yes-to", request)
 
-    assert team.refused(*yes, "--identity", "second", "--reason", "x") == (39, "not-trusted")
-    assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (39, "not-trusted")
+    assert team.refused(*yes, "--identity", "second", "--reason", "x") == (92, "no-right")
+    assert team.refused(*yes, "--identity", "chief", "--reason", "x") == (92, "no-right")
     assert team.refused(*yes, "--identity", "ann", "--reason", " ") == (2, "usage")
     assert team.run(*yes, "--identity", "ann").exit_code == 2
     # `operator` is of the same person as `worker`, who asks.
-    assert team.refused(*yes, "--reason", "mine") == (39, "not-trusted")
+    assert team.refused(*yes, "--reason", "mine") == (92, "no-right")
 
 
 def test_a_closed_request_is_not_approved(asked: tuple[Machine, str]) -> None:
@@ -600,7 +600,7 @@ def test_breaking_the_glass_lets_a_request_pass(asked: tuple[Machine, str]) -> N
     document = team.json(*yes, "fire", "--identity", "chief")
     printed = team.done(*yes, "fire again", "--identity", "chief")
 
-    assert refused == (39, "not-trusted")
+    assert refused == (92, "no-right")
     assert (document["verdict"], document["status"]) == ("break-glass", "approved")
     assert document["entry"] == 5
     assert "GLASS BROKEN" in printed

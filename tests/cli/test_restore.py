@@ -367,7 +367,7 @@ def test_something_else_is_not_imported(machine: Machine, tmp_path: Path) -> Non
     pin = tmp_path / "pin.json"
     machine.done("trust", "export", "--output", str(pin))
 
-    assert machine.refused("roster", "import", str(pin)) == (39, "not-trusted")
+    assert machine.refused("roster", "import", str(pin)) == (94, "trust-file-invalid")
     assert machine.refused("roster", "import", str(tmp_path / "none")) == (2, "usage")
 
 

@@ -138,7 +138,7 @@ def test_a_prune_needs_a_rule_that_makes_sense(saved: Machine) -> None:
     assert saved.refused("prune", "t", "--keep", "seq:9", "--yes") == (45, "unknown-checkpoint")
     assert saved.refused("prune", "nobody", "--keep-last", "1", "--yes") == (44, "unknown-thread")
     by_operator = ("prune", "t", "--keep-last", "1", "--yes", "--identity", "operator")
-    assert saved.refused(*by_operator) == (39, "not-trusted")
+    assert saved.refused(*by_operator) == (92, "no-right")
     assert all(_states(saved).values())
 
 
@@ -283,7 +283,7 @@ def test_erasing_needs_the_role_a_reason_and_an_answer(saved: Machine) -> None:
     """A worker may not, an empty reason is none, and without a terminal --yes is needed."""
     erase = ("erase", "t", "--yes")
 
-    assert saved.refused(*erase, "--reason", "x", "--identity", "worker") == (39, "not-trusted")
+    assert saved.refused(*erase, "--reason", "x", "--identity", "worker") == (92, "no-right")
     assert saved.refused(*erase, "--reason", "  ") == (2, "usage")
     assert saved.run(*erase).exit_code == 2
     assert saved.refused("erase", "t", "--reason", "x") == (2, "usage")
@@ -406,4 +406,4 @@ def test_a_store_that_is_not_there_is_said(saved: Machine, verb: str) -> None:
     arguments = {"prune": ("t", "--keep-last", "1"), "erase": ("t", "--reason", "x"), "gc": ()}
 
     for more in (("--dry-run",), ()):
-        assert other.refused(verb, *arguments[verb], *more) == (39, "not-trusted")
+        assert other.refused(verb, *arguments[verb], *more) == (91, "no-pin")

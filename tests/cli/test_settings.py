@@ -123,7 +123,7 @@ def test_a_store_without_a_pin_is_not_trusted(verb: tuple[str, ...], tmp_path: P
     """Nothing about a store is believed before a pin vouches for it."""
     stranger = Machine(tmp_path / "disk" / "store.db", tmp_path / "one")
 
-    assert stranger.refused(*verb, stdin="1") == (39, "not-trusted")
+    assert stranger.refused(*verb, stdin="1") == (91, "no-pin")
 
 
 @pytest.mark.parametrize("verb", _READING, ids=" ".join)

@@ -24,7 +24,7 @@ def test_a_pin_moves_trust_to_another_machine(
     machine.done("save", "t", stdin="1")
     file = tmp_path / "pin.json"
 
-    assert other.refused("load", "t") == (39, "not-trusted")
+    assert other.refused("load", "t") == (91, "no-pin")
     exported = machine.json("trust", "export", "--output", str(file))
     imported = other.json("trust", "import", str(file))
     assert imported["fingerprint"] == exported["fingerprint"]
@@ -58,12 +58,15 @@ def test_what_is_no_pin_is_refused(machine: Machine, other: Machine, tmp_path: P
     large = tmp_path / "large"
     large.write_bytes(b" " * 100_000)
 
-    assert other.refused("trust", "import", "-", stdin="{}") == (39, "not-trusted")
-    assert other.refused("trust", "import", "-", stdin=json.dumps(document)) == (39, "not-trusted")
+    assert other.refused("trust", "import", "-", stdin="{}") == (94, "trust-file-invalid")
+    assert other.refused("trust", "import", "-", stdin=json.dumps(document)) == (
+        94,
+        "trust-file-invalid",
+    )
     assert other.refused("trust", "import", str(tmp_path / "none")) == (2, "usage")
     assert other.refused("trust", "import", str(tmp_path)) == (2, "usage")
     assert other.refused("trust", "import", str(large)) == (2, "usage")
-    assert other.refused("threads") == (39, "not-trusted")
+    assert other.refused("threads") == (91, "no-pin")
 
 
 def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
@@ -74,16 +77,17 @@ def test_a_moved_store_goes_on(machine: Machine, tmp_path: Path) -> None:
     machine.path.rename(moved.path)
     result = moved.run("load", "t")
 
-    assert result.exit_code == 39
-    assert f"sealpoint trust move OLD-URL. Stores known here: {machine.url}." in result.stderr
+    assert result.exit_code == 91
+    assert f"sealpoint trust move OLD-URL --store {moved.url}." in result.stderr
+    assert f"Stores known here: {machine.url}." in result.stderr
     document = moved.json("trust", "move", machine.url)
     assert (document["url"], document["fingerprint"]) == (moved.url, fingerprint)
     assert document["store"].startswith("store:")
     assert moved.json("load", "t") == 1
     moved.done("save", "t", stdin="2")
     assert moved.json("verify")["ok"] is True
-    assert machine.refused("load", "t") == (39, "not-trusted")
-    assert machine.refused("trust", "move", machine.url) == (39, "not-trusted")
+    assert machine.refused("load", "t") == (91, "no-pin")
+    assert machine.refused("trust", "move", machine.url) == (91, "no-pin")
     other = Machine(tmp_path / "disk" / "other.db", machine.home)
     other.done("init")
     assert other.refused("trust", "move", moved.url) == (65, "store-exists")
@@ -106,7 +110,7 @@ def test_a_pin_of_a_store_that_is_known_here_is_not_imported(
 
     assert moved.refused("trust", "import", "-", stdin=pin) == (65, "store-exists")
     assert machine.url in moved.run("trust", "import", "-", stdin=pin).stderr
-    assert moved.refused("threads") == (39, "not-trusted")
+    assert moved.refused("threads") == (91, "no-pin")
     moved.done("trust", "move", machine.url)
     moved.done("threads")
 

@@ -111,7 +111,7 @@ def test_a_run_is_given_what_was_decided_or_nothing(what: str) -> None:
 _HAPPENS = {
     "a word relayed by a thief",
     "approve recorded",
-    "approve refused: not-trusted",
+    "approve refused: no-right",
     "approve refused: request-closed",
     "approve refused: unknown-request",
     "clock turned back",

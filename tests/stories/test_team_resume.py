@@ -106,8 +106,8 @@ def _resume(actor: Actor, **changes: Any) -> Any:
 
 def _approve(second: Actor, dev: Actor, ann: Actor, bob: Actor, request: str) -> None:
     """One approval of two is not enough, the requester's own does not count."""
-    _refused("not-trusted", lambda: dev("approve", request=request, reason="mine"))
-    _refused("not-trusted", lambda: second("approve", request=request, reason="mine"))
+    _refused("no-right", lambda: dev("approve", request=request, reason="mine"))
+    _refused("no-right", lambda: second("approve", request=request, reason="mine"))
     ann("approve", request=request, reason="the amount is right")
     ann("approve", request=request, reason="it really is")
     waiting = _refused("needs-approval", lambda: _resume(second))

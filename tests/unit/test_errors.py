@@ -2,6 +2,7 @@
 """The exception tree: what its docstring draws is what there is."""
 
 import json
+import logging
 import re
 import traceback
 from typing import Any
@@ -93,11 +94,12 @@ def test_an_error_has_a_code_a_hint_and_a_docstring(cls: type[SealpointError]) -
 
 @_every_class
 def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) -> None:
-    """`str` is the message; the JSON form has code, status, message and hint."""
+    """`message` is the message, `str` has the hint too; the JSON form has both and the codes."""
     error = _made(cls, "thing: expected a, found b")
     hinted = _made(cls, "thing", hint="Do this.")
 
-    assert str(error) == "thing: expected a, found b"
+    assert error.message == "thing: expected a, found b"
+    assert str(error) == f"thing: expected a, found b\nhint: {cls.hint}"
     assert error.as_dict() == {
         "code": cls.code,
         "exit_status": cls.exit_status,
@@ -111,13 +113,23 @@ def test_an_error_says_its_message_and_its_json_form(cls: type[SealpointError]) 
 
 @_every_class
 def test_a_traceback_shows_the_hint(cls: type[SealpointError]) -> None:
-    """The hint is a note, once, and the class is named by the address that users import."""
+    """The hint is there once, and the class is named by the address that users import."""
     for error in (_made(cls, "thing"), _made(cls, "thing", hint="Do this.")):
         shown = "".join(traceback.format_exception(error))
 
-        assert error.__notes__ == [f"hint: {error.hint}"]
         assert shown == f"sealpoint.errors.{cls.__name__}: thing\nhint: {error.hint}\n"
-        assert error.hint not in str(error)
+
+
+@_every_class
+def test_a_log_line_carries_the_hint(
+    cls: type[SealpointError], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a service logs of an error with `%s` says what to do."""
+    error = _made(cls, "thing")
+
+    logging.getLogger("service").error("it failed: %s", error)
+
+    assert caplog.messages == [f"it failed: thing\nhint: {error.hint}"]
 
 
 def test_a_decode_error_names_the_types_around_the_fault() -> None:
@@ -125,8 +137,9 @@ def test_a_decode_error_names_the_types_around_the_fault() -> None:
     error = DecodeError("int: expected a number")
     error.within += ["app.step", "app.plan"]
 
-    assert str(error) == "int: expected a number, inside app.step, inside app.plan"
-    assert error.as_dict()["message"] == str(error)
+    assert error.message == "int: expected a number, inside app.step, inside app.plan"
+    assert error.as_dict()["message"] == error.message
+    assert str(error).startswith(error.message)
 
 
 def test_the_root_is_importable_from_the_package() -> None:

@@ -19,7 +19,7 @@ from sealpoint.api._init import ROOT
 from sealpoint.api._key_list import KeyInfo, KeyListing
 from sealpoint.api._location import StoreLocation, wait_between_looks
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
-from sealpoint.errors import KeyLocked, KeyMissing, NotTrusted, UsageError
+from sealpoint.errors import KeyLocked, KeyMissing, KeyNotInForce, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import StoreChain
 from sealpoint.signing import Identity, PrivateKey, PublicKey, Role, RosterDocument, RosterKey
@@ -284,7 +284,7 @@ class KeyAdmin:
 
         Raises:
             KeyMissing: None was prepared here.
-            NotTrusted: The roster does not have it.
+            KeyNotInForce: The roster does not have it.
         """
         files = self._location.files
         facts = files.keys.next_facts(name)
@@ -292,8 +292,8 @@ class KeyAdmin:
             with self._location.open_core(read_only=True) as core:
                 holder = core.renewed_trust().roster.holder(facts.public.id)
             if holder is None or holder[0].name != name:
-                raise NotTrusted(
-                    f"next key of {name!r}: expected it in the roster, found it missing",
+                raise KeyNotInForce(
+                    f"next key of {name!r}: {facts.public.id.short()} is not in the roster yet",
                     hint="Where the root is: sealpoint keys rotate "
                     f"{name} --public-key {facts.public}",
                 )

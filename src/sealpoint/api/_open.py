@@ -10,7 +10,7 @@ from sealpoint.api._location import Directory, OnEvent, StoreLocation, Trust, no
 from sealpoint.api._store import Store
 from sealpoint.codec import Registry
 from sealpoint.config import PassphraseSource, StoreUrl, check_identity_name
-from sealpoint.errors import NotTrusted, UsageError
+from sealpoint.errors import KeyNotInForce, NoRight, UsageError
 from sealpoint.gate import Policy, shipped_policy
 from sealpoint.ids import StoreId
 from sealpoint.ledger import StoreChain
@@ -116,21 +116,21 @@ def remote_key(trust: StoreChain, signer: Signer, identity: str | None) -> Remot
     """A key that lives elsewhere, under the name that the roster has for it.
 
     Raises:
-        NotTrusted: The roster does not know the key, or as another identity's.
+        KeyNotInForce: The roster does not have the key.
+        NoRight: It is another identity's.
         SignerFailed: The signer does not tell its public key.
     """
     public = public_key_of(signer)
     holder = trust.roster.holder(public.id)
     if holder is None:
         named = identity or "NAME"
-        raise NotTrusted(
-            f"signer: expected its public key in roster {trust.roster.seq}, found it missing: "
-            f"{public}",
+        raise KeyNotInForce(
+            f"signer: its public key {public} is not in roster {trust.roster.seq}",
             hint=f"Where the root key is: sealpoint keys add {named} --public-key {public} "
             "--person WHO --role writer --namespace default",
         )
     if identity is not None and holder[0].name != identity:
-        raise NotTrusted(
+        raise NoRight(
             f"signer: expected the key of identity {identity!r}, found that of {holder[0].name!r}",
             hint="Leave identity= out, or give the signer the other key.",
         )

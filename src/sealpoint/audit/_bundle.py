@@ -18,10 +18,10 @@ from sealpoint.audit._payloads import Retention
 from sealpoint.audit._trail import select_threads
 from sealpoint.audit._walk import ChainStep, Source, ThreadWalk, sources
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import BundleInvalid, Edited, HeadMoved, Missing, NotTrusted
+from sealpoint.errors import BundleInvalid, Edited, HeadMoved, KeyNotInForce, Missing, NoRight
 from sealpoint.ledger import STORE_CHAIN, CheckpointBody, StoreChain
 from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX, POSITION_LIST_BYTES_MAX
-from sealpoint.signing import pae
+from sealpoint.signing import Role, pae
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core
 
@@ -200,9 +200,17 @@ def export_bundle(
     signer = core.signer()
     chain = core.renewed_trust()
     holder = core.holder(chain)
-    if holder is None or not holder[0].covers(core.namespace):
-        raise NotTrusted(
-            f"export by {signer.name!r}: expected an identity of namespace {core.namespace!r}"
+    if holder is None:
+        raise KeyNotInForce(
+            f"export by {signer.name!r}: its key {signer.key[:12]} is not in roster "
+            f"{chain.roster.seq}"
+        )
+    if not holder[0].covers(core.namespace):
+        found, hint = holder[0].lacking((Role.AUDITOR,), core.namespace)
+        raise NoRight(
+            f"export by {signer.name!r}: this needs a role in namespace {core.namespace!r}; "
+            f"{signer.name!r} has {found}",
+            hint=hint,
         )
     if threads is None:
         chosen = [("", source) for source in sources(core)]

@@ -178,7 +178,8 @@ class _Check:
         if begin.store != self._pin.store.raw.hex():
             raise NotTrusted(
                 f"bundle: expected one of store {self._pin.store}, found one of store "
-                f"{begin.store[:12]!r}"
+                f"{begin.store[:12]!r}",
+                hint="Give the pin of the store that the bundle is of: --trust PIN.",
             )
         # (2) the store chain
         reading = _Reading(lines)

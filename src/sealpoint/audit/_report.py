@@ -97,7 +97,7 @@ def _lists(chain: StoreChain) -> list[Finding]:
         try:
             chain.lists.get(digest)
         except SealpointError as error:
-            message = f"{what}: {error}"
+            message = f"{what}: {error.message}"
             found.append(Finding(code=error.code, thread=STORE_CHAIN.hex(), message=message))
     return found
 

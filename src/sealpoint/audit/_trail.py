@@ -477,7 +477,7 @@ def _told(walk: ThreadWalk) -> Iterator[_Keyed]:
 
 def _finding(error: SealpointError, walk: ThreadWalk, newest: datetime, seq: int) -> AuditRecord:
     thread = walk.thread.hex()
-    message = str(error)
+    message = error.message
     return AuditRecord(
         time=None if newest == _LONG_AGO else newest,
         thread=walk.name,

@@ -153,7 +153,7 @@ def _restless(name: str) -> HeadMoved:
 
 
 def _finding(error: SealpointError, thread: bytes, name: str = "") -> Finding:
-    return Finding(code=error.code, thread=thread.hex(), name=name, message=str(error))
+    return Finding(code=error.code, thread=thread.hex(), name=name, message=error.message)
 
 
 class _ThreadCheck:

@@ -131,7 +131,7 @@ def print_error(error: SealpointError, *, as_json: bool) -> None:
     first, *code = error.hint.split("\n")
     _print(
         [
-            (Styled("sealpoint: ", "bad"), str(error), Styled(f" [{error.code}]", "quiet")),
+            (Styled("sealpoint: ", "bad"), error.message, Styled(f" [{error.code}]", "quiet")),
             (Styled("hint: ", "heading"), first),
         ],
         hang=2,

@@ -268,7 +268,7 @@ def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Expla
         try:
             Encoding(rules, limits).run(value)
         except EncodeError as exc:
-            fault = f"{exc} ({exc.hint})"
+            fault = f"{exc.message} ({exc.hint})"
     return Explanation(types=tuple(ordered), fault=fault)
 
 
@@ -315,7 +315,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
                 list(value), in_set=isinstance(value, set | frozenset)
             )
     except EncodeError as exc:
-        return f"{exc} ({exc.hint})"
+        return f"{exc.message} ({exc.hint})"
     return None
 
 

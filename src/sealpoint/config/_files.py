@@ -46,6 +46,7 @@ from sealpoint.errors import (
     DirectoryUnusable,
     KeyFileUnsafe,
     KeyMissing,
+    NoPin,
     NotTrusted,
     SealpointError,
     StoreExists,
@@ -99,8 +100,8 @@ class StoreFiles:
             self._pin_path, bytes_max=_PIN_BYTES_MAX, secret=False, mounted=True
         )
         if data is None:
-            raise NotTrusted(
-                f"store {self.url}: expected a pin at {self._pin_path}, found none",
+            raise NoPin(
+                f"store {self.url}: this machine has no pin of it at {self._pin_path}",
                 hint=self._ways_on(),
             )
         return TrustPin.parse(data)
@@ -119,7 +120,8 @@ class StoreFiles:
         if note is None:
             if self.has_pin():
                 raise NotTrusted(
-                    f"store {self.url}: expected {self.note_path} to say where it lies, found none",
+                    f"store {self.url}: {self.note_path}, which says where the store lies, is "
+                    "missing",
                     hint=f"If {found} is the store: {move}",
                 )
             return found
@@ -140,12 +142,13 @@ class StoreFiles:
         for note in _known_stores(self._directory.settings.config_dir):
             if note.target == here:
                 return f"This store is known here as {note.url}: use that URL."
-        known = self.known_urls()
+        known, url = self.known_urls(), shlex.quote(str(self.url))
         shown = ", ".join(known[:_KNOWN_SHOWN]) or "none"
         more = " and more" if len(known) > _KNOWN_SHOWN else ""
         return (
-            "New: sealpoint init. From elsewhere: sealpoint trust import PIN. Moved: sealpoint "
-            f"trust move OLD-URL. Stores known here: {shown}{more}."
+            f"New store: sealpoint init --store {url}. Store from elsewhere: sealpoint trust "
+            f"import PIN --store {url}. Moved: sealpoint trust move OLD-URL --store {url}. Stores "
+            f"known here: {shown}{more}."
         )
 
     def move_from(self, old: "StoreFiles") -> None:
@@ -382,7 +385,11 @@ def read_pin_file(path: Path) -> TrustPin:
     """
     data = read_file(path, bytes_max=_PIN_BYTES_MAX, secret=False, follow=True)
     if data is None:
-        raise NotTrusted(f"pin {path}: expected a file, found none")
+        raise NoPin(
+            f"pin {path}: there is no such file",
+            hint="Write one on a machine that knows the store: sealpoint trust export --output "
+            "FILE; then name that file.",
+        )
     return TrustPin.parse(data)
 
 

@@ -13,6 +13,7 @@ import msgspec
 from sealpoint.errors import (
     Forged,
     NeedsApproval,
+    NoRight,
     NotOwner,
     NotTrusted,
     RequestClosed,
@@ -376,17 +377,18 @@ class Operations:
         if verdict is Verdict.DENY and same:
             return
         if same:
-            raise NotTrusted(
-                f"approval by {identity.name!r}: expected another person than the requester",
+            raise NoRight(
+                f"approval by {identity.name!r}: {identity.person!r} asks for this, and somebody "
+                "else has to approve it",
                 hint="Who asks cannot approve, with no identity and no key. If you are somebody "
                 "else: --identity NAME. To add somebody: sealpoint keys new NAME, then sealpoint "
                 f"keys add NAME --person NAME --role approver --namespace {namespace}",
             )
         if not identity.may(Role.APPROVER, namespace):
             found, hint = identity.lacking((Role.APPROVER,), namespace)
-            raise NotTrusted(
-                f"{verdict} by {identity.name!r}: expected an approver of namespace "
-                f"{namespace!r}, found {found}",
+            raise NoRight(
+                f"{verdict} by {identity.name!r}: this needs role approver in namespace "
+                f"{namespace!r}; {identity.name!r} has {found}",
                 hint=hint,
             )
 

@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sealpoint.errors import NotTrusted, UsageError
+from sealpoint.errors import TrustFileInvalid, UsageError
 from sealpoint.ids import StoreId
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 from sealpoint.signing import TrustPin
 
 _VERSION = 1
+_HINT = (
+    "Use another copy, unchanged. A machine whose store is whole writes one: sealpoint roster "
+    "export FILE."
+)
 
 
 class CopiedEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,16 +65,22 @@ class RosterCopy:
         for entry in entries:
             chain = chain.extended(entry.header.encode(), entry.seals.encode(), entry.body.encode())
         if not chain.rosters:
-            raise NotTrusted("roster export: expected a roster, found none")
+            raise TrustFileInvalid(
+                f"roster export: expected a roster, found none in {len(entries)} entries",
+                hint=_HINT,
+            )
         if chain.blobs != tuple(sorted(blobs)):
-            raise NotTrusted(
+            raise TrustFileInvalid(
                 f"roster export: expected the {len(chain.blobs)} lists that its entries name, "
-                f"found {len(blobs)}"
+                f"found {len(blobs)}",
+                hint=_HINT,
             )
         for digest, data in blobs.items():
             if hashlib.sha256(data).digest() != digest:
-                raise NotTrusted(
-                    f"roster export: expected list {digest.hex()[:12]}, found other bytes"
+                raise TrustFileInvalid(
+                    f"roster export: expected list {digest.hex()[:12]}, found "
+                    f"{len(data)} bytes of another hash",
+                    hint=_HINT,
                 )
         return cls(chain, tuple(entries), blobs)
 
@@ -102,22 +112,34 @@ class RosterCopy:
             Tampered: An entry of it was changed.
         """
         if len(data) > ROSTER_COPY_BYTES_MAX:
-            raise NotTrusted(
-                f"roster export: expected at most {ROSTER_COPY_BYTES_MAX} bytes, found {len(data)}"
+            raise TrustFileInvalid(
+                f"roster export: expected at most {ROSTER_COPY_BYTES_MAX} bytes, found {len(data)}",
+                hint=_HINT,
             )
         try:
             document = _DECODER.decode(data)
             store = StoreId.parse(document.store)
             blobs = {bytes.fromhex(name): blob for name, blob in document.blobs.items()}
         except (msgspec.MsgspecError, ValueError, RecursionError, UsageError) as exc:
-            raise NotTrusted("roster export: expected one as JSON, found something else") from exc
+            raise TrustFileInvalid(
+                f"roster export: expected one as JSON, found {len(data)} bytes that are not one",
+                hint=_HINT,
+            ) from exc
         if document.v != _VERSION:
-            raise NotTrusted(f"roster export: expected version {_VERSION}, found {document.v}")
+            raise TrustFileInvalid(
+                f"roster export: expected version {_VERSION}, found {document.v}",
+                hint="Install the Sealpoint version that wrote it, or a newer one.",
+            )
         if store != pin.store:
-            raise NotTrusted(
-                f"roster export: expected one of store {pin.store}, found one of {store}"
+            raise TrustFileInvalid(
+                f"roster export: expected one of store {pin.store}, found one of {store}",
+                hint="Name the store that it is of with --store.",
             )
         copy = cls.verified(pin, document.entries, blobs)
         if copy.encode() != data:
-            raise NotTrusted("roster export: expected the one spelling of it, found another")
+            raise TrustFileInvalid(
+                "roster export: expected it byte for byte as sealpoint roster export writes it, "
+                "found other spacing, order or spelling",
+                hint=_HINT,
+            )
         return copy

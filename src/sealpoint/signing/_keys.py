@@ -14,7 +14,7 @@ from typing import Protocol, Self
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
 
-from sealpoint.errors import Forged, KeyFileUnsafe, NotTrusted, SignerFailed
+from sealpoint.errors import Forged, KeyFileUnsafe, SignerFailed, TrustFileInvalid
 from sealpoint.ids import KeyId
 
 _KEY_BYTES = 32
@@ -29,6 +29,10 @@ _ORDER_8 = int.from_bytes(
 )
 # The y coordinates of the eight points of small order.
 _SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _ORDER_8, _FIELD_PRIME - _ORDER_8})
+_HINT = (
+    "Give the 64 digits that sealpoint keys new and keys list print, or a PEM or DER file with an "
+    "Ed25519 public key."
+)
 
 
 class PublicKey:
@@ -39,7 +43,11 @@ class PublicKey:
     def __init__(self, raw: bytes) -> None:
         y = int.from_bytes(raw, "little") & ~(1 << 255)
         if len(raw) != _KEY_BYTES or y >= _FIELD_PRIME or y in _SMALL_ORDER:
-            raise NotTrusted("public key: expected an Ed25519 point of large order, found another")
+            raise TrustFileInvalid(
+                f"public key: expected the {_KEY_BYTES} bytes of an Ed25519 key, found {len(raw)} "
+                "bytes that are none",
+                hint=_HINT,
+            )
         self.raw = raw
         self.id = KeyId.of(raw)
 
@@ -51,7 +59,11 @@ class PublicKey:
         except ValueError:
             raw = b""
         if raw.hex() != text or len(raw) != _KEY_BYTES:
-            raise NotTrusted("public key: expected 64 lower-case hexadecimal digits, found others")
+            raise TrustFileInvalid(
+                f"public key: expected 64 lower-case hexadecimal digits, found {len(text)} "
+                "characters that are not such digits",
+                hint=_HINT,
+            )
         return cls(raw)
 
     @classmethod
@@ -59,7 +71,7 @@ class PublicKey:
         """Read what a file says: hexadecimal digits, PEM or DER as OpenSSL and key services write.
 
         Raises:
-            NotTrusted: It is no Ed25519 public key.
+            TrustFileInvalid: It is no Ed25519 public key.
         """
         text = data.decode("ascii", "replace").strip()
         if len(text) == 2 * _KEY_BYTES:
@@ -72,9 +84,10 @@ class PublicKey:
             except ValueError:
                 der = b""
         if len(der) != len(_DER_PREFIX) + _KEY_BYTES or not der.startswith(_DER_PREFIX):
-            raise NotTrusted(
+            raise TrustFileInvalid(
                 "public key: expected an Ed25519 key as 64 hexadecimal digits, PEM or DER, found "
-                "another file"
+                f"{len(data)} bytes of another form",
+                hint=_HINT,
             )
         return cls(der[len(_DER_PREFIX) :])
 

@@ -71,10 +71,10 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def lacking(self, roles: tuple[Role, ...], namespace: str) -> tuple[str, str]:
         """What it has instead of one of some roles in a namespace, in words, and how to give it.
 
-        The words go behind "found"; the other is a hint.
+        The words go behind "it has"; the other is a hint.
         """
-        held = ", ".join(self.roles) or "no role"
-        found = f"{held} of namespace {', '.join(self.namespaces) or 'none'}"
+        held = f"role {', '.join(self.roles)}" if self.roles else "no role"
+        found = f"{held} in namespace {', '.join(self.namespaces) or 'none'}"
         role = next((role for role in roles if role in self.roles), roles[0])
         return found, (
             f"If it should have that right, run where the root key is: sealpoint keys add "

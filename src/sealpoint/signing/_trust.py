@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from sealpoint.errors import IdMalformed, NotTrusted
+from sealpoint.errors import IdMalformed, NotTrusted, TrustFileInvalid
 from sealpoint.ids import Digest, StoreId
 from sealpoint.signing._keys import PublicKey
 from sealpoint.signing._seals import Seal
@@ -19,6 +19,10 @@ from sealpoint.signing._seals import Seal
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024
 _ROOT_KEYS_MAX = 16
+_PIN_HINT = (
+    "Write it once more on a machine that knows the store, and carry the file over unchanged: "
+    "sealpoint trust export --output FILE."
+)
 
 
 class RootDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,17 +156,25 @@ class TrustPin:
         """Read what `encode` wrote.
 
         Raises:
-            NotTrusted: It is not a pin.
+            TrustFileInvalid: It is not a pin.
         """
         if len(data) > _PIN_BYTES_MAX:
-            raise NotTrusted(f"pin: expected at most {_PIN_BYTES_MAX} bytes, found {len(data)}")
+            raise TrustFileInvalid(
+                f"pin: expected at most {_PIN_BYTES_MAX} bytes, found {len(data)}", hint=_PIN_HINT
+            )
         try:
             document = _DECODER.decode(data)
             store = StoreId.parse(document.store)
         except (msgspec.MsgspecError, ValueError, RecursionError, IdMalformed) as exc:
-            raise NotTrusted("pin: expected a trust pin as JSON, found something else") from exc
+            raise TrustFileInvalid(
+                f"pin: expected a pin as JSON, found {len(data)} bytes that are not one",
+                hint=_PIN_HINT,
+            ) from exc
         if document.v != _PIN_VERSION:
-            raise NotTrusted(f"pin: expected version {_PIN_VERSION}, found {document.v}")
+            raise TrustFileInvalid(
+                f"pin: expected version {_PIN_VERSION}, found {document.v}",
+                hint="Install the Sealpoint version that wrote the pin, or a newer one.",
+            )
         newest = None if document.newest is None else Root.parse(document.newest)
         pin = cls(
             store=store,
@@ -171,7 +183,11 @@ class TrustPin:
             newest=newest,
         )
         if pin.encode() != data:
-            raise NotTrusted("pin: expected the one spelling of it, found another")
+            raise TrustFileInvalid(
+                "pin: expected it byte for byte as sealpoint trust export writes it, found other "
+                "spacing, order or spelling",
+                hint=_PIN_HINT,
+            )
         return pin
 
     def fingerprint(self) -> Digest:

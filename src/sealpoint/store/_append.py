@@ -16,9 +16,10 @@ import msgspec
 
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
+    KeyNotInForce,
     Misplaced,
+    NoRight,
     NotOwner,
-    NotTrusted,
     Paused,
     SealpointError,
     StorageUnavailable,
@@ -76,7 +77,8 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
 
     Raises:
         ReadOnly: The store is not open for writing.
-        NotTrusted: The roster does not give its key the right.
+        NoRight: The roster does not give its identity the right.
+        KeyNotInForce: The key is not in the roster, was revoked, or has expired.
         NotOwner: The thread belongs to somebody else.
     """
     core = chain.core
@@ -95,15 +97,15 @@ def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> 
     roster = trust.roster
     holder = chain.core.holder(trust)
     if signer.key in roster.cutoffs:
-        raise NotTrusted(
-            f"identity {signer.name!r}: expected a key in force, found {signer.key[:12]}, which "
-            f"was revoked by roster {roster.seq} or before",
+        raise KeyNotInForce(
+            f"identity {signer.name!r}: its key {signer.key[:12]} was revoked, by roster "
+            f"{roster.seq} or before",
             hint="Nothing was saved. If the key was replaced, open the store again with the new "
             "one; sealpoint keys list shows which key is in force.",
         )
     if holder is None:
-        raise NotTrusted(
-            f"identity {signer.name!r}: expected its key in the roster, found it missing",
+        raise KeyNotInForce(
+            f"identity {signer.name!r}: its key {signer.key[:12]} is not in roster {roster.seq}",
             hint=f"Where the root key is: sealpoint keys add {signer.name} --public-key "
             f"{signer.public} --person WHO --role writer --namespace "
             f"{shlex.quote(chain.core.namespace)}",
@@ -114,14 +116,17 @@ def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> 
     ):
         marked = " marked for break-glass" if rule.break_glass else ""
         found, hint = holder[0].lacking(rule.roles, chain.core.namespace)
-        raise NotTrusted(
-            f"identity {holder[0].name!r}: expected {rule.said_roles} of namespace "
-            f"{chain.core.namespace!r}{marked}, found {found}",
+        raise NoRight(
+            f"identity {holder[0].name!r}: this needs role {rule.said_roles} in namespace "
+            f"{chain.core.namespace!r}{marked}; it has {found}",
             hint=f"{hint} --break-glass" if rule.break_glass else hint,
         )
     if owner is not None and rule.by_owner and not roster.owns(holder[0].name, owner):
         raise NotOwner(
-            f"thread {chain.name!r}: expected its owner {owner!r}, found {holder[0].name!r}"
+            f"thread {chain.name!r}: it belongs to {owner!r}, and {holder[0].name!r} wants to "
+            "write it",
+            hint=f"Open the store as {owner!r}, or use another thread. To give it away: sealpoint "
+            "handoff THREAD --to NAME.",
         )
     return holder[0]
 

@@ -9,7 +9,7 @@ verified time on the thread.
 
 from datetime import datetime, timedelta
 
-from sealpoint.errors import NotTrusted
+from sealpoint.errors import KeyNotInForce, NotTrusted
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
@@ -50,8 +50,8 @@ def require_unexpired(
         return
     at = core.now(newest)
     if at >= expires:
-        raise NotTrusted(
-            f"{where}: expected a key that has not expired, found {key[:12]}, {_since(expires)}",
+        raise KeyNotInForce(
+            f"{where}: its key {key[:12]} has expired, {_since(expires)}",
             hint="Where the root key is, give it a new one: sealpoint keys rotate NAME",
         )
     if at >= expires - EXPIRY_WARNING:

@@ -196,7 +196,7 @@ class _KeyUsageFinder:
                 thread=thread.hex(),
                 name=_claimed_name(self._core, thread),
                 code=error.code,
-                message=str(error),
+                message=error.message,
                 kept=None if seen is None else seen[0],
             )
         )

@@ -4,7 +4,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from sealpoint.errors import Edited, Forked, KeyMissing, Missing, NotTrusted, UsageError
+from sealpoint.errors import Edited, Forked, KeyMissing, Missing, NoRight, UsageError
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
@@ -150,9 +150,9 @@ def append_store_adoption(core: Core, chain: StoreChain, reason: str) -> StoreCh
     holder, roles = chain.roster.holder(signer.public.id), KINDS[Kind.ADOPT].roles
     if holder is not None and not holder[0].may_any(roles, ANY_NAMESPACE):
         found, hint = holder[0].lacking(roles, ANY_NAMESPACE)
-        raise NotTrusted(
-            f"anchor adopt by {signer.name!r}: expected an operator of all namespaces, found "
-            f"{found}",
+        raise NoRight(
+            f"anchor adopt by {signer.name!r}: this needs role operator in all namespaces; "
+            f"{signer.name!r} has {found}",
             hint=hint,
         )
     body = AdoptBody(salt=core.salt(), reason=reason)

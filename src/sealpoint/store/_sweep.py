@@ -288,7 +288,7 @@ def collect(
                 swept += would_sweep(chain) if dry_run else sweep(chain)
         except SealpointError as error:
             seen.add(position.thread)
-            failures.append((position.thread.hex(), str(error)))
+            failures.append((position.thread.hex(), error.message))
         if progress is not None:
             progress(number, len(slots))
     for thread in core.storage.blob_threads():

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import sealpoint
 from sealpoint import api
 from sealpoint.cli import main
-from sealpoint.errors import NotTrusted, SealpointError, StoreExists
+from sealpoint.errors import NoPin, NotTrusted, SealpointError, StoreExists
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.attacks.ledger.crime import WORLD
@@ -255,7 +255,7 @@ def test_accepting_a_link_to_another_store_does_not_open_it(site: Site) -> None:
 def test_a_second_address_of_a_store_is_told_the_first(site: Site) -> None:
     """A link that nobody used before is not trusted; the hint names the address that is."""
     (site.disk / "way").symlink_to("test")
-    with pytest.raises(NotTrusted, match="expected a pin") as caught:
+    with pytest.raises(NoPin, match="this machine has no pin") as caught:
         site.open("way")
 
     assert caught.value.hint == f"This store is known here as {site.url('test')}: use that URL."

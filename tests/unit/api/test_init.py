@@ -12,7 +12,7 @@ from sealpoint import api
 from sealpoint.api import _init as init_module
 from sealpoint.config import KeyFiles, StoreFiles
 from sealpoint.errors import (
-    NotTrusted,
+    NoPin,
     RolledBack,
     SealpointError,
     StoreExists,
@@ -189,7 +189,7 @@ def test_an_imported_pin_is_needed_elsewhere(made: Place, tmp_path: Path) -> Non
     """Trust is carried by people: a machine without a pin believes nothing."""
     other: dict[str, Any] = {"config_dir": tmp_path / "config2", "state_dir": tmp_path / "state2"}
 
-    with pytest.raises(NotTrusted, match="expected a pin"):
+    with pytest.raises(NoPin, match="this machine has no pin"):
         api.open_store(made.url, **other)
 
 

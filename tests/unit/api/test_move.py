@@ -13,6 +13,7 @@ from sealpoint.config import StoreFiles, StoreUrl, load_settings
 from sealpoint.errors import (
     DirectoryUnusable,
     KeyFileUnsafe,
+    NoPin,
     NotTrusted,
     RolledBack,
     StorageUnavailable,
@@ -185,7 +186,7 @@ def test_a_store_without_a_note_of_where_it_lies_is_refused(
         made.open()
     with pytest.raises(NotTrusted, match="to say where it lies, found none"):
         made.init()
-    with pytest.raises(NotTrusted, match="expected a pin"):
+    with pytest.raises(NoPin, match="this machine has no pin"):
         api.open_store(f"sqlite:///{made.disk / 'unknown.db'}", **made.directories)
 
     assert f"sealpoint trust move {made.url} --store {made.url}" in caught.value.hint

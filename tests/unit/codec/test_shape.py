@@ -161,7 +161,7 @@ def test_a_class_that_changed_and_kept_its_version_is_refused() -> None:
         after.decode(data)
 
     assert "app.thing version 1" in str(caught.value)
-    assert str(caught.value).endswith("'b' is new without a default")
+    assert caught.value.message.endswith("'b' is new without a default")
     assert 'name="app.thing", version=2, upgrade={1: from_v1})' in caught.value.hint
 
 

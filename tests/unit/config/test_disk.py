@@ -52,7 +52,7 @@ def test_a_secret_that_others_can_touch_is_refused(tmp_path: Path, bit: int) -> 
 
     with pytest.raises(KeyFileUnsafe) as caught:
         _read(path)
-    assert str(caught.value) == f"{path}: expected mode 0600, found {0o600 | bit:04o}"
+    assert caught.value.message == f"{path}: expected mode 0600, found {0o600 | bit:04o}"
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
@@ -213,7 +213,7 @@ def test_a_directory_that_others_can_change_is_refused(tmp_path: Path, mode: int
     for function in (check_directory, make_directory):
         with pytest.raises(DirectoryUnusable) as caught:
             function(path)
-        assert str(caught.value) == f"{path}: expected mode 0700, found {mode:04o}"
+        assert caught.value.message == f"{path}: expected mode 0700, found {mode:04o}"
         assert "chmod 700" in caught.value.hint
 
 
@@ -353,7 +353,7 @@ def test_a_directory_that_cannot_be_written_is_named(
     with pytest.raises(DirectoryUnusable) as caught:
         write(tmp_path / "f", _NEW)
 
-    assert str(caught.value) == (
+    assert caught.value.message == (
         f"{tmp_path}: expected a directory that can be read and written, found Permission denied"
     )
 

@@ -225,7 +225,7 @@ def test_a_secret_that_others_can_read_is_refused(
 
     with pytest.raises(KeyFileUnsafe) as caught:
         read(files)
-    assert str(caught.value) == f"{path}: expected mode 0600, found 0644"
+    assert caught.value.message == f"{path}: expected mode 0600, found 0644"
 
 
 @pytest.mark.parametrize(("name", "read"), [*_READERS, ("pin.json", StoreFiles.pin)])
@@ -319,7 +319,7 @@ def test_every_directory_on_the_way_is_checked(files: StoreFiles, level: int) ->
     for act in actions:
         with pytest.raises(DirectoryUnusable) as caught:
             act()
-        assert str(caught.value) == f"{directory}: expected mode 0700, found 0770"
+        assert caught.value.message == f"{directory}: expected mode 0700, found 0770"
 
 
 def test_a_directory_of_a_store_is_never_a_link(files: StoreFiles, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_file_in_the_place_of_a_directory_is_named(files: StoreFiles, tmp_path
     for act in actions:
         with pytest.raises(DirectoryUnusable) as caught:
             act()
-        assert str(caught.value) == f"{tmp_path}/config: expected a directory, found a file"
+        assert caught.value.message == f"{tmp_path}/config: expected a directory, found a file"
 
 
 def test_a_directory_that_cannot_be_listed_is_named(

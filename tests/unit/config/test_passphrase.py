@@ -158,7 +158,7 @@ def test_a_file_that_others_can_touch_is_refused(tmp_path: Path, mode: int) -> N
 
     with pytest.raises(KeyFileUnsafe) as caught:
         environment_passphrase(environ={_FILE_VARIABLE: str(path)})
-    assert str(caught.value) == f"{path}: expected mode 0600, found {mode:04o}"
+    assert caught.value.message == f"{path}: expected mode 0600, found {mode:04o}"
 
 
 def test_a_file_that_only_the_user_reads_may_be_a_link(tmp_path: Path) -> None:

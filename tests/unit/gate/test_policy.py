@@ -34,7 +34,7 @@ def _refusal(source: str | bytes) -> str:
     """What a file that is no policy is refused with."""
     with pytest.raises(PolicyInvalid) as caught:
         Policy.parse(source.encode() if isinstance(source, str) else source)
-    return str(caught.value)
+    return caught.value.message
 
 
 def _with(old: str, new: str) -> str:
@@ -122,7 +122,7 @@ def test_a_measure_of_no_rule_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         policy().measure("reply")
 
-    assert str(caught.value) == f"rule: expected one of {_RULES}, found 'reply'"
+    assert caught.value.message == f"rule: expected one of {_RULES}, found 'reply'"
 
 
 _SPELLED = ["allow", "record", "reason", *(f"approve {n}" for n in range(1, 17)), "refuse"]

@@ -65,7 +65,7 @@ def test_no_other_policy_is_shipped(name: str) -> None:
     with pytest.raises(PolicyInvalid) as caught:
         shipped_policy(name)
 
-    assert str(caught.value) == (
+    assert caught.value.message == (
         f"shipped policy: expected one of dev, solo, team, found {name[:64]!r}"
     )
 

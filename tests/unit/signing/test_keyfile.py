@@ -273,7 +273,7 @@ def test_a_missing_passphrase_is_said_in_one_sentence() -> None:
     with pytest.raises(KeyLocked) as caught:
         decode_key_file(_LOCKED, name="worker")
 
-    assert str(caught.value) == "key 'worker': expected its passphrase, found none"
+    assert caught.value.message == "key 'worker': expected its passphrase, found none"
 
 
 def test_one_text_typed_in_two_ways_opens_one_file() -> None:

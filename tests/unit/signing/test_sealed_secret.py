@@ -76,7 +76,7 @@ def test_what_is_no_passphrase_is_refused_unshown(text: str, complaint: str) -> 
         Passphrase(text, source="the source")
     said = _everything_said(caught.value)
 
-    assert str(caught.value).startswith("the source: expected ")
+    assert caught.value.message.startswith("the source: expected ")
     # The traceback quotes lines of this very file, which hold none of it but the parameter.
     assert "hunter2" not in said
 

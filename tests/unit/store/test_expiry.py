@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from sealpoint.errors import NotTrusted
+from sealpoint.errors import KeyNotInForce, NotTrusted
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import STOPPED, Role
 from sealpoint.store import adopt_store_chain, adopt_thread, unanchored_threads
@@ -118,7 +118,7 @@ def test_a_clock_that_was_set_back_revives_nothing(memory: World) -> None:
     expire(memory, "worker", later)
     memory.clock -= 10 * _DAY
 
-    with pytest.raises(NotTrusted, match="expected a key that has not expired"):
+    with pytest.raises(KeyNotInForce, match="has expired"):
         store.thread("t").save(2)
 
 

@@ -48,7 +48,7 @@ def test_others_do_not_own_what_a_pool_began(world: World) -> None:
     worker.thread("u").save(1)
 
     assert worker.thread("t").load().state == 1
-    with pytest.raises(NotOwner, match="expected its owner 'pods', found 'worker'"):
+    with pytest.raises(NotOwner, match="it belongs to 'pods', and 'worker' wants"):
         worker.thread("t").save(2)
     assert _owner(worker, "u") == "worker"
     with pytest.raises(NotOwner):

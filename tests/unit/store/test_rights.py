@@ -3,7 +3,7 @@
 
 import pytest
 
-from sealpoint.errors import NotOwner, NotTrusted
+from sealpoint.errors import KeyNotInForce, NotOwner, NotTrusted
 from sealpoint.signing import Role
 from tests.ledgers import identity
 from tests.unit.store.simulator import World
@@ -15,7 +15,7 @@ def test_another_writer_is_not_the_owner(world: World) -> None:
     world.open().thread("t").save(1)
     second = world.open("second")
 
-    with pytest.raises(NotOwner, match="expected its owner 'worker', found 'second'"):
+    with pytest.raises(NotOwner, match="it belongs to 'worker', and 'second' wants"):
         second.thread("t").save(2)
     assert second.thread("t").load().state == 1
     assert second.thread("u").save(3).writer == "second"
@@ -38,7 +38,7 @@ def test_a_key_without_a_line_in_the_roster_writes_nothing(world: World) -> None
     """The store opens for reading; a save is refused before anything is written."""
     store = world.open("stranger")
 
-    with pytest.raises(NotTrusted, match="identity 'stranger': expected its key in the roster"):
+    with pytest.raises(KeyNotInForce, match=r"identity 'stranger': its key .* is not in roster"):
         store.thread("t").save(1)
     assert store.storage.offered == []
     assert store.anchor.writes == 0
