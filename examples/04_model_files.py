@@ -68,7 +68,9 @@ with TemporaryDirectory() as name, TemporaryDirectory() as home:  # keys and anc
             with sealpoint.open_store(url, **place) as store:
                 load_checkpoint(file, store=store, thread="run-1")
         except sealpoint.SealpointError as error:
-            print(f"\n{title}\n" + fit(f"  refused  {error.code}: {error.message}".replace(name, "")))
+            print(
+                f"\n{title}\n" + fit(f"  refused  {error.code}: {error.message}".replace(name, ""))
+            )
 
     shutil.copy(newest, file)
     with sealpoint.open_store(url, **place) as store:

@@ -146,9 +146,9 @@ class StoreFiles:
         shown = ", ".join(known[:_KNOWN_SHOWN]) or "none"
         more = " and more" if len(known) > _KNOWN_SHOWN else ""
         return (
-            f"New store: sealpoint init --store {url}. Store from elsewhere: sealpoint trust "
-            f"import PIN --store {url}. Moved: sealpoint trust move OLD-URL --store {url}. Stores "
-            f"known here: {shown}{more}."
+            f"New store: sealpoint init --store {url}. With the same --store: sealpoint trust "
+            "import PIN for a store from elsewhere, sealpoint trust move OLD-URL for one that was "
+            f"moved. Stores known here: {shown}{more}."
         )
 
     def move_from(self, old: "StoreFiles") -> None:

@@ -59,7 +59,7 @@ def test_a_moved_store_goes_on_under_its_new_url(made: Place) -> None:
     with pytest.raises(NotTrusted) as caught:
         made.open()
     assert url in caught.value.hint
-    assert made.url not in caught.value.hint
+    assert f"known here: {made.url}" not in caught.value.hint
 
 
 def test_a_moved_store_keeps_its_memory(made: Place) -> None:
@@ -163,7 +163,7 @@ def test_the_hint_lists_the_ways_on_and_the_stores_known_here(made: Place) -> No
 
     for way in ("sealpoint init", "sealpoint trust import", "sealpoint trust move"):
         assert way in caught.value.hint
-    assert caught.value.hint.count("sqlite:///") == 4
+    assert caught.value.hint.count("sqlite:///") == 5
     assert caught.value.hint.endswith(" and more.")
     assert nothing.value.hint.endswith("Stores known here: none.")
 
@@ -182,9 +182,9 @@ def test_a_store_without_a_note_of_where_it_lies_is_refused(
     if note is not None:
         path.touch(mode=0o600)
         path.write_bytes(note)
-    with pytest.raises(NotTrusted, match="to say where it lies, found none") as caught:
+    with pytest.raises(NotTrusted, match="which says where the store lies, is missing") as caught:
         made.open()
-    with pytest.raises(NotTrusted, match="to say where it lies, found none"):
+    with pytest.raises(NotTrusted, match="which says where the store lies, is missing"):
         made.init()
     with pytest.raises(NoPin, match="this machine has no pin"):
         api.open_store(f"sqlite:///{made.disk / 'unknown.db'}", **made.directories)

@@ -112,9 +112,9 @@ def test_a_pin_may_come_as_a_file(made: Place) -> None:
         assert store.thread("t").load().state == 1
     path.write_text("{}", encoding="ascii")
 
-    with pytest.raises(NotTrusted, match="expected a trust pin"):
+    with pytest.raises(NotTrusted, match="expected a pin as JSON"):
         made.open(trust=path)
-    with pytest.raises(NotTrusted, match="expected a file, found none"):
+    with pytest.raises(NotTrusted, match="there is no such file"):
         made.open(trust=made.folder / "nowhere")
     with pytest.raises(KeyFileUnsafe, match="found a directory"):
         made.open(trust=made.folder)

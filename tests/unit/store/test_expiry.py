@@ -34,7 +34,7 @@ def test_an_expired_key_saves_nothing(world: World) -> None:
 
     for opened, name in ((store, "t"), (store, "u"), (world.open(), "t")):
         with pytest.raises(
-            NotTrusted, match="identity 'worker': expected a key that has not"
+            KeyNotInForce, match=r"identity 'worker': its key .* has expired"
         ) as caught:
             opened.thread(name).save(2)
         assert "sealpoint keys rotate" in caught.value.hint
@@ -219,10 +219,10 @@ def test_an_expired_operator_adopts_nothing(memory: World) -> None:
     core = memory.core("operator")
     thread = dict(unanchored_threads(core))["t"]
 
-    with pytest.raises(NotTrusted, match="identity 'operator': expected a key that has not"):
+    with pytest.raises(KeyNotInForce, match=r"identity 'operator': its key .* has expired"):
         adopt_thread(core, "t", thread, "moved")
     memory.anchored._positions.clear()
-    with pytest.raises(NotTrusted, match="identity 'operator': expected a key that has not"):
+    with pytest.raises(KeyNotInForce, match=r"identity 'operator': its key .* has expired"):
         adopt_store_chain(memory.core("operator"), "moved")
 
 

@@ -31,7 +31,7 @@ def test_a_revoked_key_saves_nothing_more(world: World) -> None:
     ended = end(world, "worker", change=_NEW)
 
     for store, name in ((busy, "t"), (idle, "u"), (idle, "new"), (world.open(), "t")):
-        with pytest.raises(NotTrusted, match="which was revoked by roster 2") as caught:
+        with pytest.raises(NotTrusted, match="was revoked, by roster 2") as caught:
             store.thread(name).save(2)
         assert "open the store again with the new one" in caught.value.hint
     assert (ended.roster, ended.threads, ended.unverified, ended.beyond) == (2, 2, (), ())

@@ -60,7 +60,7 @@ def test_a_writer_needs_role_and_namespace(world: World, who: object) -> None:
     world.enrol(who)  # type: ignore[arg-type]
     store = world.open(who.name)
 
-    with pytest.raises(NotTrusted, match="expected writer of namespace 'default'"):
+    with pytest.raises(NotTrusted, match="this needs role writer in namespace 'default'"):
         store.thread("t").save(1)
     assert store.storage.offered == []
     assert store.threads().complete
