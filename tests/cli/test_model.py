@@ -440,7 +440,7 @@ def test_metadata_and_file_names_are_made_visible(machine: Machine, tmp_path: Pa
         save_checkpoint(_state(1), path, store=store, thread=_RUN, metadata={"by": "\x1b[2J"})
     printed = machine.done("model", "list", _RUN)
 
-    assert r"a\x1b[31mb.safetensors" in printed
+    assert r"a\u{1b}[31mb.safetensors" in printed
     assert "\x1b" not in printed
     assert "\x1b" not in machine.done("model", "verify", str(path), "--thread", _RUN)
 

@@ -55,7 +55,7 @@ def test_a_policy_in_force_hides_nothing_on_a_terminal(machine: Machine, tmp_pat
 
     assert status == 0
     assert machine.run("policy", "show").stdout_bytes == hostile.read_bytes()
-    assert printed.endswith("# \\u202eevil \\x9b31m\n")
+    assert printed.endswith("# \\u{202e}evil \\u{9b}31m\n")
 
 
 def _check(*arguments: str, stdin: bytes | None = None) -> Result:

@@ -260,7 +260,7 @@ def load_state(
     fault = json_fault(loaded.state)
     if fault is not None and (as_json or output is not None):
         raise UsageError(
-            f"state: expected one that JSON can express, found that {fault}",
+            fault,
             hint="sealpoint show shows any state; to use it, load it in Python.",
         )
     if output is not None:

@@ -13,11 +13,10 @@ from typing import Any, NoReturn
 
 from sealpoint.errors import UsageError
 from sealpoint.limits import Limits
-from sealpoint.world import visible
+from sealpoint.world import JsonCopy, JsonFault, visible
 
 # What Python's own reader and writer of JSON can nest with a margin.
 _DEPTH_MAX = 500
-_PLAIN = frozenset({type(None), bool, int, str})
 
 
 def json_lines(value: Any, indent: str) -> list[str]:
@@ -92,26 +91,10 @@ def _float(text: str) -> float:
 
 def json_fault(value: Any) -> str | None:
     """Where and why JSON cannot express a state, or None if it can, without loss."""
-    waiting: list[tuple[str, int, Any]] = [("state", 0, value)]
-    while waiting:
-        path, depth, found = waiting.pop()
-        kind = type(found)
-        if kind in _PLAIN:
-            continue
-        if kind is float:
-            if not math.isfinite(found):
-                return f"{path} is {found!r}"
-        elif depth >= _DEPTH_MAX:
-            return f"{path[:80]}... is nested more than {_DEPTH_MAX} deep"
-        elif kind is list:
-            waiting.extend((f"{path}[{n}]", depth + 1, item) for n, item in enumerate(found))
-        elif kind is dict:
-            for key, item in found.items():
-                if type(key) is not str:
-                    return f"{path} has a key of type {type(key).__name__}"
-                waiting.append((f"{path}[{json.dumps(key)}]", depth + 1, item))
-        else:
-            return f"{path} is of type {kind.__qualname__}"
+    try:
+        JsonCopy(exact=True, wide=True, depth_max=_DEPTH_MAX).copy(value)
+    except JsonFault as fault:
+        return fault.at("state")
     return None
 
 

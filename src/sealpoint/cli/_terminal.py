@@ -25,7 +25,7 @@ from rich.text import Text
 
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Measure
-from sealpoint.world import escape, isolate, quoted
+from sealpoint.world import escape, escape_unprintable, isolate, quoted
 
 _STYLES = {
     "": "",
@@ -51,15 +51,6 @@ Span = str | Styled
 Line = Span | Sequence[Span]
 
 
-def visible(text: str) -> str:
-    """The text with every character that does not print made visible."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
-
-
 def print_line(line: Line, *, hang: int = 0) -> None:
     """Print one line of a result.
 
@@ -78,7 +69,7 @@ def print_lines(lines: Iterable[Line], *, hang: int = 2) -> None:
 def print_code(lines: Iterable[str]) -> None:
     """Print lines that are to be copied: never folded."""
     for line in lines:
-        click.echo(_encodable(visible(line), err=False))
+        click.echo(_encodable(escape_unprintable(line), err=False))
 
 
 def print_note(line: Line) -> None:
@@ -158,14 +149,16 @@ def can_show() -> bool:
 
 def ask(question: str) -> str:
     """Ask for a word; nothing is a word too."""
-    shown = _encodable(visible(question), err=True)
+    shown = _encodable(escape_unprintable(question), err=True)
     answer: str = click.prompt(shown, default="", show_default=False, err=True)
     return answer.strip()
 
 
 def confirm(question: str) -> bool:
     """Ask a question that is answered with yes or no; no answer is no."""
-    return click.confirm(_encodable(visible(question), err=True), default=False, err=True)
+    return click.confirm(
+        _encodable(escape_unprintable(question), err=True), default=False, err=True
+    )
 
 
 def ask_hidden(question: str, *, again: str | None = None) -> str:
@@ -178,7 +171,7 @@ def ask_hidden(question: str, *, again: str | None = None) -> str:
     for bar in _bars:
         bar.hide()
     answer: str = click.prompt(
-        _encodable(visible(question), err=True),
+        _encodable(escape_unprintable(question), err=True),
         hide_input=True,
         confirmation_prompt=False if again is None else again,
         err=True,
@@ -224,13 +217,13 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
         console=console,
         transient=True,
     )
-    task = progress.add_task(visible(description), total=None, counted="")
+    task = progress.add_task(escape_unprintable(description), total=None, counted="")
     bar = _Bar(progress, threading.Timer(_PATIENCE_SECONDS, progress.start))
     bar.timer.start()
     _bars.append(bar)
 
     def report(done: int, total: int, text: str) -> None:
-        progress.update(task, completed=done, total=total or None, counted=visible(text))
+        progress.update(task, completed=done, total=total or None, counted=escape_unprintable(text))
 
     try:
         yield report
@@ -259,7 +252,7 @@ def _text(spans: Sequence[Span], *, overflow: Any = None) -> Text:
     text = Text(overflow=overflow)
     for span in spans:
         styled = Styled(span) if isinstance(span, str) else span
-        text.append(visible(styled.text), style=_STYLES[styled.style])
+        text.append(escape_unprintable(styled.text), style=_STYLES[styled.style])
     return text
 
 

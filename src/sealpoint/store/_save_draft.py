@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be written, checked before anything is read or written."""
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,22 +11,14 @@ import msgspec
 
 from sealpoint.errors import HeadMoved, UsageError, ValueNotAllowed
 from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
-from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.signing import check_reason
 from sealpoint.store._index import Key
 from sealpoint.store._names import check_name, check_path
 from sealpoint.store._refs import CheckpointRef
-from sealpoint.world import World
+from sealpoint.world import JsonCopy, JsonFault, World
 
-# ---------------------------------------------------------------------- json
-# Metadata and worlds: JSON objects, kept exactly.
-#
-# What JSON or its encoder would change on the way (a NaN, a tuple, a key that is no text) is
-# refused when it is saved, with the path to it, instead of coming back as something else.
-
-
-def _refused(message: str) -> ValueNotAllowed:
-    return ValueNotAllowed(message, hint="Metadata and worlds are JSON: turn the value into that.")
+_JSON_HINT = "Metadata and worlds are JSON: turn the value into that."
+_encode_json = msgspec.json.Encoder().encode
 
 
 def plain_object(value: object, what: str) -> dict[str, Any]:
@@ -37,63 +28,24 @@ def plain_object(value: object, what: str) -> dict[str, Any]:
         ValueNotAllowed: The value is not a mapping of JSON values; the message has the path.
     """
     if not isinstance(value, Mapping):
-        raise _refused(f"{what}: expected a mapping, found {type(value).__name__}")
-    return _object(dict(value), what, 1)
+        raise ValueNotAllowed(
+            f"{what}: expected a mapping, found {type(value).__name__}", hint=_JSON_HINT
+        )
+    made: dict[str, Any] = plain_value(dict(value), what)
+    return made
 
 
 def plain_value(value: object, what: str) -> Any:
-    """Any JSON value of its own.
+    """Any JSON value of its own, which comes back exactly: a tuple is refused, and no list.
 
     Raises:
         ValueNotAllowed: The value is not one; the message has the path.
     """
-    return _value(value, what, 0)
-
-
-def _object(value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
-    if depth > JSON_DEPTH_MAX:
-        raise _refused(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
-    made = {}
-    for key, item in value.items():
-        if type(key) is not str:
-            raise _refused(f"{path}: expected keys of type str, found {type(key).__name__}")
-        made[_text(key, path)] = _value(item, f"{path}[{key!r}]", depth)
-    return made
-
-
-def _value(value: Any, path: str, depth: int) -> Any:
-    kind = type(value)
-    if value is None or kind is bool:
-        return value
-    if kind is str:
-        return _text(value, path)
-    if kind is int and -(2**63) <= value < 2**64:
-        return value
-    if kind is float and math.isfinite(value):
-        return value
-    if kind is dict:
-        return _object(value, path, depth + 1)
-    if kind is list:
-        if depth >= JSON_DEPTH_MAX:
-            raise _refused(f"{path}: expected at most {JSON_DEPTH_MAX} levels")
-        return [_value(item, f"{path}[{place}]", depth + 1) for place, item in enumerate(value)]
-    raise _refused(
-        f"{path}: expected a JSON value, found {kind.__name__} "
-        "(text, true, false, null, finite numbers of 64 bits, lists and dicts)"
-    )
-
-
-def _text(text: str, path: str) -> str:
     try:
-        text.encode()
-    except UnicodeEncodeError as exc:
-        raise _refused(f"{path}: expected text without lone surrogates") from exc
-    return text
+        return JsonCopy(exact=True).copy(value)
+    except JsonFault as fault:
+        raise ValueNotAllowed(fault.at(what), hint=_JSON_HINT) from None
 
-
-# ---------------------------------------------------------------------- save draft
-
-_encode_json = msgspec.json.Encoder().encode
 
 _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end

@@ -7,15 +7,18 @@ and revisions are read by `sealpoint.config`.
 """
 
 from sealpoint.world._diff import LeafChange, LeafClass, WorldDiff
-from sealpoint.world._json import JSON, escape, isolate, quoted, visible
+from sealpoint.world._json import JSON, JsonCopy, JsonFault
 from sealpoint.world._syntax import FunctionSyntax, Syntax, read_syntax
 from sealpoint.world._tool import Tool
+from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
 from sealpoint.world._world import Code, World
 
 __all__ = [
     "JSON",
     "Code",
     "FunctionSyntax",
+    "JsonCopy",
+    "JsonFault",
     "LeafChange",
     "LeafClass",
     "Syntax",
@@ -23,6 +26,7 @@ __all__ = [
     "World",
     "WorldDiff",
     "escape",
+    "escape_unprintable",
     "isolate",
     "quoted",
     "read_syntax",

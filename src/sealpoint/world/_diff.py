@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any
 
-from sealpoint.world._json import encode_json, escape, quoted, unescape
+from sealpoint.world._json import encode_json
 from sealpoint.world._tool import tool_fields
+from sealpoint.world._visible import escape, quoted, unescape
 
 # ---------------------------------------------------------------------- leaves
 # The leaves of a world: what can differ, each with a name of its own.
