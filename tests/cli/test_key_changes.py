@@ -73,7 +73,7 @@ def test_whoever_says_no_changes_nothing(machine: Machine) -> None:
     for verb, said in (
         (("revoke", "worker", "--reason", "stolen"), "Nothing was revoked."),
         (("rotate", "worker"), "Nothing was rotated."),
-        (("rotate-root",), "The root stays as it was."),
+        (("rotate-root",), "Nothing was changed."),
     ):
         status, printed = machine.at_a_terminal("keys", *verb, answer="n\n")
         assert status == 1

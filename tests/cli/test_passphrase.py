@@ -177,7 +177,7 @@ def test_a_question_takes_the_progress_away(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No bar is drawn over a question; it comes back when the question is answered."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     printed = []
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sealpoint.cli._options import ago
+from sealpoint.cli._options import parse_time
 from sealpoint.cli._terminal import size_text
 from sealpoint.errors import StorageUnavailable, UsageError
 from sealpoint.testing.faults import Step, inject, storage_error
@@ -113,7 +113,7 @@ def test_pruning_without_a_terminal_needs_yes(saved: Machine) -> None:
     result = saved.run("prune", "t", "--keep-last", "1")
 
     assert saved.refused("prune", "t", "--keep-last", "1") == (2, "usage")
-    assert "expected --yes, or a terminal to ask on" in result.stderr
+    assert "this needs --yes, or a terminal to ask on" in result.stderr
     assert "--dry-run" in result.stderr
     assert all(_states(saved).values())
 
@@ -165,7 +165,7 @@ def test_many_checkpoints_are_counted_and_not_all_shown(machine: Machine) -> Non
 )
 def test_a_time_is_a_day_or_a_moment_with_a_zone(text: str, expected: datetime) -> None:
     """A day begins at midnight in UTC."""
-    assert ago(text, _NOW, "--keep-since") == expected
+    assert parse_time(text, _NOW, "--keep-since", past=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_time_is_a_day_or_a_moment_with_a_zone(text: str, expected: datetime) 
 )
 def test_a_time_is_also_an_age(text: str, seconds: int) -> None:
     """As a cron job writes it."""
-    assert _NOW - ago(text, _NOW, "--keep-since") == timedelta(seconds=seconds)
+    assert _NOW - parse_time(text, _NOW, "--keep-since", past=True) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_time_is_also_an_age(text: str, seconds: int) -> None:
 def test_other_times_are_refused(text: str) -> None:
     """A time that could mean two things means none."""
     with pytest.raises(UsageError, match="expected a day, a time with a zone or an age"):
-        ago(text, _NOW, "--keep-since")
+        parse_time(text, _NOW, "--keep-since", past=True)
 
 
 def test_keep_since_keeps_what_is_younger(saved: Machine) -> None:

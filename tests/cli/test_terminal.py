@@ -3,6 +3,7 @@
 
 import io
 import re
+import sys
 import time
 
 import pytest
@@ -50,13 +51,19 @@ def test_lines_into_a_pipe_are_not_folded(capsys: pytest.CaptureFixture[str]) ->
     assert [len(line) for line in capsys.readouterr().out.splitlines()] == [500, 500]
 
 
-def test_a_table_never_cuts_a_cell_off(capsys: pytest.CaptureFixture[str]) -> None:
-    """A cell that is too wide is folded; nothing of it is lost."""
+def test_a_table_never_cuts_a_cell_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Into a pipe every row is one line, whole; on a terminal a cell too wide is folded."""
+    print_table(("name", "note"), [("x" * 90, "y" * 90), ("漢", "z")])
+    piped = capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     print_table(("name", "note"), [("x" * 90, "y" * 90)])
     printed = capsys.readouterr().out
 
+    assert piped.splitlines()[1:] == [f"{'x' * 90}  {'y' * 90}", f"漢{' ' * 88}  z"]
     assert (printed.count("x"), printed.count("y")) == (90, 90)
-    assert max(map(len, printed.splitlines())) <= 100
+    assert max(map(len, printed.splitlines()[1:])) <= 100
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -89,7 +96,7 @@ def test_progress_shows_what_takes_a_while(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a terminal the bar appears after a moment on standard error, and not before."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with working("quick"):
         pass

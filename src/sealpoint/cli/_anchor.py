@@ -5,24 +5,22 @@ import dataclasses
 
 import click
 
-from sealpoint.api import Adopted, AnchorPosition, AnchorStanding
-from sealpoint.cli._options import VerbGroup, json_option
+from sealpoint.api import Adopted, AnchorStanding
+from sealpoint.cli._options import VerbGroup, dry_run_option, json_option, yes_option
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    can_ask,
-    confirm,
+    agree,
+    count_text,
     print_json,
     print_line,
     print_lines,
-    print_note,
     print_table,
     shown_name,
     working,
 )
-from sealpoint.errors import UsageError
 
-_ID_DIGITS = 12
 _WORDS = {
     AnchorStanding.IN_STEP: Styled("in step", "good"),
     AnchorStanding.ANCHOR_BEHIND: Styled(
@@ -63,18 +61,15 @@ def show(thread: str | None, *, where: StoreOptions, as_json: bool) -> None:
     print_table(
         ("thread", "anchor", "store", "standing"),
         [
-            (_shown(each), _number(each.anchored), _number(each.head), _WORDS[each.standing])
+            (
+                thread_text(each.name, each.thread),
+                _number(each.anchored),
+                _number(each.head),
+                _WORDS[each.standing],
+            )
             for each in found
         ],
     )
-
-
-def _shown(position: AnchorPosition) -> str | Styled:
-    if position.is_store_chain:
-        return Styled("(store chain)", "heading")
-    if position.name is None:
-        return Styled(f"(id {position.thread[:_ID_DIGITS]}...)", "quiet")
-    return shown_name(position.name)
 
 
 def _number(seq: int | None) -> str:
@@ -84,8 +79,8 @@ def _number(seq: int | None) -> str:
 @anchor.command("adopt")
 @click.argument("threads", nargs=-1, metavar="[THREAD]...")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in each chain.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be adopted.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@yes_option
 @operator_option("The operator whose key signs.")
 @store_options("namespace")
 @json_option
@@ -122,9 +117,8 @@ def adopt_(
         if nothing:
             _print_refused(where)
     if not (dry_run or nothing):
-        if not yes and not _agreed(as_json=as_json):
-            print_note("Nothing was adopted.")
-            click.get_current_context().exit(1)
+        question = "Is this store the newest copy there is, and shall it be adopted?"
+        agree(question, "adopted", yes=yes, as_json=as_json)
         planned = run(planned.threads, dry=False)
     done = not (dry_run or nothing)
     if as_json:
@@ -150,17 +144,8 @@ def _print_refused(where: StoreOptions) -> None:
     found = where.admin.anchor.positions(namespace=where.settings.namespace)
     count = sum(each.standing in _REFUSED for each in found)
     if count:
-        are = "1 thread is" if count == 1 else f"{count} threads are"
+        are = count_text(count, "thread is", "threads are")
         print_line(
             f"{are} behind the anchor, beside it or missing, which adoption does not mend: "
             "sealpoint anchor show"
         )
-
-
-def _agreed(*, as_json: bool) -> bool:
-    if as_json or not can_ask():
-        raise UsageError(
-            "adoption: expected --yes, or a terminal to ask on, found neither",
-            hint="See what would be adopted with --dry-run, then give --yes.",
-        )
-    return confirm("Is this store the newest copy there is, and shall it be adopted?")

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint audit`, `why`, `export` and `verify-bundle`: who did what, why, and proof of it.
+"""`sealpoint audit` and `why`: who did what, and why it was allowed.
 
 Texts that somebody wrote into the store are shown with everything made visible that does not
-print. `verify-bundle` needs neither the store nor its directories, only a pin.
+print.
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import BinaryIO
+from datetime import datetime
 
 import click
 
-from sealpoint.api import AuditRecord, BundleReport, Why, verify_bundle
-from sealpoint.audit import UNJUSTIFIED, Progress, Report
-from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import when
-from sealpoint.cli._store import StoreOptions, operator_option, store_options
+from sealpoint.api import AuditRecord, Why
+from sealpoint.cli._options import Verb, json_option, time_option
+from sealpoint.cli._references import thread_text, when
+from sealpoint.cli._statement import measure_text
+from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    measure_text,
     print_code,
     print_fields,
     print_json,
@@ -29,35 +24,12 @@ from sealpoint.cli._terminal import (
     print_lines,
     print_table,
     print_text,
-    shown_name,
+    short_hex,
     working,
 )
-from sealpoint.errors import Tampered, UsageError
-from sealpoint.ledger import STORE_CHAIN, Kind
+from sealpoint.errors import Tampered
+from sealpoint.ledger import Kind
 from sealpoint.world import visible
-
-_ID_DIGITS = 12
-_STORE_CHAIN = "(store chain)"
-
-
-def _time(_: click.Context, param: click.Parameter, value: str | None) -> datetime | None:
-    """A day or an instant as ISO 8601 writes them; in UTC unless it says otherwise."""
-    try:
-        found = None if value is None else datetime.fromisoformat(value)
-    except ValueError as exc:
-        raise UsageError(
-            f"--{param.name}: expected a time such as 2026-11-30 or 2026-11-30T14:00, "
-            f"found {value!r}"
-        ) from exc
-    if found is not None and found.tzinfo is None:
-        return found.replace(tzinfo=UTC)
-    return found
-
-
-def _thread(record: AuditRecord) -> str:
-    if record.thread_id == STORE_CHAIN.hex():
-        return _STORE_CHAIN
-    return shown_name(record.thread) if record.thread else record.thread_id[:_ID_DIGITS]
 
 
 def _who(record: AuditRecord) -> str:
@@ -74,10 +46,11 @@ def _print_record(record: AuditRecord) -> None:
     print_line(
         (
             Styled(at, "quiet"),
-            f"{_thread(record)} {record.seq}  ",
+            thread_text(record.thread, record.thread_id),
+            f" {record.seq}  ",
             what,
             f" by {by}" if by else "",
-            Styled(f", entry {record.entry[:_ID_DIGITS]}" if record.entry else "", "quiet"),
+            Styled(f", entry {short_hex(record.entry)}" if record.entry else "", "quiet"),
         ),
         hang=2,
     )
@@ -93,10 +66,8 @@ def _print_record(record: AuditRecord) -> None:
     metavar="KIND",
     help="Only this kind of entry, such as resume, approval or pause.",
 )
-@click.option(
-    "--since", metavar="TIME", callback=_time, help="Only from this time on, such as 2026-11-30."
-)
-@click.option("--until", metavar="TIME", callback=_time, help="Only before this time.")
+@time_option("--since", past=True, help="Only from then on: 2026-11-30, or 7d for a week ago.")
+@time_option("--until", past=True, help="Only before then.")
 @store_options("namespace")
 @json_option
 def audit(
@@ -152,7 +123,7 @@ def _print_why(found: Why, *, full: bool) -> None:
     subject = found.subject
     print_fields(
         [
-            ("thread", _thread(subject)),
+            ("thread", thread_text(subject.thread, subject.thread_id)),
             ("entry", f"{subject.seq}, {subject.entry}"),
             ("kind", subject.kind),
             ("by", _who(subject)),
@@ -198,192 +169,3 @@ def _print_why(found: Why, *, full: bool) -> None:
             print_code(f"  {line}" for line in policy.source.decode().splitlines())
         else:
             print_line(Styled("--full prints it.", "quiet"))
-
-
-@click.command(cls=Verb)
-@click.option("--output", required=True, metavar="FILE", help="Write the bundle to FILE.")
-@click.option(
-    "--thread", "threads", multiple=True, metavar="NAME", help="Only this thread; repeatable."
-)
-@click.option("--payloads", is_flag=True, help="Put the states in as well.")
-@operator_option("Whose key signs the bundle.")
-@store_options("namespace")
-@json_option
-def export(
-    *,
-    output: str,
-    threads: tuple[str, ...],
-    payloads: bool,
-    signer: str,
-    where: StoreOptions,
-    as_json: bool,
-) -> None:
-    """Write a self-contained evidence bundle of threads, signed by who exports it.
-
-    It holds who did what, with every signature, and no state unless --payloads is given. Whoever
-    has the pin verifies it elsewhere: sealpoint verify-bundle FILE --trust PIN
-    """
-    size = 0
-    with where.writing(signer) as store, working("exporting"), _written(output) as opened:
-        for piece in store.export(threads or None, payloads=payloads):
-            size += opened.write(piece)
-    if as_json:
-        print_json({"output": output, "bytes": size, "threads": list(threads) or None})
-    else:
-        print_fields([("bundle", output), ("size", f"{size:,} bytes")])
-
-
-@contextmanager
-def _written(output: str) -> Iterator[BinaryIO]:
-    """A file that takes its place only when it is whole."""
-    partial = Path(f"{output}.partial")
-    try:
-        with partial.open("wb") as opened:
-            yield opened
-        partial.replace(output)
-    except OSError as exc:
-        found = exc.strerror or type(exc).__name__
-        raise UsageError(f"--output {output!r}: expected a writable file, found {found}") from exc
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-@click.command("verify-bundle", cls=Verb)
-@click.argument("file", metavar="FILE")
-@click.option(
-    "--trust",
-    metavar="PIN",
-    help="The pin of the store that it is about; else the one that belongs to --store.",
-)
-@store_options(unless="trust")
-@json_option
-def verify_bundle_(
-    file: str, *, trust: str | None, where: StoreOptions | None, as_json: bool
-) -> None:
-    """Verify an evidence bundle with the pin alone, anywhere, without its store.
-
-    The exit status is 0 if all is as it was written and justified, 30 if a resume or handoff was
-    not justified; a bundle that does not verify ends with the status of its error.
-    """
-    pin = trust if where is None else where.files.pin()
-    if pin is None:
-        raise UsageError("--trust: expected the file of a pin, found none")
-    with working("verifying the bundle"), _opened(file) as opened:
-        report = verify_bundle(opened, pin)
-    if as_json:
-        print_json(report.as_dict())
-    else:
-        _print_report(report)
-    if not report.ok:
-        click.get_current_context().exit(Tampered.exit_status)
-
-
-@contextmanager
-def _opened(file: str) -> Iterator[BinaryIO]:
-    try:
-        with Path(file).open("rb") as opened:
-            yield opened
-    except OSError as exc:
-        found = exc.strerror or type(exc).__name__
-        raise UsageError(f"bundle {file!r}: expected a readable file, found {found}") from exc
-
-
-def _print_report(report: BundleReport) -> None:
-    by = visible(report.exported_by)
-    print_fields(
-        [
-            ("store", report.store),
-            ("namespace", visible(report.namespace)),
-            ("exported by", f"{by} ({visible(report.exported_person)})"),
-            ("exported at", when(report.exported_at)),
-            ("roster", str(report.roster)),
-            ("entries", f"{report.entries:,}"),
-        ]
-    )
-    print_line("")
-    print_table(
-        ("thread", "proven up to entry", "written", "hash"),
-        [
-            (
-                shown_name(thread.name) if thread.name else thread.thread[:_ID_DIGITS],
-                str(thread.seq),
-                when(thread.time),
-                thread.entry,
-            )
-            for thread in report.threads
-        ],
-    )
-    print_line("")
-    for finding in report.findings:
-        name = shown_name(finding.name) if finding.name else finding.thread[:_ID_DIGITS]
-        print_line((Styled("NOT justified", "bad"), f": {name}: {visible(finding.message)}"))
-    if report.ok:
-        print_line((Styled("All good", "good"), f": every entry verified. {report.claim}"))
-    else:
-        print_line(f"Every entry verified. {report.claim}")
-
-
-# ---------------------------------------------------------------------- verify
-# `sealpoint verify`: every entry, body and blob of every thread.
-
-
-@click.command(cls=Verb)
-@store_options()
-@json_option
-def verify(*, where: StoreOptions, as_json: bool) -> None:
-    """Verify every entry, body and blob of a store.
-
-    In all namespaces; writes nothing. The exit status is 0 if all is as it was written and was
-    justified when it was decided, else 30.
-    """
-    with where.reading() as store, working("verifying threads") as report_progress:
-
-        def progress(done: Progress) -> None:
-            report_progress(
-                done.threads,
-                done.threads_total,
-                f"{done.threads:,} of {done.threads_total:,}, {done.entries:,} entries",
-            )
-
-        report = store.verify(progress)
-    if as_json:
-        print_json(report.as_dict())
-    else:
-        _print(report)
-    if not report.ok:
-        click.get_current_context().exit(Tampered.exit_status)
-
-
-def _shown(thread: str) -> str:
-    return "(store chain)" if thread == STORE_CHAIN.hex() else thread[:_ID_DIGITS]
-
-
-def _print(report: Report) -> None:
-    if report.findings:
-        print_table(
-            ("thread", "reading is", "code", "message"),
-            [
-                (
-                    shown_name(finding.name) if finding.name else _shown(finding.thread),
-                    Styled("REFUSED", "bad") if finding.refuses else "allowed",
-                    finding.code,
-                    finding.message,
-                )
-                for finding in report.findings
-            ],
-        )
-        print_line("")
-    refused = sum(finding.refuses for finding in report.findings)
-    unjustified = sum(finding.code == UNJUSTIFIED for finding in report.findings)
-    remarks = len(report.findings) - refused - unjustified
-    verified = f"{report.entries:,} {'entry' if report.entries == 1 else 'entries'} verified"
-    beside = f", {unjustified:,} decisions not justified" if unjustified and refused else ""
-    beside += f", {remarks:,} worth a look" if remarks else ""
-    if report.ok:
-        print_line((Styled("All good", "good"), f": {verified}{beside}."))
-    elif refused:
-        found = f"{refused:,} finding{'' if refused == 1 else 's'}"
-        print_line((Styled("NOT as it was written", "bad"), f": {found}{beside}; {verified}."))
-    else:
-        found = f"{unjustified:,} finding{'' if unjustified == 1 else 's'}"
-        print_line((Styled("NOT justified", "bad"), f": {found}{beside}; {verified}."))

@@ -13,7 +13,7 @@ from sealpoint.api import ShownRelease, read_release
 from sealpoint.cli._json import parse_json, read_document
 from sealpoint.cli._options import Verb, json_option, reason_option
 from sealpoint.cli._references import find_ref
-from sealpoint.cli._statement import question_lines, release_document, release_lines
+from sealpoint.cli._statement import measure_text, question_lines, release_document, release_lines
 from sealpoint.cli._statement import shown as shown_words
 from sealpoint.cli._store import (
     StoreOptions,
@@ -25,7 +25,6 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
-    measure_text,
     print_json,
     print_line,
     print_lines,

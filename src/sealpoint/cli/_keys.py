@@ -7,16 +7,14 @@ from datetime import datetime
 import click
 
 from sealpoint.api import KeyInfo, KeyStatus
-from sealpoint.cli._key_changes import (
+from sealpoint.cli._options import Verb, VerbGroup, json_option
+from sealpoint.cli._rotate import (
     expires_option,
-    pool,
     public_key_option,
     revoke,
     rotate,
     rotate_root_,
 )
-from sealpoint.cli._options import Verb, VerbGroup, json_option
-from sealpoint.cli._restore import quorum
 from sealpoint.cli._store import (
     NEW_FILE_OPTION,
     StoreOptions,
@@ -27,11 +25,13 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
+    count_text,
     print_code,
     print_fields,
     print_json,
     print_line,
     print_table,
+    short_hex,
     working,
 )
 from sealpoint.errors import UsageError
@@ -79,8 +79,6 @@ def passphrase(
 
 # ---------------------------------------------------------------------- keys
 
-_PREFIX = "key:"
-_ID_DIGITS = 12
 _MIDNIGHT = "T00:00:00Z"
 _ORDINARY = {KeyStatus.IN_FORCE, KeyStatus.ROOT, KeyStatus.FORMER_ROOT, KeyStatus.UNLISTED}
 
@@ -119,7 +117,7 @@ def new(name: str, *, encrypt: bool, where: StoreOptions, as_json: bool) -> None
     )
 
 
-for _verb in (passphrase, revoke, rotate, rotate_root_, pool, quorum):
+for _verb in (passphrase, revoke, rotate, rotate_root_):
     keys.add_command(_verb)
 
 
@@ -142,7 +140,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
         ("person", [info.person or "-" for info in found]),
         ("roles", [_roles(info) for info in found]),
         ("namespaces", [", ".join(info.namespaces) or "-" for info in found]),
-        ("key", [info.key.removeprefix(_PREFIX)[:_ID_DIGITS] for info in found]),
+        ("key", [short_hex(info.key) for info in found]),
         ("private key", [_private(info) for info in found]),
     ]
     # Most stores have neither, and a line has little room.
@@ -157,7 +155,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     print_line("")
     print_line(Styled("Keys are shortened to 12 digits; --json has them whole.", "quiet"))
     if revoked and not everything:
-        were = "1 revoked key is" if revoked == 1 else f"{revoked} revoked keys are"
+        were = count_text(revoked, "revoked key is", "revoked keys are")
         print_line(Styled(f"{were} not shown; --all lists them.", "quiet"))
 
 
@@ -266,3 +264,54 @@ def add(
             ("roster", f"{seq}, in force from now on"),
         ]
     )
+
+
+@keys.command("pool")
+@click.argument("name")
+@click.option(
+    "--member",
+    "members",
+    required=True,
+    multiple=True,
+    metavar="IDENTITY",
+    help="An identity that joins the pool; may be repeated.",
+)
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@store_options()
+@json_option
+def pool(
+    name: str, *, members: tuple[str, ...], reason: str | None, where: StoreOptions, as_json: bool
+) -> None:
+    """Put identities into the pool NAME, which owns the threads that they begin from now on.
+
+    Every member may go on with the pool's threads. Needs the root key on this machine.
+    """
+    with working("signing the roster"):
+        everybody = where.admin.roster.set_pool(name, members, reason=reason)
+    if as_json:
+        print_json({"name": name, "members": list(everybody)})
+        return
+    print_line(Styled("In force from now on.", "good"))
+    print_fields([("pool", name), ("members", ", ".join(everybody))])
+
+
+@keys.command("quorum")
+@click.argument("persons", type=click.IntRange(min=0), metavar="N")
+@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
+@store_options()
+@json_option
+def quorum(persons: int, *, reason: str | None, where: StoreOptions, as_json: bool) -> None:
+    """Let N operators of all namespaces, different persons, accept a restore without the root.
+
+    0 leaves it to the root alone. Needs the root key on this machine.
+    """
+    with working("signing the roster"):
+        seq = where.admin.roster.set_restore_quorum(persons, reason=reason)
+    if as_json:
+        print_json({"quorum": persons, "roster": seq})
+        return
+    print_line(Styled("In force from now on.", "good"))
+    who = count_text(persons, "operator") if persons else "nobody but the root"
+    print_fields([("restores accepted by", who), ("roster", str(seq))])
+    if persons:
+        print_code(["  sealpoint accept-restore --identity NAME ... --reason '...'"])

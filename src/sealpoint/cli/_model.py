@@ -5,25 +5,25 @@ No verb here builds a tensor or needs torch. Digests are made of the bytes that 
 compared by `sealpoint.models`; what differs is the error that a load would raise.
 """
 
-from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
 import click
 
-from sealpoint.cli._options import Verb, VerbGroup, json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option, limit_option
 from sealpoint.cli._references import find_ref, short_metadata, when
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
     columns,
+    count_text,
     exact_size_text,
-    number_text,
     print_fields,
     print_json,
     print_line,
     print_lines,
     print_table,
+    short_hex,
     size_text,
     working,
 )
@@ -38,17 +38,6 @@ from sealpoint.store import CheckpointRef
 
 _FORMAT = "safetensors"
 _TENSORS_SHOWN = 100
-
-
-def limit_option(shown: int) -> Callable[..., Any]:
-    """`--limit`, with how many are listed without it."""
-    return click.option(
-        "--limit",
-        type=click.IntRange(min=0),
-        default=shown,
-        show_default=True,
-        help="How many to list at most; 0 lists all.",
-    )
 
 
 @click.command("save-info", cls=Verb)
@@ -159,7 +148,6 @@ def _shape(shape: tuple[int, ...]) -> str:
 # ---------------------------------------------------------------------- model
 
 _FILES_SHOWN = 20
-_ROOT_DIGITS = 12
 _METADATA_CHARS_LEAST = 40
 
 
@@ -328,8 +316,8 @@ def _file_lines(each: SealedFile, newest: CheckpointRef | None) -> list[Any]:
     ref = each.ref
     mark = Styled("*", "good") if ref == newest else " "
     pruned = "; pruned: nothing vouches for it any more" if ref.pruned else ""
-    tensors = number_text(each.tensors, "tensor", "tensors")
-    root = each.root[:_ROOT_DIGITS]
+    tensors = count_text(each.tensors, "tensor")
+    root = short_hex(each.root)
     lines: list[Any] = [
         (mark, f" seq {ref.seq}  {when(ref.time)}  {ref.writer}  {ref.id}"),
         f"    {each.file}  {size_text(each.size)}  {tensors}  root {root}{pruned}",

@@ -101,6 +101,28 @@ json_option = common_option("as_json", is_flag=True, is_eager=True, callback=_re
 reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded.")
 """`--reason`, on every verb that decides something about a thread."""
 
+optional_reason_option = click.option("--reason", metavar="TEXT", help="Why; it is recorded.")
+"""`--reason`, where none is asked for."""
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Only say what would happen, and change nothing."
+)
+"""`--dry-run`, on verbs that give something up."""
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+"""`--yes`, on verbs that ask on a terminal."""
+
+
+def limit_option(shown: int) -> Callable[[Callable[..., Any]], Any]:
+    """`--limit`, with how many are listed without it."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=shown,
+        show_default=True,
+        help="How many to list at most; 0 lists all.",
+    )
+
 
 def wants_json(ctx: click.Context) -> bool:
     """Whether the verb that ran was asked for JSON."""
@@ -119,25 +141,32 @@ _MOMENT = re.compile(
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def ago(text: str, now: datetime, option: str) -> datetime:
-    """A time with a zone, a day in UTC, or how long ago.
+def time_option(
+    flag: str, *, past: bool, words: tuple[str, ...] = (), **attributes: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """An option that takes a time: with a zone, a day in UTC, or a span from now.
+
+    Args:
+        flag: The option.
+        past: Whether a span goes back from now, and not ahead.
+        words: What is taken as it is, such as `never`.
+        attributes: What else click is to know.
+    """
+
+    def read(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Any:
+        if text is None or text in words:
+            return text
+        return parse_time(text, datetime.now(UTC), flag, past=past)
+
+    return click.option(flag, metavar="TIME", callback=read, **attributes)
+
+
+def parse_time(text: str, now: datetime, option: str, *, past: bool) -> datetime:
+    """A time as people write it.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: It is none.
     """
-    return _moment(text, now, option, past=True)
-
-
-def ahead(text: str, now: datetime, option: str) -> datetime:
-    """A time with a zone, a day in UTC, or how long from now.
-
-    Raises:
-        UsageError: It is none of these.
-    """
-    return _moment(text, now, option, past=False)
-
-
-def _moment(text: str, now: datetime, option: str, *, past: bool) -> datetime:
     found = None
     with suppress(OverflowError, ValueError):  # no such day, or before there were any
         if span := _SPAN.fullmatch(text):

@@ -9,10 +9,10 @@ import click
 from sealpoint.api import AppliedPolicy, Approvers
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import VerbGroup, json_option
+from sealpoint.cli._statement import measure_text
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    measure_text,
     print_document,
     print_fields,
     print_json,

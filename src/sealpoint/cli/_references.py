@@ -5,11 +5,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from sealpoint.cli._terminal import working
+from sealpoint.cli._terminal import Styled, short_hex, shown_name, working
 from sealpoint.cli._values import short_text
 from sealpoint.errors import IdMalformed, UnknownCheckpoint, UnknownType
 from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
+from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
 
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
@@ -95,6 +96,13 @@ def ref_document(ref: CheckpointRef) -> dict[str, Any]:
         "pruned": ref.pruned,
         "question": ref.question,
     }
+
+
+def thread_text(name: str | None, thread: str) -> str | Styled:
+    """A thread by its name, else by the first digits of its id."""
+    if thread == STORE_CHAIN.hex():
+        return Styled("(store chain)", "heading")
+    return shown_name(name) if name else Styled(f"(id {short_hex(thread)}...)", "quiet")
 
 
 def when(time: datetime) -> str:

@@ -2,11 +2,11 @@
 """`sealpoint accept-restore` and `roster`: coming back from a backup, honestly.
 
 What was lost is shown before anything is accepted. On a terminal a person is asked; elsewhere
-`--yes` is needed. `keys quorum` lets operators accept a restore without the root.
+`--yes` is needed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,27 +21,25 @@ from sealpoint.api import (
     ThreadRestore,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import Verb, VerbGroup, json_option
+from sealpoint.cli._options import Verb, VerbGroup, dry_run_option, json_option, yes_option
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    can_ask,
-    confirm,
-    print_code,
+    agree,
+    count_text,
     print_fields,
     print_json,
     print_line,
-    print_note,
     print_table,
     print_text,
-    shown_name,
+    thread_progress,
     working,
 )
 from sealpoint.config import replace_file
 from sealpoint.errors import UsageError
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
 
-_ID_DIGITS = 12
 _ROWS_MAX = 100
 _ALL = "\0"
 """What `--release` without a name gives: nothing that can be typed."""
@@ -68,8 +66,8 @@ _WORDS = {
     help="Let this thread go on from what is kept of it, without a reason of its own; repeatable. "
     "Alone: all that lost something.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be kept and lost.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@dry_run_option
+@yes_option
 @click.option(
     "--identity",
     "identities",
@@ -97,19 +95,24 @@ def accept_restore_(
     """
     release = _release(released)
     with working("comparing store and anchor") as report:
-        plan = where.admin.restore.plan(progress=_told(report))
+        plan = where.admin.restore.plan(progress=thread_progress(report))
     nothing = not plan.losses and not plan.leftovers
     goes_on = plan.released(release)
     if not as_json:
         _print_plan(plan, goes_on)
     done: AcceptedRestore | None = None
     if not (dry_run or nothing):
-        if not yes and not _agreed(plan, as_json=as_json):
-            print_note("Nothing was accepted.")
-            click.get_current_context().exit(1)
+        question = "Are all workers stopped, and shall the store be accepted with these losses?"
+        if not plan.losses:
+            question = "Shall the entries that do not count be taken out of the store?"
+        agree(question, "accepted", yes=yes, as_json=as_json)
         with working("accepting the restore") as report:
             done = where.admin.restore.accept(
-                plan, reason=reason, release=release, identities=identities, progress=_told(report)
+                plan,
+                reason=reason,
+                release=release,
+                identities=identities,
+                progress=thread_progress(report),
             )
     if as_json:
         print_json(_document(plan, goes_on, done, reason))
@@ -130,27 +133,14 @@ def _release(threads: tuple[str, ...]) -> bool | tuple[str, ...]:
     return True
 
 
-def _told(report: Callable[[int, int, str], None]) -> Callable[[int, int], object]:
-    return lambda done, total: report(done, total, f"{done:,} of {total:,} threads")
-
-
-def _agreed(plan: RestorePlan, *, as_json: bool) -> bool:
-    if as_json or not can_ask():
-        raise UsageError(
-            "accept-restore: expected --yes, or a terminal to ask on, found neither",
-            hint="See what would be kept and lost with --dry-run, then give --yes.",
-        )
-    if not plan.losses:
-        return confirm("Shall the entries that do not count be taken out of the store?")
-    return confirm("Are all workers stopped, and shall the store be accepted with these losses?")
-
-
 def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore]) -> None:
     if not plan.losses and not plan.leftovers:
         print_line("Nothing to accept: the store has everything that the anchor has seen.")
         return
     whole = plan.threads - len(plan.losses) - len(plan.leftovers)
-    print_line(f"Of {_count(plan.threads, 'thread')} that the anchor knows, {whole:,} stay whole.")
+    print_line(
+        f"Of {count_text(plan.threads, 'thread')} that the anchor knows, {whole:,} stay whole."
+    )
     for heading, threads in (
         ("To be accepted as it is in the store:", plan.losses),
         ("In the way of these threads:", plan.leftovers),
@@ -172,7 +162,7 @@ def _print_plan(plan: RestorePlan, released: Sequence[ThreadRestore]) -> None:
     if asked:
         print_line(
             f"To be asked for a reason, or for approvals, before they go on: "
-            f"{_count(asked, 'thread')}. --release lets them go on."
+            f"{count_text(asked, 'thread')}. --release lets them go on."
         )
 
 
@@ -184,7 +174,10 @@ def _print_released(released: Sequence[ThreadRestore]) -> None:
     shown = released[:_ROWS_MAX]
     print_table(
         ["thread", "goes on from", "lost"],
-        [[_name(each), f"entry {each.kept}", _lost(each)] for each in shown],
+        [
+            [thread_text(each.name, each.thread), f"entry {each.kept}", _lost(each)]
+            for each in shown
+        ],
     )
     if len(released) > _ROWS_MAX:
         rest = f"... and {len(released) - _ROWS_MAX:,} more; --json lists them all."
@@ -195,7 +188,7 @@ def _print_released(released: Sequence[ThreadRestore]) -> None:
 def _print_threads(threads: Sequence[ThreadRestore]) -> None:
     shown = threads[:_ROWS_MAX]
     columns: list[tuple[str, list[str | Styled]]] = [
-        ("thread", [_name(each) for each in shown]),
+        ("thread", [thread_text(each.name, each.thread) for each in shown]),
         ("what became of it", [_WORDS[each.outcome] for each in shown]),
         (
             "kept up to",
@@ -217,14 +210,8 @@ def _print_threads(threads: Sequence[ThreadRestore]) -> None:
         print_line(Styled(f"... and {rest}; --json lists them all.", "quiet"))
     for each in shown:
         if each.stopped and each.outcome is not ThreadOutcome.ERASED:
-            name = shown_name(each.name) if each.name else each.thread[:_ID_DIGITS]
-            print_line(Styled(f"{name}: {each.stopped.splitlines()[0]}", "quiet"))
-
-
-def _name(thread: ThreadRestore) -> str | Styled:
-    if not thread.name:
-        return Styled(f"(id {thread.thread[:_ID_DIGITS]}...)", "quiet")
-    return shown_name(thread.name)
+            why = Styled(f": {each.stopped.splitlines()[0]}", "quiet")
+            print_line((thread_text(each.name, each.thread), why))
 
 
 def _lost(thread: ThreadRestore) -> str:
@@ -237,12 +224,8 @@ def _taken_out(thread: ThreadRestore) -> str:
     return "-" if stays else f"{thread.beyond:,}"
 
 
-def _count(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
 def _entries(count: int) -> str:
-    return "1 entry" if count == 1 else f"{count:,} entries"
+    return count_text(count, "entry", "entries")
 
 
 def _print_done(done: AcceptedRestore, reason: str) -> None:
@@ -257,7 +240,7 @@ def _print_done(done: AcceptedRestore, reason: str) -> None:
         )
         fields = [("recorded in", f"entry {done.entry} of the store chain")]
         if done.released:
-            fields.append(("released", _count(len(done.released), "thread")))
+            fields.append(("released", count_text(len(done.released), "thread")))
         print_fields(fields)
     if not done.compacted:
         print_line("What was taken out is still in the files: run sealpoint gc when nobody reads.")
@@ -356,25 +339,3 @@ def import_(file: str | None, *, where: StoreOptions, as_json: bool) -> None:
             f"The anchor has seen entry {chain.anchored} of the store chain, and it still ends at "
             f"entry {chain.head}: a newer roster export is needed."
         )
-
-
-@click.command("quorum", cls=Verb)
-@click.argument("persons", type=click.IntRange(min=0), metavar="N")
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
-@store_options()
-@json_option
-def quorum(persons: int, *, reason: str | None, where: StoreOptions, as_json: bool) -> None:
-    """Let N operators of all namespaces, different persons, accept a restore without the root.
-
-    0 leaves it to the root alone. Needs the root key on this machine.
-    """
-    with working("signing the roster"):
-        seq = where.admin.roster.set_restore_quorum(persons, reason=reason)
-    if as_json:
-        print_json({"quorum": persons, "roster": seq})
-        return
-    print_line(Styled("In force from now on.", "good"))
-    who = _count(persons, "operator") if persons else "nobody but the root"
-    print_fields([("restores accepted by", who), ("roster", str(seq))])
-    if persons:
-        print_code(["  sealpoint accept-restore --identity NAME ... --reason '...'"])

@@ -7,37 +7,39 @@ needed, so that no script gives anything up by accident.
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
-from sealpoint.cli._options import Verb, ago, json_option
+from sealpoint.cli._options import (
+    Verb,
+    dry_run_option,
+    json_option,
+    optional_reason_option,
+    time_option,
+    yes_option,
+)
 from sealpoint.cli._references import find_ref, ref_document, short_id, when
 from sealpoint.cli._store import StoreOptions, operator_option, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    can_ask,
-    confirm,
-    number_text,
+    agree,
+    count_text,
     print_json,
     print_line,
-    print_note,
     print_table,
+    short_hex,
     size_text,
+    thread_progress,
     working,
 )
-from sealpoint.errors import Tampered, UsageError
+from sealpoint.errors import Tampered
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Collected, Erasure, Pruning
 
 _ROWS_MAX = 20
-_ID_DIGITS = 12
 
-_dry_run_option = click.option(
-    "--dry-run", is_flag=True, help="Only say what would go, and change nothing."
-)
-_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 _compact_option = click.option(
     "--no-compact",
     "compact",
@@ -56,24 +58,24 @@ _compact_option = click.option(
     metavar="N",
     help="Keep the newest N checkpoints that still have their state.",
 )
-@click.option(
+@time_option(
     "--keep-since",
-    metavar="TIME",
+    past=True,
     help="Keep what was saved since: 2026-01-31, 2026-01-31T09:30:00Z, or an age such as 30d.",
 )
 @click.option(
     "--keep", multiple=True, metavar="ID", help="Keep this checkpoint, an id or seq:N; repeatable."
 )
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded.")
-@_dry_run_option
-@_yes_option
+@optional_reason_option
+@dry_run_option
+@yes_option
 @_compact_option
 @store_options("identity", "namespace")
 @json_option
 def prune(
     thread: str,
     keep_last: int | None,
-    keep_since: str | None,
+    keep_since: datetime | None,
     keep: tuple[str, ...],
     reason: str | None,
     *,
@@ -88,7 +90,6 @@ def prune(
     A checkpoint stays if any --keep option names it; the newest always stays. What goes is
     recorded in a signed entry, and is still listed without its state. A worker may go on saving.
     """
-    since = None if keep_since is None else ago(keep_since, datetime.now(UTC), "--keep-since")
     with where.reading() if dry_run else where.writing() as store:
         handle = store.thread(thread)
         named = [_found(handle, each) for each in keep]
@@ -97,7 +98,7 @@ def prune(
             with working("looking at the thread" if dry else "pruning"):
                 return handle.prune(
                     keep_last=keep_last,
-                    keep_since=since,
+                    keep_since=keep_since,
                     keep=named,
                     reason=reason,
                     dry_run=dry,
@@ -109,7 +110,7 @@ def prune(
         if not as_json:
             _print_plan(found)
         if not (dry_run or nothing):
-            _require_agreement("Shall they be pruned?", "pruned", yes=yes, as_json=as_json)
+            agree("Shall they be pruned?", "pruned", yes=yes, as_json=as_json)
             found = run(dry=False)
     done = not (dry_run or nothing)
     if as_json:
@@ -122,7 +123,7 @@ def prune(
             }
         )
     elif done:
-        gone = _things(number_text(len(found.pruned), "state", "states"), found)
+        gone = _things(count_text(len(found.pruned), "state"), found)
         print_line((Styled("Pruned", "good"), f": {gone}."))
     elif not nothing:
         print_line("Nothing was pruned: this was a dry run.")
@@ -138,7 +139,7 @@ def _print_plan(planned: Pruning) -> None:
     else:
         print_line("Nothing to prune: every checkpoint is kept.")
         return
-    gone = _things(number_text(len(planned.pruned), "state", "states"), planned)
+    gone = _things(count_text(len(planned.pruned), "state"), planned)
     print_line(f"{gone} would go.")
 
 
@@ -147,8 +148,8 @@ def _print_plan(planned: Pruning) -> None:
 @click.option(
     "--reason", required=True, metavar="TEXT", help="Why; it is recorded and stays readable."
 )
-@_dry_run_option
-@_yes_option
+@dry_run_option
+@yes_option
 @operator_option("The identity whose key signs; it needs the privacy role.")
 @store_options("namespace")
 @json_option
@@ -177,7 +178,7 @@ def erase(
             _print_erasure_plan(refs, found)
         if not (dry_run or nothing):
             question = f"Shall all that thread {thread!r} ever held be erased for good?"
-            _require_agreement(question, "erased", yes=yes, as_json=as_json)
+            agree(question, "erased", yes=yes, as_json=as_json)
         if not dry_run:
             # Also where nothing is left: an erasure that was cut short may not have compacted.
             with working("erasing"):
@@ -188,7 +189,7 @@ def erase(
     elif dry_run:
         print_line("Nothing was erased: this was a dry run.")
     elif not nothing:
-        gone = _things(number_text(found.entries, "body", "bodies"), found)
+        gone = _things(count_text(found.entries, "body", "bodies"), found)
         print_line((Styled("Erased", "good"), f": {gone}; entry {found.entry} records it."))
 
 
@@ -200,12 +201,12 @@ def _print_erasure_plan(refs: Sequence[CheckpointRef], planned: Erasure) -> None
         print_line("To be removed for good, with everything else in the thread:")
         _print_refs(refs)
         print_line("")
-    gone = _things(number_text(planned.entries, "body", "bodies"), planned)
+    gone = _things(count_text(planned.entries, "body", "bodies"), planned)
     print_line(f"{gone} would go.")
 
 
 @click.command(cls=Verb)
-@_dry_run_option
+@dry_run_option
 @_compact_option
 @store_options("identity")
 @json_option
@@ -219,10 +220,7 @@ def gc(*, dry_run: bool, compact: bool, where: StoreOptions, as_json: bool) -> N
         where.reading() if dry_run else where.writing() as store,
         working("collecting garbage") as report_progress,
     ):
-
-        def progress(done: int, total: int) -> None:
-            report_progress(done, total, f"{done:,} of {total:,} threads")
-
+        progress = thread_progress(report_progress)
         found = store.gc(dry_run=dry_run, compact=compact, progress=progress)
     if as_json:
         failures = [{"thread": thread, "message": message} for thread, message in found.failures]
@@ -237,10 +235,10 @@ def _print_collected(found: Collected, *, dry_run: bool) -> None:
     if found.failures:
         print_table(
             ("left as it is", "because"),
-            [(thread[:_ID_DIGITS], message) for thread, message in found.failures],
+            [(short_hex(thread), message) for thread, message in found.failures],
         )
         print_line("")
-    looked = f"{number_text(found.threads, 'thread', 'threads')} looked at"
+    looked = f"{count_text(found.threads, 'thread')} looked at"
     if not found.blobs:
         print_line(f"{looked}: nothing to remove.")
     elif dry_run:
@@ -251,25 +249,11 @@ def _print_collected(found: Collected, *, dry_run: bool) -> None:
     if dry_run:
         print_line("Nothing was removed: this was a dry run.")
     if found.failures:
-        count = number_text(len(found.failures), "thread does", "threads do")
+        count = count_text(len(found.failures), "thread does", "threads do")
         print_line((Styled(f"{count} not verify", "bad"), ": sealpoint verify says more."))
 
 
 # ---------------------------------------------------------------------- what the verbs share
-
-
-def _require_agreement(question: str, done: str, *, yes: bool, as_json: bool) -> None:
-    """Go on only if somebody wants it; otherwise end the command."""
-    if yes:
-        return
-    if as_json or not can_ask():
-        raise UsageError(
-            f"{done}: expected --yes, or a terminal to ask on, found neither",
-            hint=f"See what would be {done} with --dry-run, then give --yes.",
-        )
-    if not confirm(question):
-        print_note(f"Nothing was {done}.")
-        click.get_current_context().exit(1)
 
 
 def _found(thread: Thread, text: str) -> "CheckpointRef | str":
@@ -297,4 +281,4 @@ def _things(first: str, found: Pruning | Erasure) -> str:
 
 
 def _blobs(count: int, size_bytes: int) -> str:
-    return f"{number_text(count, 'blob', 'blobs')} of {size_text(size_bytes)}"
+    return f"{count_text(count, 'blob')} of {size_text(size_bytes)}"

@@ -6,7 +6,7 @@ has made. What is proposed is always named: the worlds that threads go on from, 
 """
 
 import shlex
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
@@ -14,9 +14,10 @@ import msgspec
 
 from sealpoint.api import Store, examine
 from sealpoint.cli._json import parse_json, read_document, write_document
-from sealpoint.cli._options import VerbGroup, ahead, import_object, json_option, reason_option
+from sealpoint.cli._options import VerbGroup, import_object, json_option, reason_option, time_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
+    measure_text,
     print_examined,
     request_document,
     rollout_standing,
@@ -24,13 +25,13 @@ from sealpoint.cli._statement import (
 from sealpoint.cli._store import StoreOptions, operator_option, print_seen_by, store_options
 from sealpoint.cli._terminal import (
     Styled,
-    measure_text,
-    number_text,
+    count_text,
     print_document,
     print_json,
     print_line,
     print_lines,
     print_table,
+    short_hex,
     shown_name,
     working,
 )
@@ -40,7 +41,6 @@ from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
 from sealpoint.world import World, visible
 
-_SHORT = 12
 _CLASS_COLUMNS = 12
 _STDOUT = "-"
 
@@ -142,7 +142,7 @@ def plan(graph: str | None, world_file: str | None, *, where: StoreOptions, as_j
         if asking := [each for each in found.worlds if _asks(each)]:
             words = ["--graph", graph] if graph is not None else ["--world", world_file or _STDOUT]
             if len(asking) > 1:
-                words += [word for each in asking for word in ("--from", each.digest[:_SHORT])]
+                words += [word for each in asking for word in ("--from", short_hex(each.digest))]
             line = f"sealpoint rollout propose {shlex.join(words)} --reason WHY"
             print_line(Styled(f"To have it accepted: {line}", "quiet"))
     if found.failed:
@@ -180,9 +180,9 @@ def _plan_document(found: RolloutPlan) -> dict[str, Any]:
 
 
 def _print_plan(found: RolloutPlan, policy: str) -> None:
-    print_line((Styled("New world ", "heading"), found.world.digest[:_SHORT]))
+    print_line((Styled("New world ", "heading"), short_hex(found.world.digest)))
     print_line(
-        f"{number_text(found.threads, 'thread', 'threads')}: {found.same:,} in this world already, "
+        f"{count_text(found.threads, 'thread')}: {found.same:,} in this world already, "
         f"{found.undeclared:,} without a world, {found.empty:,} without a checkpoint."
     )
     print_line("")
@@ -191,19 +191,19 @@ def _print_plan(found: RolloutPlan, policy: str) -> None:
     if not found.worlds:
         print_line("No thread was saved in another world: nothing has to be accepted.")
     if found.failed:
-        told = number_text(found.failed, "thread", "threads")
+        told = count_text(found.failed, "thread")
         print_line((Styled("NOT READABLE", "bad"), f": {told}, of which nothing is known:"))
         print_table(
             ("thread", "message"),
-            [(thread[:_SHORT], visible(message)) for thread, message in found.failures],
+            [(short_hex(thread), visible(message)) for thread, message in found.failures],
         )
 
 
 def _print_planned(each: PlannedWorld, policy: str) -> None:
     names = ", ".join(f"'{shown_name(name)}'" for name in each.examples)
-    count = number_text(each.threads, "thread", "threads")
+    count = count_text(each.threads, "thread")
     such = "" if each.threads <= len(each.examples) else "such as "
-    title = Styled(f"World {each.digest[:_SHORT]}", "heading")
+    title = Styled(f"World {short_hex(each.digest)}", "heading")
     print_lines([(title, f": {count}, {such}{names}")], hang=2)
     if each.diff is None:
         print_line("  It cannot be read any more, so it cannot be compared: each thread is asked.")
@@ -217,7 +217,7 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
             hang=_CLASS_COLUMNS,
         )
         asked = ("  policy '", visible(policy), "' asks for: ", measure_text(each.measure))
-        passed = f"; rollout {each.rollout[:_SHORT]} lets it pass" if each.rollout else ""
+        passed = f"; rollout {short_hex(each.rollout)} lets it pass" if each.rollout else ""
         print_line((*asked, passed))
     print_line("")
 
@@ -240,11 +240,11 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
     is_flag=True,
     help="Also from the new world to each of these, for while both are running.",
 )
-@click.option(
+@time_option(
     "--until",
+    past=False,
     default="14d",
     show_default=True,
-    metavar="TIME",
     help="When it ends: a day, a time with its zone, or a span such as 14d; 90 days at most.",
 )
 @reason_option
@@ -258,7 +258,7 @@ def propose(
     sources: tuple[str, ...],
     everything: bool,
     back: bool,
-    until: str,
+    until: datetime,
     reason: str,
     signer: str,
     where: StoreOptions,
@@ -268,7 +268,6 @@ def propose(
 
     Where the policy asks for no more than a reason, it holds at once.
     """
-    ends = ahead(until, datetime.now(UTC), "--until")
     with where.writing(signer) as store:
         world = _new_world(graph, world_file)
         with working("reading the newest checkpoint of each thread"):
@@ -277,7 +276,7 @@ def propose(
         pairs = [(before, world) for before in chosen]
         pairs += [(world, before) for before in chosen if back]
         with working("proposing"):
-            made = store.rollouts.propose(pairs, reason=reason, until=ends)
+            made = store.rollouts.propose(pairs, reason=reason, until=until)
         examined = examine(store, made)
     if as_json:
         print_json(request_document(made))
@@ -288,7 +287,7 @@ def propose(
         line = f" {made.short}: it holds until {when(made.statement.expires)}."
         print_line((Styled("Rolled out", "good"), line))
         return
-    needed = number_text(made.needed, "person has", "people have")
+    needed = count_text(made.needed, "person has", "people have")
     print_line((Styled("Proposed", "good"), f" rollout {made.short}; {needed} to approve it:"))
     print_line(f"  sealpoint approve {made.short} --identity YOU --reason WHY")
 
@@ -301,7 +300,7 @@ def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -
         raise UsageError("rollout: expected either --from or --all, found both")
     if not sources:
         if not everything and len(asking) > 1:
-            shown = ", ".join(digest[:_SHORT] for digest in asking)
+            shown = ", ".join(short_hex(digest) for digest in asking)
             raise UsageError(
                 f"rollout: expected --from with the worlds that are meant, found {len(asking)} to "
                 f"choose from: {shown}",
@@ -343,7 +342,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
             [_row(each) for each in shown],
         )
         print_line("")
-    line = number_text(len(shown), "rollout", "rollouts") + f" in namespace '{visible(namespace)}'"
+    line = count_text(len(shown), "rollout") + f" in namespace '{visible(namespace)}'"
     ended = len(found) - len(shown)
     print_line(f"{line}; {ended:,} ended, which --all lists." if ended else f"{line}.")
 
@@ -352,7 +351,7 @@ def _row(request: Request) -> tuple[str | Styled, ...]:
     told = request.statement
     return (
         request.short,
-        number_text(len(told.pairs), "pair", "pairs"),
+        count_text(len(told.pairs), "pair"),
         visible(told.requester),
         when(told.expires),
         rollout_standing(request),

@@ -18,9 +18,9 @@ import msgspec
 from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
 from sealpoint.cli._json import json_fault, json_lines, value_lines
 from sealpoint.cli._references import when
-from sealpoint.cli._terminal import Line, Styled, print_line, print_lines, shown_name
+from sealpoint.cli._terminal import Line, Styled, print_line, print_lines, short_hex, shown_name
 from sealpoint.cli._values import render
-from sealpoint.gate import Request, Status
+from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
 from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 
@@ -30,9 +30,6 @@ from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 # All of it is printed: whoever approves must have been shown what would run. A value whose types
 # this command does not know is named by its digest and where it lies, and never left out in
 # silence.
-
-
-_ID_DIGITS = 12
 
 
 def release_document(shown: ShownRelease) -> dict[str, Any]:
@@ -68,8 +65,8 @@ def release_lines(shown: ShownRelease) -> Iterator[Line]:
         yield ("  ", Styled("held back by a pause", "warning"), " when it was saved")
     if release.origin is not None:
         origin = release.origin
-        words = f" of entry {visible(origin.entry[:_ID_DIGITS])} of thread "
-        words += f"{visible(origin.thread[:_ID_DIGITS])}, saved {when(origin.at)}"
+        words = f" of entry {visible(short_hex(origin.entry))} of thread "
+        words += f"{visible(short_hex(origin.thread))}, saved {when(origin.at)}"
         yield ("  ", Styled("a COPY", "warning"), words)
     for gone in release.deleted:
         lane = f" of lane {visible(gone.lane)}" if gone.lane else ""
@@ -104,12 +101,21 @@ def _result_lines(shown: ShownResult, target: str) -> Iterator[Line]:
     path = f" ({visible(result.path)})" if result.path else ""
     yield f"  pending: task {visible(result.task)}{path}{lane}, seq:{result.seq}, {what}:"
     if shown.fault is not None:
-        words = f"    NOT SHOWN, entry {result.entry[:_ID_DIGITS]}: {visible(shown.fault)}"
+        words = f"    NOT SHOWN, entry {short_hex(result.entry)}: {visible(shown.fault)}"
         yield Styled(words, "bad")
         yield Styled("    Name the application's registry: --registry MODULE:OBJECT", "quiet")
         return
     for line in render(shown.value, name="value", everything=True):
         yield f"    {line}"
+
+
+# ---------------------------------------------------------------------- measures
+
+
+def measure_text(measure: Measure) -> Styled:
+    """What a rule asks for: the same word in the same colour by every verb."""
+    refused = "bad" if measure == Measure.REFUSE else ""
+    return Styled(str(measure), "warning" if measure.asks_people else refused)
 
 
 # ---------------------------------------------------------------------- statement

@@ -5,27 +5,27 @@ Rules: results go to standard output, errors, notes and progress to standard err
 one JSON document and nothing else; text that comes from data never brings control characters
 along, and letters from right to left turn nothing around them; a colour never says anything that
 the words do not. On a terminal long lines are folded with their indentation; into a file or a pipe
-they are written as they are.
+they are written as they are, and `rich` is not even loaded.
 """
 
 import json
+import shutil
 import sys
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.table import Table
-from rich.text import Text
 
-from sealpoint.errors import SealpointError
-from sealpoint.gate import Measure
+from sealpoint.errors import SealpointError, UsageError
 from sealpoint.world import escape, escape_unprintable, isolate, quoted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _STYLES = {
     "": "",
@@ -104,14 +104,45 @@ def print_json(document: Any) -> None:
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None:
     """Print a table that never cuts a cell off, without spaces at the end of lines."""
+    if can_show():
+        lines = _terminal_table(headings, rows)
+    else:
+        cells = [headings, *([_plain(cell) for cell in row] for row in rows)]
+        widths = [max(map(_cells, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(
+                cell + " " * (width - _cells(cell)) for cell, width in zip(row, widths, strict=True)
+            )
+            for row in cells
+        ]
+    for line in lines:
+        click.echo(_encodable(line.rstrip(), err=False))
+
+
+def _terminal_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> list[str]:
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+    from rich.table import Table  # noqa: PLC0415
+
     table = Table(*headings, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(_text([cell], overflow="fold") for cell in row))
     console = Console(highlight=False)
     with console.capture() as captured:
         console.print(table)
-    for line in captured.get().splitlines():
-        click.echo(_encodable(line.rstrip(), err=False))
+    return captured.get().splitlines()
+
+
+def _plain(span: Span) -> str:
+    return escape_unprintable(span if isinstance(span, str) else span.text)
+
+
+def _cells(text: str) -> int:
+    """How many columns a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - only for letters that may be wide
+
+    return cell_len(text)
 
 
 def print_error(error: SealpointError, *, as_json: bool) -> None:
@@ -134,7 +165,7 @@ def print_error(error: SealpointError, *, as_json: bool) -> None:
 
 def columns() -> int:
     """How wide the output is."""
-    return Console().width
+    return shutil.get_terminal_size().columns
 
 
 def can_ask() -> bool:
@@ -154,11 +185,32 @@ def ask(question: str) -> str:
     return answer.strip()
 
 
-def confirm(question: str) -> bool:
-    """Ask a question that is answered with yes or no; no answer is no."""
-    return click.confirm(
+def agree(question: str, done: str, *, yes: bool, as_json: bool, dry_run: bool = True) -> None:
+    """Go on only if somebody said yes, with `--yes` or on a terminal; else end the command.
+
+    Args:
+        question: What to ask.
+        done: What would be done, in a participle: `pruned`.
+        yes: Whether `--yes` was given.
+        as_json: Whether the output is for a program, which nobody answers.
+        dry_run: Whether the verb has `--dry-run`, for the hint.
+
+    Raises:
+        UsageError: There is nobody to ask.
+    """
+    if yes:
+        return
+    if as_json or not can_ask():
+        look = f"See what would be {done} with --dry-run, then give --yes."
+        raise UsageError(
+            f"nothing was {done}: this needs --yes, or a terminal to ask on",
+            hint=look if dry_run else "Run it on a terminal, or give --yes.",
+        )
+    if not click.confirm(
         _encodable(escape_unprintable(question), err=True), default=False, err=True
-    )
+    ):
+        print_note(f"Nothing was {done}.")
+        click.get_current_context().exit(1)
 
 
 def ask_hidden(question: str, *, again: str | None = None) -> str:
@@ -185,7 +237,7 @@ def ask_hidden(question: str, *, again: str | None = None) -> str:
 class _Bar:
     """A progress bar, and the timer that shows it if it takes a while."""
 
-    progress: Progress
+    progress: Any
     timer: threading.Timer
 
     def hide(self) -> None:
@@ -205,8 +257,14 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
     Yields:
         A function to be told how much is done, of how much, and what to say about it.
     """
+    if not sys.stderr.isatty():
+        yield lambda _done, _total, _text: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # noqa: PLC0415
+
     console = Console(stderr=True)
-    if not console.is_terminal or console.is_dumb_terminal:
+    if console.is_dumb_terminal:
         yield lambda _done, _total, _text: None
         return
     progress = Progress(
@@ -232,23 +290,33 @@ def working(description: str) -> Iterator[Callable[[int, int, str], None]]:
         bar.hide()
 
 
+def thread_progress(report: Callable[[int, int, str], None]) -> Callable[[int, int], None]:
+    """What to give a call that tells how many threads it is through with."""
+    return lambda done, total: report(done, total, f"{done:,} of {total:,} threads")
+
+
 def _print(lines: Iterable[Line], *, hang: int | None, err: bool) -> None:
     """Print lines; folded where `hang` says how far in the rest of a line is to stand."""
-    console = Console(stderr=err, highlight=False)
+    terminal = (sys.stderr if err else sys.stdout).isatty()
     for line in lines:
         spans = [line] if isinstance(line, str | Styled) else line
-        text = _text(spans)
-        if console.is_terminal:
-            with console.capture() as captured:
-                for folded in _folded(text, console, hang):
-                    console.print(folded, soft_wrap=True)
-            shown = captured.get().rstrip("\n")
-        else:
-            shown = text.plain
+        shown = _styled(spans, hang, err=err) if terminal else "".join(map(_plain, spans))
         click.echo(_encodable(shown, err=err), err=err)
 
 
-def _text(spans: Sequence[Span], *, overflow: Any = None) -> Text:
+def _styled(spans: Sequence[Span], hang: int | None, *, err: bool) -> str:
+    from rich.console import Console  # noqa: PLC0415 - only on a terminal
+
+    console = Console(stderr=err, highlight=False)
+    with console.capture() as captured:
+        for folded in _folded(_text(spans), console, hang):
+            console.print(folded, soft_wrap=True)
+    return captured.get().rstrip("\n")
+
+
+def _text(spans: Sequence[Span], *, overflow: Any = None) -> "Text":
+    from rich.text import Text  # noqa: PLC0415 - only on a terminal
+
     text = Text(overflow=overflow)
     for span in spans:
         styled = Styled(span) if isinstance(span, str) else span
@@ -256,7 +324,7 @@ def _text(spans: Sequence[Span], *, overflow: Any = None) -> Text:
     return text
 
 
-def _folded(text: Text, console: Console, hang: int | None) -> Iterator[Text]:
+def _folded(text: "Text", console: "Console", hang: int | None) -> Iterator["Text"]:
     """The lines that a text takes on a terminal, each as far in as its beginning."""
     further = _leading(text) + (hang or 0)
     narrow = console.width - further < _COLUMNS_LEAST
@@ -267,10 +335,10 @@ def _folded(text: Text, console: Console, hang: int | None) -> Iterator[Text]:
     yield first
     rest = text[len(first.plain) :]
     for part in rest[_leading(rest) :].wrap(console, console.width - further, overflow="fold"):
-        yield Text(" " * further) + part
+        yield _text([" " * further]) + part
 
 
-def _leading(text: Text) -> int:
+def _leading(text: "Text") -> int:
     return len(text.plain) - len(text.plain.lstrip(" "))
 
 
@@ -294,19 +362,26 @@ def _spelt(char: str) -> str:
 # Numbers of things and of bytes, as people say them.
 
 
+_KEY_PREFIX = "key:"
+_ID_DIGITS = 12
 _SIZE_UNITS = ("kB", "MB", "GB", "TB")
 _SIZE_STEP = 1000
 
 
-def number_text(count: int, one: str, many: str) -> str:
-    """A number with the word for so many."""
-    return f"{count:,} {one if count == 1 else many}"
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """A number with the word for so many; `many` where it is not `one` with an s."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def short_hex(text: str) -> str:
+    """The first digits of an id or a hash, which every verb takes for the whole."""
+    return text.removeprefix(_KEY_PREFIX)[:_ID_DIGITS]
 
 
 def size_text(size_bytes: int) -> str:
     """A number of bytes as people say it."""
     if size_bytes < _SIZE_STEP:
-        return number_text(size_bytes, "byte", "bytes")
+        return count_text(size_bytes, "byte")
     size, unit = size_bytes / _SIZE_STEP, 0
     while size >= _SIZE_STEP and unit + 1 < len(_SIZE_UNITS):
         size, unit = size / _SIZE_STEP, unit + 1
@@ -315,7 +390,7 @@ def size_text(size_bytes: int) -> str:
 
 def exact_size_text(size_bytes: int) -> str:
     """A number of bytes as people say it, and to the byte."""
-    said, exact = size_text(size_bytes), number_text(size_bytes, "byte", "bytes")
+    said, exact = size_text(size_bytes), count_text(size_bytes, "byte")
     return exact if said == exact else f"{said} ({exact})"
 
 
@@ -371,13 +446,3 @@ def _is_odd(char: str) -> bool:
 def _script(char: str) -> str:
     """The first word of what Unicode calls a letter, which is its script."""
     return unicodedata.name(char, "").partition(" ")[0]
-
-
-# ---------------------------------------------------------------------- measure
-# What a rule asks for, as people see it: the same word in the same colour by every verb.
-
-
-def measure_text(measure: Measure) -> Styled:
-    """The word of a measure."""
-    refused = "bad" if measure == Measure.REFUSE else ""
-    return Styled(str(measure), "warning" if measure.asks_people else refused)

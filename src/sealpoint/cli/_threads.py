@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from sealpoint.cli._options import Verb, json_option
-from sealpoint.cli._references import when
+from sealpoint.cli._references import thread_text, when
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
     Styled,
+    count_text,
     print_json,
     print_line,
     print_lines,
@@ -22,8 +23,6 @@ from sealpoint.errors import Tampered
 from sealpoint.gate import ThreadPhase, ThreadSummary
 from sealpoint.store import LeftOut, ThreadNames
 from sealpoint.world import visible
-
-_ID_DIGITS = 12
 
 
 @click.command(cls=Verb)
@@ -74,8 +73,7 @@ def _print(found: ThreadNames, names: tuple[str, ...], summaries: list[ThreadSum
         print_line(Styled("thread", "heading"))
         print_lines([shown_name(name) for name in names])
         print_line("")
-    count = f"{len(names):,} thread{'' if len(names) == 1 else 's'} in namespace "
-    count += f"{found.namespace!r}; "
+    count = f"{count_text(len(names), 'thread')} in namespace {found.namespace!r}; "
     if found.complete:
         print_line((count, Styled("complete", "good"), ": the anchor knows no others."))
     else:
@@ -122,8 +120,7 @@ def _print_left_out(count: str, found: ThreadNames) -> None:
 
 
 def _row(each: LeftOut) -> tuple[str | Styled, Styled]:
-    unnamed = Styled(f"(id {each.thread[:_ID_DIGITS]}...)", "quiet")
-    name = unnamed if each.name is None else shown_name(each.name)
+    name = thread_text(each.name, each.thread)
     if each.anchored:
         return name, Styled("the store lacks what the anchor has seen, or damaged it", "bad")
     return name, Styled("the anchor does not know it: sealpoint anchor adopt", "warning")

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from sealpoint.api import examine, verify_bundle
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.cli._requests import _document
+from sealpoint.cli._requests import examined_document
 from sealpoint.cli._statement import print_examined
 from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Status
@@ -210,7 +210,7 @@ def _read_everything(yard: Yard) -> None:
             asked = store.request(each.id)
             shown = examine(store, asked)
             print_examined(shown)
-            json.dumps(_document(shown))
+            json.dumps(examined_document(shown))
     for record in store.audit():
         assert record.finding is None
         assert store.why(record.entry).as_dict()

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint log` and `sealpoint show`: the checkpoints of a thread."""
 
-import json
-import sys
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import click
 
 from sealpoint.api import ShownRelease, read_release
-from sealpoint.cli._json import json_fault, parse_json, read_document, write_document
-from sealpoint.cli._options import Verb, json_option
+from sealpoint.cli._json import json_fault
+from sealpoint.cli._options import Verb, json_option, limit_option
 from sealpoint.cli._references import (
     find_ref,
     load,
@@ -29,12 +26,10 @@ from sealpoint.cli._terminal import (
     print_json,
     print_line,
     print_lines,
-    print_note,
     print_table,
     working,
 )
 from sealpoint.cli._values import render
-from sealpoint.errors import UnknownThread, UsageError
 from sealpoint.store import CheckpointRef, Loaded
 
 _LIMIT = 20
@@ -42,13 +37,7 @@ _LIMIT = 20
 
 @click.command(cls=Verb)
 @click.argument("thread")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=_LIMIT,
-    show_default=True,
-    help="How many to list at most; 0 lists all.",
-)
+@limit_option(_LIMIT)
 @store_options("namespace")
 @json_option
 def log(thread: str, limit: int, *, where: StoreOptions, as_json: bool) -> None:
@@ -168,110 +157,3 @@ def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> N
     if not full and any("... and " in line for line in lines):
         print_line("")
         print_line(Styled("Where it says ... and more, --full shows everything.", "quiet"))
-
-
-# ---------------------------------------------------------------------- state
-# `sealpoint save` and `sealpoint load`: a state as JSON, in and out, never with a loss.
-
-
-@click.command(cls=Verb)
-@click.argument("thread")
-@click.option("--file", metavar="FILE", help="Where the state is, as JSON; - is standard input.")
-@click.option("--id", "checkpoint_id", metavar="ID", help="An id of your own for the checkpoint.")
-@click.option("--metadata", metavar="JSON", help="A JSON object to keep beside the state.")
-@click.option(
-    "--deliberate", metavar="REASON", help="Why this is meant, where the policy asks for that."
-)
-@store_options("identity", "namespace")
-@json_option
-def save(
-    thread: str,
-    file: str | None,
-    checkpoint_id: str | None,
-    metadata: str | None,
-    deliberate: str | None,
-    *,
-    where: StoreOptions,
-    as_json: bool,
-) -> None:
-    """Save a JSON document as the newest checkpoint of THREAD.
-
-    It is read from --file or standard input. Saving the same again under the same --id changes
-    nothing. A worker that runs on the thread loses its session, as to any other writer. Where the
-    policy asks for a reason to go on with the thread, give it with --deliberate.
-    """
-    if file is None and sys.stdin.isatty():
-        raise UsageError(
-            "state: expected JSON in --file or on standard input, found a terminal",
-            hint="Write: sealpoint save THREAD --file state.json, or --file - to type it.",
-        )
-    beside = None
-    if metadata is not None:
-        beside = parse_json(metadata.encode(errors="surrogateescape"), "--metadata")
-        if not isinstance(beside, dict):
-            raise UsageError(f"--metadata: expected an object, found {type(beside).__name__}")
-    state = parse_json(read_document(file or "-", "state"), "state")
-    with where.writing() as store, working("saving"):
-        handle = store.thread(thread)
-        if deliberate is not None:
-            with suppress(UnknownThread):  # a new thread is begun, not gone on with
-                handle.resume(world=None, deliberate=deliberate)
-        ref = handle.save(state, id=checkpoint_id, metadata=beside)
-    if as_json:
-        print_json({"thread": thread, **ref_document(ref)})
-        return
-    print_line(Styled("Saved.", "good"))
-    print_fields(
-        [
-            ("thread", thread),
-            ("id", ref.id),
-            ("seq", str(ref.seq)),
-            ("time", when(ref.time)),
-            ("writer", ref.writer),
-        ]
-    )
-
-
-@click.command("load", cls=Verb)
-@click.argument("thread")
-@click.argument("checkpoint", required=False)
-@click.option("--output", metavar="FILE", help="Write the state to FILE as JSON.")
-@registry_option
-@store_options("namespace")
-@json_option
-def load_state(
-    thread: str,
-    checkpoint: str | None,
-    output: str | None,
-    registry_reference: str | None,
-    *,
-    where: StoreOptions,
-    as_json: bool,
-) -> None:
-    """Print the state of a checkpoint of THREAD as JSON.
-
-    CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
-    that JSON cannot express without loss is shown in words instead; with --json or --output it
-    is an error.
-    """
-    with where.reading(chosen_registry(registry_reference)) as store:
-        handle = store.thread(thread)
-        loaded = load(handle, find_ref(handle, checkpoint))
-    fault = json_fault(loaded.state)
-    if fault is not None and (as_json or output is not None):
-        raise UsageError(
-            fault,
-            hint="sealpoint show shows any state; to use it, load it in Python.",
-        )
-    if output is not None:
-        text = json.dumps(loaded.state, indent=2)
-        write_document(output, f"{text}\n".encode(), "--output")
-        if as_json:
-            print_json({"thread": thread, **ref_document(loaded.ref), "output": output})
-        else:
-            print_fields([("state", output), ("id", loaded.ref.id), ("seq", str(loaded.ref.seq))])
-    elif fault is None:
-        print_json(loaded.state)
-    else:
-        print_note((Styled("Not JSON", "warning"), f": {fault}. Shown for people to read:"))
-        print_lines(render(loaded.state, everything=True))

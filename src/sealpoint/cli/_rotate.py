@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint keys revoke` and `rotate`: the end of a key, shown before it comes.
+"""`sealpoint keys rotate`, `revoke` and `rotate-root`: the end of a key, shown before it comes.
 
 Both say first what would end and which threads are in doubt, ask unless they are told not to, and
 can be repeated when they were interrupted.
@@ -7,7 +7,6 @@ can be repeated when they were interrupted.
 
 import dataclasses
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -18,7 +17,8 @@ from sealpoint.api import (
     UnverifiedThread,
 )
 from sealpoint.cli._json import read_document
-from sealpoint.cli._options import Verb, json_option
+from sealpoint.cli._options import Verb, dry_run_option, json_option, time_option, yes_option
+from sealpoint.cli._references import thread_text
 from sealpoint.cli._store import (
     StoreOptions,
     first_passphrase,
@@ -27,15 +27,15 @@ from sealpoint.cli._store import (
 )
 from sealpoint.cli._terminal import (
     Styled,
-    can_ask,
-    confirm,
+    agree,
+    count_text,
     print_code,
     print_fields,
     print_json,
     print_line,
-    print_note,
     print_table,
-    shown_name,
+    short_hex,
+    thread_progress,
     working,
 )
 from sealpoint.errors import UsageError
@@ -77,51 +77,20 @@ def _digits(text: str) -> str:
 
 # ---------------------------------------------------------------------- key changes
 
-_PREFIX = "key:"
-_ID_DIGITS = 12
 
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-
-
-def _time(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
-    """A day, which begins at midnight in UTC, or a time with its zone; `never` stays a word."""
-    if text is None or text == "never":
-        return text
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError as exc:
-        raise click.BadParameter("expected a day such as 2030-01-31") from exc
-    if found.tzinfo is None and len(text) > len("2030-01-31"):
-        raise click.BadParameter("expected a zone after the time, such as Z")
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-expires_option = click.option(
+expires_option = time_option(
     "--expires",
-    metavar="DAY",
-    callback=_time,
-    help="From when on the key may not write: a day, or a time with its zone.",
+    past=False,
+    words=("never",),
+    help="From when on the key may not write: a day, a time with its zone, or a span such as 90d.",
 )
-
-
-def agreed(question: str, *, yes: bool, as_json: bool) -> bool:
-    """Whether somebody said yes, on the command line or on a terminal."""
-    if yes:
-        return True
-    if as_json or not can_ask():
-        raise UsageError(
-            "keys: expected --yes, or a terminal to ask on, found neither",
-            hint="Look first at what would end, with --dry-run where there is one; then give "
-            "--yes.",
-        )
-    return confirm(question)
 
 
 @click.command("revoke", cls=Verb)
 @click.argument("name")
 @click.option("--key", metavar="ID", help="One key of it: its id, or 12 digits or more of it.")
 @click.option("--reason", required=True, metavar="TEXT", help="Why; it is recorded in the roster.")
-@click.option("--dry-run", is_flag=True, help="Only say what would end.")
+@dry_run_option
 @yes_option
 @store_options()
 @json_option
@@ -148,16 +117,14 @@ def revoke(
                 key=key,
                 reason=reason,
                 dry_run=dry,
-                progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
+                progress=thread_progress(report),
             )
 
     found = run(dry=True)
     if not as_json:
         _print_plan(name, found.keys, found.threads, found.unverified)
     if not dry_run:
-        if not agreed("Shall this end for good?", yes=yes, as_json=as_json):
-            print_note("Nothing was revoked.")
-            click.get_current_context().exit(1)
+        agree("Shall this end for good?", "revoked", yes=yes, as_json=as_json)
         found = run(dry=False)
     if as_json:
         print_json({**dataclasses.asdict(found), "revoked": not dry_run, "reason": reason})
@@ -190,7 +157,7 @@ def revoke(
 @click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
 @click.option("--prepare", is_flag=True, help="Only make the new key, for a root elsewhere.")
 @click.option("--finish", is_flag=True, help="Only bring a prepared key into use here.")
-@click.option("--dry-run", is_flag=True, help="Only say what would end.")
+@dry_run_option
 @yes_option
 @passphrase_option
 @store_options()
@@ -237,7 +204,7 @@ def _rotate(
                 roles=roles or None,
                 namespaces=namespaces or None,
                 dry_run=dry,
-                progress=lambda done, total: report(done, total, f"{done:,} of {total:,} threads"),
+                progress=thread_progress(report),
                 new_passphrase=first_passphrase(f"the new key of {name!r}") if encrypt else None,
                 **options,
             )
@@ -246,9 +213,7 @@ def _rotate(
     if not as_json:
         _print_plan(name, found.ended, found.threads, found.unverified)
     if not dry_run:
-        if not agreed("Shall this end, and a new key begin?", yes=yes, as_json=as_json):
-            print_note("Nothing was rotated.")
-            click.get_current_context().exit(1)
+        agree("Shall this end, and a new key begin?", "rotated", yes=yes, as_json=as_json)
         found = run(dry=False)
     if as_json:
         print_json({**dataclasses.asdict(found), "rotated": not dry_run})
@@ -279,14 +244,14 @@ def _print_prepared(name: str, public: str, key: str, *, as_json: bool) -> None:
 def _print_plan(
     name: str, keys: Iterable[str], threads: int, unverified: tuple[UnverifiedThread, ...]
 ) -> None:
-    shown = [key.removeprefix(_PREFIX)[:_ID_DIGITS] for key in keys]
+    shown = [short_hex(key) for key in keys]
     if not shown:
         print_line(f"No key of {name} ends: it has none.")
         return
     print_line("To be ended for good:")
     for key in shown:
         print_line(f"  key {key} of {name}")
-    were = "1 thread" if threads == 1 else f"{threads:,} threads"
+    were = count_text(threads, "thread")
     print_line(f"What they signed in {were} stays good, and nothing that comes later.")
     if unverified:
         print_line("")
@@ -307,17 +272,13 @@ def _print_unverified(unverified: tuple[UnverifiedThread, ...]) -> None:
         ("thread", "code", "stays good up to"),
         [
             (
-                shown_name(each.name) if each.name else each.thread[:_ID_DIGITS],
+                thread_text(each.name, each.thread),
                 each.code,
                 "nothing of these keys" if each.kept is None else f"entry {each.kept}",
             )
             for each in unverified
         ],
     )
-
-
-# ---------------------------------------------------------------------- roots and pools
-# `sealpoint keys rotate-root` and `pool`: who signs the roster, and who owns threads together.
 
 
 @click.command("rotate-root", cls=Verb)
@@ -356,9 +317,7 @@ def rotate_root_(
     machine. Pins that were exported before stay good.
     """
     question = "Shall a new root take the place of the one in force?"
-    if not agreed(question, yes=yes, as_json=as_json):
-        print_note("The root stays as it was.")
-        click.get_current_context().exit(1)
+    agree(question, "changed", yes=yes, as_json=as_json, dry_run=False)
     with working("signing the root"):
         found = where.admin.roster.rotate_root(
             keys=keys,
@@ -382,32 +341,3 @@ def rotate_root_(
     print_line("")
     print_line("Back up the new private keys and keep them offline. Export the pin again for")
     print_line("other machines; then the old root's private keys can be destroyed.")
-
-
-@click.command("pool", cls=Verb)
-@click.argument("name")
-@click.option(
-    "--member",
-    "members",
-    required=True,
-    multiple=True,
-    metavar="IDENTITY",
-    help="An identity that joins the pool; may be repeated.",
-)
-@click.option("--reason", metavar="TEXT", help="Why; it is recorded in the roster.")
-@store_options()
-@json_option
-def pool(
-    name: str, *, members: tuple[str, ...], reason: str | None, where: StoreOptions, as_json: bool
-) -> None:
-    """Put identities into the pool NAME, which owns the threads that they begin from now on.
-
-    Every member may go on with the pool's threads. Needs the root key on this machine.
-    """
-    with working("signing the roster"):
-        everybody = where.admin.roster.set_pool(name, members, reason=reason)
-    if as_json:
-        print_json({"name": name, "members": list(everybody)})
-        return
-    print_line(Styled("In force from now on.", "good"))
-    print_fields([("pool", name), ("members", ", ".join(everybody))])
