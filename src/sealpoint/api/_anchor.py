@@ -20,9 +20,11 @@ from sealpoint.ledger import STORE_CHAIN, link_hash
 from sealpoint.store import (
     Chain,
     Core,
+    ListedThread,
     adopt_store_chain,
     adopt_thread,
     claimed_name,
+    store_slot,
     unanchored_threads,
 )
 
@@ -164,41 +166,37 @@ class _Comparison:
         self._core = core
         with suppress(SealpointError):
             core.renewed_trust()  # for the restores; without it, positions are shown as they are
-        self._slots = {slot: self._restored(position) for slot, position in core.anchor.slots()}
-
-    def _restored(self, position: Position) -> Position:
-        try:
-            return self._core.restored(position)
-        except SealpointError:
-            return position
+        self._slots: dict[bytes, Position] = {}
 
     def positions(self, names: Sequence[str] | None) -> list[AnchorPosition]:
         """Every chain, or those of some names: the store chain, by name, then without a name."""
-        anchored = {position.thread: position for position in self._slots.values()}
-        chain = self._compared(None, STORE_CHAIN, anchored.get(STORE_CHAIN))
-        rows: list[AnchorPosition] = []
-        seen, nameless = {STORE_CHAIN}, set()
-        for thread in self._core.storage.threads():
-            if thread in seen:
-                continue
-            seen.add(thread)
-            try:
-                namespace, name = claimed_name(self._core, thread)
-            except SealpointError:
-                rows.append(self._compared(None, thread, anchored.get(thread)))
-                continue
-            if namespace == self._core.namespace and name:
-                rows.append(self._compared(name, thread, self._slots.get(self._slot(name))))
-            elif namespace == self._core.namespace:
-                nameless.add(thread)
-        asked = {self._slot(name): name for name in names or ()}
-        for slot, position in self._slots.items():
-            if position.thread not in seen or position.thread in nameless:
-                rows.append(self._compared(asked.get(slot), position.thread, position))
-                nameless.discard(position.thread)
-        rows += [self._compared(None, thread, None) for thread in sorted(nameless)]
+        core, asked = self._core, {self._slot(name): name for name in names or ()}
+        chain = self._compared(None, STORE_CHAIN, core.anchor.get(store_slot(core.parts.secret)))
+        threads = core.each_thread()
+        self._slots = {
+            each.slot: core.restored_or_same(each.anchored)
+            for each in threads
+            if each.anchored is not None
+        }
+        found = (self._listed(each, asked.get(each.slot)) for each in threads)
+        rows = [row for row in found if row is not None]
         rows.sort(key=lambda row: (row.name is None, row.name or ""))
         return [chain, *(rows if names is None else _of_names(rows, names))]
+
+    def _listed(self, listed: ListedThread, asked: str | None) -> AnchorPosition | None:
+        """A thread of the namespace, or one of which nobody can tell; None for another."""
+        position = self._slots.get(listed.slot)
+        if not listed.stored:
+            return self._compared(asked, listed.thread, position)
+        try:
+            namespace, name = claimed_name(self._core, listed.thread)
+        except SealpointError:
+            return self._compared(None, listed.thread, position)
+        if namespace != self._core.namespace:
+            return None
+        if name:
+            return self._compared(name, listed.thread, self._slots.get(self._slot(name)))
+        return self._compared(asked, listed.thread, position)
 
     def _slot(self, name: str) -> bytes:
         return Chain(self._core, name).slot

@@ -16,8 +16,6 @@ from sealpoint.audit import (
     NOT_RELEASED,
     AuditRecord,
     BundleReport,
-    ChainStep,
-    ThreadWalk,
     record_of,
     store_chain_record,
 )
@@ -40,6 +38,7 @@ from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
     BreakGlassBody,
+    ChainStep,
     ExpiryBody,
     HandoffBody,
     Kind,
@@ -61,7 +60,7 @@ from sealpoint.signing import (
     count,
 )
 from sealpoint.storage import Record
-from sealpoint.store import Core, Release, read_world
+from sealpoint.store import Core, Release, ThreadWalk, read_world
 from sealpoint.world import World, visible
 
 # ---------------------------------------------------------------------- why report

@@ -12,7 +12,6 @@ from sealpoint.audit._trail import (
     store_chain_record,
 )
 from sealpoint.audit._verify import verify_store, verify_thread
-from sealpoint.audit._walk import ChainStep, ThreadWalk
 
 __all__ = [
     "NOT_RELEASED",
@@ -20,11 +19,9 @@ __all__ = [
     "AuditRecord",
     "BundleReport",
     "BundleThread",
-    "ChainStep",
     "Finding",
     "Progress",
     "Report",
-    "ThreadWalk",
     "audit_trail",
     "export_bundle",
     "record_of",

@@ -14,16 +14,15 @@ from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
-from sealpoint.audit._payloads import Retention
+from sealpoint.audit._payloads import RetentionCheck
 from sealpoint.audit._trail import select_threads
-from sealpoint.audit._walk import ChainStep, Source, ThreadWalk, sources
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import BundleInvalid, Edited, HeadMoved, KeyNotInForce, Missing, NoRight
-from sealpoint.ledger import STORE_CHAIN, CheckpointBody, StoreChain
+from sealpoint.ledger import STORE_CHAIN, ChainStep, CheckpointBody, StoreChain
 from sealpoint.limits import BUNDLE_BYTES_MAX, BUNDLE_LINE_BYTES_MAX, POSITION_LIST_BYTES_MAX
 from sealpoint.signing import Role, pae
 from sealpoint.storage import Record
-from sealpoint.store import BlobReader, Core
+from sealpoint.store import BlobReader, Core, ThreadWalk
 
 # ---------------------------------------------------------------------- bundle lines
 # The lines of an evidence bundle: one JSON object each, in one spelling, with a bound.
@@ -212,15 +211,12 @@ def export_bundle(
             f"{signer.name!r} has {found}",
             hint=hint,
         )
-    if threads is None:
-        chosen = [("", source) for source in sources(core)]
-    else:
-        chosen = select_threads(core, sorted(set(threads)))
-    return _lines(core, chain, chosen, payloads=payloads)
+    chosen = ThreadWalk.each(core) if threads is None else select_threads(core, set(threads))
+    return _lines(core, chain, list(chosen), payloads=payloads)
 
 
 def _lines(
-    core: Core, chain: StoreChain, chosen: list[tuple[str, Source]], *, payloads: bool
+    core: Core, chain: StoreChain, chosen: list[ThreadWalk], *, payloads: bool
 ) -> Iterator[bytes]:
     signer = core.signer()
     begin = BeginLine(1, core.store_hex, core.namespace, payloads)
@@ -236,7 +232,7 @@ def _lines(
 
 
 def _content(
-    core: Core, chain: StoreChain, chosen: list[tuple[str, Source]], begin: BeginLine
+    core: Core, chain: StoreChain, chosen: list[ThreadWalk], begin: BeginLine
 ) -> Iterator[Line]:
     yield begin
     for seq, record in core.storage.scan(STORE_CHAIN, 0, chain.seq):
@@ -247,17 +243,18 @@ def _content(
         yield line
     for digest in chain.blobs:
         yield BlobLine(digest.hex(), _blob(core, STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX))
-    for name, source in sorted(chosen, key=lambda pair: pair[1].thread):
-        yield ThreadLine(source.thread.hex())
-        beside = _Beside(core, source.thread, payloads=begin.payloads)
-        for step in ThreadWalk(core, source.thread, source.anchored, name).steps():
+    for walk in sorted(chosen, key=lambda walk: walk.thread):
+        yield ThreadLine(walk.thread.hex())
+        beside = _Beside(core, walk.thread, payloads=begin.payloads)
+        for record, step in walk.entries():
             if step.chain.seq != chain.seq:
                 raise HeadMoved(
                     f"store chain: expected it to end at entry {chain.seq}, found a newer roster",
                     hint="The roster has changed during the export: export again.",
                 )
-            yield _entry(step.record)
-            yield from beside.of(step)
+            yield _entry(record)
+            yield from beside.of(step, record.payload)
+        walk.finish()
 
 
 def _entry(record: Record) -> EntryLine:
@@ -288,9 +285,9 @@ class _Beside:
         self._payloads = payloads
         self._reached = Reached()
         self._worlds: set[str] = set()
-        self._pruned = Retention(core, thread).claims.rule
+        self._pruned = RetentionCheck(core, thread).claims.rule
 
-    def of(self, step: ChainStep) -> Iterator[BlobLine]:
+    def of(self, step: ChainStep, payload: bytes | None) -> Iterator[BlobLine]:
         """The world of a checkpoint, and its state where that is wanted and was not given up."""
         body, seq = step.body, step.entry.seq
         if not isinstance(body, CheckpointBody) or (
@@ -312,7 +309,7 @@ class _Beside:
             self._thread,
             limits.blob_bytes_max,
             f"entry {seq} of thread {self._thread.hex()[:12]}",
-            (root, step.record.payload),
+            (root, payload),
         )
         for digest in tree_blobs(
             root, reader.get, limits=limits, reached=self._reached, fetch_all=True

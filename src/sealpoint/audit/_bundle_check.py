@@ -29,14 +29,14 @@ from sealpoint.audit._bundle import (
     read_lines,
     signed_message,
 )
-from sealpoint.audit._report import UNJUSTIFIED, Finding, nonsense
+from sealpoint.audit._report import UNJUSTIFIED, Finding, describe_unreadable
 from sealpoint.audit._verify import Judge
-from sealpoint.audit._walk import Follower
 from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted, RolledBack
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     STORE_CHAIN,
     CheckpointBody,
+    Follower,
     GenesisBody,
     Place,
     PositionLists,
@@ -264,14 +264,14 @@ class _Check:
                 self._beside += 1
                 reading.advance()
                 continue
-            step = follower.take(_record(line))
+            record = _record(line)
+            step = follower.take(record.header, record.seals, record.body)
             if isinstance(step.body, GenesisBody):
                 name = step.body.name
             elif isinstance(step.body, CheckpointBody):
                 worlds.expect(step.body.world)
-            if step.nonsense:
-                header = step.entry.header
-                unjustified.append(nonsense(step.entry.seq, header.kind, step.entry.writer))
+            if step.unreadable:
+                unjustified.append(describe_unreadable(step.entry))
             if judge is not None:
                 unjustified += judge(step.entry, step.body, step.before, step.chain)
             count += 1

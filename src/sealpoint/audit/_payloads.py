@@ -6,51 +6,23 @@ after it. So the newest of each is looked up from the end, believed for the time
 turn out at the end to be the one that the verified chain has.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import Edited, Misplaced, Missing
+from sealpoint.errors import Misplaced, Missing
 from sealpoint.ledger import (
     KINDS,
+    ChainStep,
     CheckpointBody,
     Entry,
-    Header,
     Kind,
     PruneBody,
     ResultsBody,
-    Unreadable,
     parse_body,
     parse_header,
-    read_body,
-    require_past,
 )
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
-
-_GIVES_UP = (Kind.PRUNE, Kind.DELETE)
-_ABOUT_REQUESTS = frozenset(
-    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
-)
-
-
-def readable_body(header: Header, data: bytes) -> Any:
-    """The body of an entry; None if it is about a request, and nonsense that its writer sealed.
-
-    Nothing of the thread depends on such an entry, and anybody of the namespace may write one: it
-    is left out, as a word on nothing is.
-
-    Raises:
-        Edited: It is not the body that was sealed, or the thread cannot do without it.
-        Misplaced: It names a position that was not there when it was written.
-    """
-    try:
-        body = read_body(header.kind, header.body, data)
-    except Unreadable as exc:
-        if header.kind not in _ABOUT_REQUESTS:
-            raise Edited(exc.message) from exc
-        return None
-    require_past(header, body)
-    return body
 
 
 class Claims(NamedTuple):
@@ -61,7 +33,7 @@ class Claims(NamedTuple):
     rule: PruneBody | None = None
 
 
-class Retention:
+class RetentionCheck:
     """What has been given up in one thread, while it is verified entry by entry."""
 
     def __init__(self, core: Core, thread: bytes) -> None:
@@ -72,39 +44,31 @@ class Retention:
         self._prune: tuple[int, PruneBody] | None = None
         self._checkpoint = -1
         self.claims = _claimed(core, thread)
-        self.nonsense = False
-        """Whether nobody can read what the writer of the entry that was checked last said."""
 
-    def check(self, entry: Entry, record: Record) -> Any:
-        """Check the body of the next verified entry, and the blobs that it must have.
-
-        Returns:
-            The body; None if an erasure has taken it, or it is nonsense about a request.
+    def check(self, record: Record, step: ChainStep) -> None:
+        """Check the next verified entry: that its body is there, and the blobs that it must have.
 
         Raises:
             Missing: Something is gone that nobody gave up.
             Edited: Something is not what was written.
             Misplaced: A prune brings back what was given up, or takes what it must not.
         """
-        header, seq = entry.header, entry.seq
-        self.nonsense = False
+        entry, body, seq = step.entry, step.body, step.entry.seq
+        rule = KINDS[entry.header.kind]
         if self.claims.erased is not None and seq < self.claims.erased:
-            return None
+            return
         if record.body is None:
             raise Missing(f"entry {seq}: expected its body, found none")
-        body = readable_body(header, record.body)
-        self.nonsense = body is None
-        if header.kind is Kind.ERASE:
+        if entry.header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None
-        elif header.kind in _GIVES_UP:
+        elif rule.is_retention:
             self._check_given_up(entry, body)
-        elif KINDS[header.kind].is_checkpoint:
+        elif rule.is_checkpoint:
             self._checkpoint = seq
             self._check_named(seq, body)
-            self._check_payload(seq, body, body.world, record.payload)
-        elif header.kind is Kind.RESULTS:
-            self._check_payload(seq, body, None, record.payload)
-        return body
+        if rule.holds_payload:
+            world = body.world if isinstance(body, CheckpointBody) else None
+            self._check_payload(seq, body, world, record.payload)
 
     def finish(self) -> None:
         """Make sure that what was believed on the way is what the chain says."""
@@ -177,7 +141,7 @@ def _claimed(core: Core, thread: bytes) -> Claims:
         header = parse_header(record.header)
         if header.kind is Kind.ERASE:
             return _with_rule(core, thread, Claims(seq, prune))
-        if prune is None and header.kind in _GIVES_UP:
+        if prune is None and KINDS[header.kind].is_retention:
             prune = seq
         if prune is not None and not header.gen:
             break
@@ -189,7 +153,7 @@ def _with_rule(core: Core, thread: bytes, claims: Claims) -> Claims:
     if record is None or record.body is None:
         return claims
     header = parse_header(record.header)
-    if header.kind not in _GIVES_UP:
+    if not KINDS[header.kind].is_retention:
         return claims
     rule: PruneBody = parse_body(header.kind, header.body, record.body)
     return claims._replace(rule=rule)

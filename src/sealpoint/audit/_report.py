@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 
 from sealpoint.errors import SealpointError
-from sealpoint.ledger import STORE_CHAIN, StoreChain
+from sealpoint.ledger import STORE_CHAIN, Entry, StoreChain
 from sealpoint.signing import STOPPED
 from sealpoint.store import EXPIRY_WARNING, Core
 
@@ -13,11 +13,11 @@ UNJUSTIFIED = "unjustified"
 about an entry that says nothing."""
 
 
-def nonsense(seq: int, kind: str, writer: str) -> str:
+def describe_unreadable(entry: Entry) -> str:
     """What is said of an entry whose body is as it was sealed, and cannot be read."""
     return (
-        f"entry {seq}: expected the fields of a {kind}, found what {writer!r} sealed and nobody "
-        "can read; it counts for nothing"
+        f"entry {entry.seq}: expected the fields of a {entry.header.kind.word}, found what "
+        f"{entry.writer!r} sealed and nobody can read; it counts for nothing"
     )
 
 

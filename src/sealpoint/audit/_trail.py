@@ -8,13 +8,12 @@ way at once and not how much the store holds.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sealpoint.audit._report import Finding
-from sealpoint.audit._walk import ChainStep, Source, ThreadWalk, sources
 from sealpoint.errors import Edited, Forged, Missing, NotTrusted, SealpointError, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
@@ -22,6 +21,7 @@ from sealpoint.ledger import (
     STORE_CHAIN,
     AdoptBody,
     BreakGlassBody,
+    ChainStep,
     CheckpointBody,
     EraseBody,
     ExpiryBody,
@@ -45,7 +45,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Action, Attestation, Identity, Roster, parse_seals, verify_attestation
 from sealpoint.storage import Record
-from sealpoint.store import Chain, Core, check_name
+from sealpoint.store import Chain, Core, ThreadWalk, check_name
 from sealpoint.world import visible
 
 # ---------------------------------------------------------------------- words
@@ -58,7 +58,7 @@ from sealpoint.world import visible
 NOT_RELEASED = "allowed, not known to be released"
 """What is said of a resume that no later entry of its session follows."""
 
-NONSENSE = "(nobody can read what its writer sealed; it counts for nothing)"
+UNREADABLE = "(its body cannot be read; it counts for nothing)"
 """What is said of an entry about a request whose body is as it was sealed, and is none."""
 
 _SHORT_DIGITS = 12
@@ -70,7 +70,7 @@ def short(digest: str | None) -> str:
     return "none" if digest is None else visible(digest[:_SHORT_DIGITS])
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     shown = visible(text)
     if len(shown) <= _TEXT_CHARS_MAX:
         return shown
@@ -78,10 +78,10 @@ def _shown(text: str) -> str:
 
 
 def _because(reason: str | None) -> str:
-    return "" if reason is None else f": {_shown(reason)}"
+    return "" if reason is None else f": {_show(reason)}"
 
 
-def speaker(word: Attestation, roster: Roster) -> Identity | None:
+def find_signer(word: Attestation, roster: Roster) -> Identity | None:
     """Who said a word, by a roster; None if nobody of it did."""
     try:
         return verify_attestation(word, roster)
@@ -93,7 +93,7 @@ def _time(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
 
 
-def said(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str:
+def describe_entry(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str:
     """What an entry of a thread says.
 
     Args:
@@ -113,25 +113,25 @@ def said(kind: Kind, body: Any, roster: Roster, *, released: bool = True) -> str
         return _prune(body, kind)
     if kind is Kind.HELD:
         return f"held back by the pause: {_checkpoint(body)}"
-    return _SAID[type(body)](body)
+    return _DESCRIBED[type(body)](body)
 
 
 def _genesis(body: GenesisBody) -> str:
-    return f"the thread {_shown(body.name)!r} begins, owned by {_shown(body.owner)}"
+    return f"the thread {_show(body.name)!r} begins, owned by {_show(body.owner)}"
 
 
 def _checkpoint(body: CheckpointBody) -> str:
-    lane = f" of lane {_shown(body.lane)}" if body.lane else ""
+    lane = f" of lane {_show(body.lane)}" if body.lane else ""
     again = "" if body.again is None else "; it replaces the one of the same name"
     asked = "" if body.question is None else "; a question is pending"
     world = "" if body.world is None else f"; world {short(body.world)}"
-    return f"state {_shown(body.id)}{lane} is saved{again}{world}{_copied(body)}{asked}"
+    return f"state {_show(body.id)}{lane} is saved{again}{world}{_copied(body)}{asked}"
 
 
 def _writes(body: ResultsBody) -> str:
     what = "an answer" if body.answers else f"results of task {short(body.task)}"
     asked = "" if body.question is None else "; a question is pending"
-    return f"{what} for state {_shown(body.checkpoint)}{_copied(body)}{asked}"
+    return f"{what} for state {_show(body.checkpoint)}{_copied(body)}{asked}"
 
 
 def _copied(body: CheckpointBody | ResultsBody) -> str:
@@ -141,12 +141,12 @@ def _copied(body: CheckpointBody | ResultsBody) -> str:
 
 
 def _resume(body: ResumeBody, *, released: bool) -> str:
-    parts = [f"a session of {_shown(body.owner)} begins"]
+    parts = [f"a session of {_show(body.owner)} begins"]
     if body.checkpoint is not None:
         parts.append(f"from checkpoint entry {short(body.checkpoint)}")
         parts.append(f"release {short(body.release)}")
     if body.rules:
-        parts.append(f"rules {', '.join(_shown(rule) for rule in body.rules)}")
+        parts.append(f"rules {', '.join(_show(rule) for rule in body.rules)}")
     elif body.checkpoint is not None:
         parts.append("no rule applied")
     if body.policy is not None:
@@ -158,7 +158,7 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
     if body.answer is not None:
         parts.append(f"answer {short(body.answer)}")
     if body.actor is not None:
-        parts.append(f"for {_shown(body.actor)}, as the caller claims")
+        parts.append(f"for {_show(body.actor)}, as the caller claims")
     if body.reason is not None:
         parts.append(f"reason given{_because(body.reason)}")
     if not released:
@@ -168,10 +168,10 @@ def _resume(body: ResumeBody, *, released: bool) -> str:
 
 def _handoff(body: HandoffBody) -> str:
     if body.statement is None:
-        return f"new owner {_shown(body.owner)}{_because(body.reason)}"
+        return f"new owner {_show(body.owner)}{_because(body.reason)}"
     words = f"by an operator, request {short(body.statement.digest)}"
     words += f" with {len(body.attestations)} words of others"
-    return f"new owner {_shown(body.owner)}, {words}{_because(body.reason)}"
+    return f"new owner {_show(body.owner)}, {words}{_because(body.reason)}"
 
 
 def _request(body: RequestBody) -> str:
@@ -180,7 +180,7 @@ def _request(body: RequestBody) -> str:
         count = f"{len(statement.pairs)} change{'' if len(statement.pairs) == 1 else 's'}"
         what = f"asks to roll out {count} of worlds"
     elif statement.action is Action.HANDOFF:
-        what = f"asks to hand off to {_shown(statement.to or '')}"
+        what = f"asks to hand off to {_show(statement.to or '')}"
     else:
         what = f"asks to resume from checkpoint entry {short(statement.checkpoint)}"
     until = f"policy {short(statement.policy)}, open until {_time(statement.expires)}"
@@ -189,8 +189,8 @@ def _request(body: RequestBody) -> str:
 
 def _verdict(body: VerdictBody, roster: Roster) -> str:
     word = body.attestation
-    who = speaker(word, roster)
-    by = "nobody of the roster: it does not count" if who is None else _shown(who.name)
+    who = find_signer(word, roster)
+    by = "nobody of the roster: it does not count" if who is None else _show(who.name)
     return f"{word.verdict} of request {short(word.statement)} by {by}{_because(word.reason)}"
 
 
@@ -202,7 +202,7 @@ def _prune(body: PruneBody, kind: Kind = Kind.PRUNE) -> str:
     return f"states before entry {body.before} are given up{kept}{_because(body.reason)}"
 
 
-_SAID: dict[type, Callable[[Any], str]] = {
+_DESCRIBED: dict[type, Callable[[Any], str]] = {
     GenesisBody: _genesis,
     CheckpointBody: _checkpoint,
     HandoffBody: _handoff,
@@ -223,7 +223,7 @@ _SAID: dict[type, Callable[[Any], str]] = {
 # ---------------------------------------------------------------------- the store chain
 
 
-def said_on_store_chain(body: Any, chain: StoreChain, seq: int) -> str:
+def describe_store_entry(body: Any, chain: StoreChain, seq: int) -> str:
     """What an entry of the store chain says.
 
     Args:
@@ -243,21 +243,21 @@ def said_on_store_chain(body: Any, chain: StoreChain, seq: int) -> str:
         what = f"{kept} threads kept, {lost} cut off or lost"
         what += f", {released} of these released" if released else ""
         return f"a restored store was accepted: {what}{_because(body.reason)}"
-    return _SAID[type(body)](body)
+    return _DESCRIBED[type(body)](body)
 
 
 def _roster(body: RosterBody, chain: StoreChain, seq: int) -> str:
     document = body.roster
     earlier = [each for each in chain.rosters if each.seq < seq]
     if not earlier:
-        names = ", ".join(_shown(each.name) for each in document.identities)
+        names = ", ".join(_show(each.name) for each in document.identities)
         return f"the first roster: {names}{_policies({}, document.policies)}{_because(body.reason)}"
     before = earlier[-1].document
     old = {each.name: each for each in before.identities}
     new = {each.name: each for each in document.identities}
-    parts = [f"+{_shown(name)} ({', '.join(new[name].roles)})" for name in new if name not in old]
-    parts += [f"-{_shown(name)}" for name in old if name not in new]
-    parts += [f"~{_shown(name)}" for name in new if name in old and new[name] != old[name]]
+    parts = [f"+{_show(name)} ({', '.join(new[name].roles)})" for name in new if name not in old]
+    parts += [f"-{_show(name)}" for name in old if name not in new]
+    parts += [f"~{_show(name)}" for name in new if name in old and new[name] != old[name]]
     if before.pools != document.pools:
         parts.append("pools changed")
     if before.restore_quorum != document.restore_quorum:
@@ -273,11 +273,11 @@ def _roster(body: RosterBody, chain: StoreChain, seq: int) -> str:
 
 def _policies(old: dict[str, str], new: dict[str, str]) -> str:
     changed = [
-        f"; policy of namespace {_shown(name)} is {short(digest)}"
+        f"; policy of namespace {_show(name)} is {short(digest)}"
         for name, digest in sorted(new.items())
         if old.get(name) != digest
     ]
-    gone = [f"; no policy for namespace {_shown(name)}" for name in sorted(old.keys() - new.keys())]
+    gone = [f"; no policy for namespace {_show(name)}" for name in sorted(old.keys() - new.keys())]
     return "".join(changed + gone)
 
 
@@ -359,35 +359,36 @@ def audit_trail(
         UnknownThread, Unanchored: There is no such thread, or only the store knows it.
         SealpointError: The store chain cannot be believed, or nobody can look.
     """
-    if kind is not None and kind not in tuple(Kind):
-        raise UsageError(f"kind: expected one of {', '.join(Kind)}, found {kind[:64]!r}")
+    words = [each.word for each in Kind]
+    if kind is not None and kind not in words:
+        raise UsageError(f"kind: expected one of {', '.join(words)}, found {kind[:64]!r}")
     for what, time in (("since", since), ("until", until)):
         if time is not None and time.tzinfo is None:
             raise UsageError(f"{what}: expected a time with its time zone, found one without")
     chosen = None if thread is None else select_threads(core, [thread])
-    return _selected(_merged(core, chosen), actor=actor, kind=kind, since=since, until=until)
+    return _select(_merge(core, chosen), actor=actor, kind=kind, since=since, until=until)
 
 
-def select_threads(core: Core, names: list[str]) -> list[tuple[str, Source]]:
-    """The threads of some names, as the anchor knows them.
+def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
+    """A walk for each of some threads, as the anchor knows them.
 
     Raises:
         UnknownThread, Unanchored: There is no such thread, or only the store knows it.
     """
     core.trust()
     found = []
-    for name in names:
+    for name in sorted(names):
         chain = Chain(core, check_name(name, "thread name"))
         position = core.anchor.get(chain.slot)
         if position is None:
             chain.refresh()  # which says why it cannot be found
             position = core.anchor.get(chain.slot)
         if position is not None:
-            found.append((name, Source(position.thread, core.restored(position))))
+            found.append(ThreadWalk(core, position.thread, core.restored(position), name))
     return found
 
 
-def _selected(
+def _select(
     records: Iterator[AuditRecord],
     *,
     actor: str | None,
@@ -406,7 +407,7 @@ def _selected(
             yield record
 
 
-def _merged(core: Core, chosen: list[tuple[str, Source]] | None) -> Iterator[AuditRecord]:
+def _merge(core: Core, chosen: Iterable[ThreadWalk] | None) -> Iterator[AuditRecord]:
     """Merge the threads; one is begun when the time of its first entry has come."""
     heap: list[tuple[_Key, int, AuditRecord | None]] = []
     streams: dict[int, Iterator[_Keyed]] = {}
@@ -418,10 +419,9 @@ def _merged(core: Core, chosen: list[tuple[str, Source]] | None) -> Iterator[Aud
 
     if chosen is None:
         add(_LONG_AGO, _store_chain(core, core.renewed_trust()))
-        chosen = [("", source) for source in sources(core)]
-    for name, source in chosen:
-        walk = ThreadWalk(core, source.thread, source.anchored, name)
-        add(_begun(core, source.thread), _told(walk))
+        chosen = ThreadWalk.each(core)
+    for walk in chosen:
+        add(_claimed_start(core, walk.thread), _records(walk))
     heapq.heapify(heap)
     while heap:
         _, number, record = heapq.heappop(heap)
@@ -434,7 +434,7 @@ def _merged(core: Core, chosen: list[tuple[str, Source]] | None) -> Iterator[Aud
             heapq.heappush(heap, (following[0], number, following[1]))
 
 
-def _begun(core: Core, thread: bytes) -> datetime:
+def _claimed_start(core: Core, thread: bytes) -> datetime:
     """When a thread says that it began: it decides when to read on, and proves nothing."""
     try:
         record = core.storage.read(thread, 0)
@@ -443,7 +443,7 @@ def _begun(core: Core, thread: bytes) -> datetime:
         return _LONG_AGO
 
 
-def _told(walk: ThreadWalk) -> Iterator[_Keyed]:
+def _records(walk: ThreadWalk) -> Iterator[_Keyed]:
     """The records of one thread, in rising order of their keys; at the end what is wrong."""
     newest, last = _LONG_AGO, -1
     held: list[ChainStep] = []
@@ -508,7 +508,7 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
     elif isinstance(body, HandoffBody):
         words = body.attestations
     for word in words:
-        who = speaker(word, roster)
+        who = find_signer(word, roster)
         if who is not None:
             people |= {who.name, who.person}
     return AuditRecord(
@@ -516,11 +516,13 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
         thread=name,
         thread_id=header.thread,
         seq=entry.seq,
-        kind=str(header.kind),
+        kind=header.kind.word,
         by=entry.writer,
         person=person,
         entry=entry.hash.hex(),
-        summary=NONSENSE if step.nonsense else said(header.kind, body, roster, released=released),
+        summary=UNREADABLE
+        if step.unreadable
+        else describe_entry(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
     )
 
@@ -549,11 +551,11 @@ def store_chain_record(record: Record, chain: StoreChain, seq: int) -> AuditReco
         thread="",
         thread_id=header.thread,
         seq=seq,
-        kind=str(header.kind),
+        kind=header.kind.word,
         by=", ".join(names),
         person=", ".join(persons),
         entry=chain.hashes[seq].hex(),
-        summary=said_on_store_chain(body, chain, seq),
+        summary=describe_store_entry(body, chain, seq),
         people=tuple(sorted({*names, *persons})),
     )
 

@@ -62,7 +62,7 @@ def _print_record(record: AuditRecord) -> None:
 @click.option("--actor", metavar="NAME", help="Only what this identity or person did or said.")
 @click.option(
     "--kind",
-    type=click.Choice([str(kind) for kind in Kind]),
+    type=click.Choice([kind.word for kind in Kind]),
     metavar="KIND",
     help="Only this kind of entry, such as resume, approval or pause.",
 )

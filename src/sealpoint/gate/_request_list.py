@@ -24,7 +24,7 @@ from sealpoint.errors import (
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
-from sealpoint.ledger import KINDS, STORE_CHAIN, link_hash, parse_header
+from sealpoint.ledger import KINDS, link_hash, parse_header
 from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, begins_digest
 from sealpoint.store import Chain, Core, ThreadReader, ThreadState, thread_slot, unknown_threads
 
@@ -101,8 +101,10 @@ class Desk:
         failures: list[tuple[str, str]] = []
         known: dict[bytes, _Known] = {}
         book = thread_slot(core.parts.secret, core.namespace, ROLLOUTS)
-        for slot, anchored in core.anchor.slots():
-            if anchored.thread == STORE_CHAIN or anchored.reserved or anchored.erased:
+        threads = core.each_thread()
+        for each in threads:
+            slot, anchored = each.slot, each.anchored
+            if anchored is None or not each.is_live:
                 continue
             if slot == book:
                 try:
@@ -129,7 +131,7 @@ class Desk:
         self._known = known
         failures += [
             (each.thread, f"thread {each.name!r}: expected the anchor to know it")
-            for each in unknown_threads(core)
+            for each in unknown_threads(core, threads)
         ]
         found.sort(key=lambda request: (request.asked_at, request.id))
         return Requests(requests=tuple(found), failures=tuple(sorted(failures)))

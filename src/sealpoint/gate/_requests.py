@@ -41,11 +41,6 @@ from sealpoint.world import World
 # out as if it were not there, and so is a word on a request that is not.
 
 
-_ABOUT_REQUESTS = frozenset(
-    {Kind.REQUEST, Kind.APPROVAL, Kind.DENIAL, Kind.EXPIRY, Kind.BREAK_GLASS}
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """A request that is bound to the thread as it is, and what was said to it."""
@@ -114,7 +109,7 @@ def fold_found(
             entry, pause = _read(chain, header, record)
             # Whatever it says, it is a pause.
             pending.paused = entry, "" if pause is None else pause.reason
-        elif header.seq > basis[0] and header.kind in _ABOUT_REQUESTS:
+        elif header.seq > basis[0] and KINDS[header.kind].about_requests:
             entry, body = _read(chain, header, record)
             trust = chain.core.trust()
             if body is not None:

@@ -34,9 +34,7 @@ from sealpoint.gate._rules import Reason, compared_reasons
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,
-    STORE_CHAIN,
     CheckpointBody,
-    Kind,
     link_hash,
     parse_body,
     parse_header,
@@ -45,6 +43,7 @@ from sealpoint.limits import BODY_BYTES_MAX, ROLLOUT_DAYS_MAX, ROLLOUT_PAIRS_MAX
 from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import (
     Core,
+    ListedThread,
     ThreadReader,
     ThreadState,
     claimed_name,
@@ -67,7 +66,6 @@ from sealpoint.world import World, WorldDiff
 
 _EXAMPLES_MAX = 3
 _FAILURES_MAX = 100
-_GIVES_UP = (Kind.PRUNE, Kind.DELETE, Kind.ERASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +148,8 @@ def make_plan(
     groups: dict[str | None, _Group] = {}
     failures: list[tuple[str, str]] = []
     failed = empty = 0
-    for slot, anchored in _threads(core):
+    threads = core.each_thread()
+    for slot, anchored in _live(threads):
         try:
             found = _newest_world(core, slot, anchored, exact)
             group = _group(groups, found, anchored)
@@ -164,7 +163,7 @@ def make_plan(
             empty += 1
         if group is not None:
             group.threads += 1
-    for each in unknown_threads(core):
+    for each in unknown_threads(core, threads):
         failed += 1
         words = f"thread {each.name!r}: expected the anchor to know it"
         failures += [(each.thread, words)][: _FAILURES_MAX - len(failures)]
@@ -202,10 +201,10 @@ def _group(
     return groups.setdefault(found[0], _Group(anchored.thread))
 
 
-def _threads(core: Core) -> Iterator[tuple[bytes, Position]]:
-    for slot, anchored in core.anchor.slots():
-        if not (anchored.thread == STORE_CHAIN or anchored.reserved or anchored.erased):
-            yield slot, anchored
+def _live(threads: Iterable[ListedThread]) -> Iterator[tuple[bytes, Position]]:
+    for each in threads:
+        if each.is_live and each.anchored is not None:
+            yield each.slot, each.anchored
 
 
 def _name(core: Core, slot: bytes, anchored: Position) -> str:
@@ -237,7 +236,7 @@ def _newest_world(
         header = parse_header(record.header)
         if header.ns != core.namespace:
             return _ELSEWHERE
-        if header.kind in _GIVES_UP:
+        if KINDS[header.kind].gives_up:
             return (exact(_name(core, slot, anchored)),)
         if KINDS[header.kind].is_checkpoint:
             if record.body is None:

@@ -4,12 +4,6 @@
 Everything here is pure. Bytes come in as arguments; reading them is the store's work.
 """
 
-from sealpoint.ledger._attestations import (
-    CutoffCheck,
-    carried_attestations,
-    counted_attestations,
-    require_attestations,
-)
 from sealpoint.ledger._bodies import (
     AdoptBody,
     Body,
@@ -34,6 +28,7 @@ from sealpoint.ledger._bodies import (
     encode_body,
     parse_body,
     read_body,
+    readable_body,
     require_past,
 )
 from sealpoint.ledger._cutoffs import PositionList, PositionLists
@@ -49,6 +44,7 @@ from sealpoint.ledger._entry import (
     parse_header,
     skip_seq,
 )
+from sealpoint.ledger._follower import ChainStep, CutoffCheck, Follower
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, StoreChain
@@ -57,10 +53,13 @@ from sealpoint.ledger._thread_chain import (
     Place,
     Tip,
     begin,
+    carried_attestations,
+    counted_attestations,
     extend,
     next_pause,
     read_basis_and_pause,
     read_fence,
+    require_attestations,
     verify_entry,
 )
 
@@ -72,6 +71,7 @@ __all__ = [
     "AdoptBody",
     "Body",
     "BreakGlassBody",
+    "ChainStep",
     "CheckpointBody",
     "CopiedEntry",
     "CutoffCheck",
@@ -79,6 +79,7 @@ __all__ = [
     "EraseBody",
     "ExpiryBody",
     "Fence",
+    "Follower",
     "GenesisBody",
     "HandoffBody",
     "Header",
@@ -117,6 +118,7 @@ __all__ = [
     "read_basis_and_pause",
     "read_body",
     "read_fence",
+    "readable_body",
     "require_attestations",
     "require_past",
     "skip_seq",

@@ -17,7 +17,7 @@ import msgspec
 
 from sealpoint.errors import Edited, Misplaced, SealpointError
 from sealpoint.ledger._entry import Header
-from sealpoint.ledger._kinds import Kind
+from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import (
     Attestation,
@@ -494,5 +494,27 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
                 check(body)
             return body
     except (msgspec.MsgspecError, ValueError, RecursionError, SealpointError) as exc:
-        raise Unreadable(f"entry body: expected the fields of a {kind}, found others") from exc
+        raise Unreadable(
+            f"entry body: expected the fields of a {kind.word} entry, found others"
+        ) from exc
     raise Unreadable("entry body: expected the one spelling of its fields, found another")
+
+
+def readable_body(header: Header, data: bytes) -> Any:
+    """The body of an entry; None if it is about a request, and nobody can read what was sealed.
+
+    Nothing of the thread depends on such an entry, and anybody of the namespace may write one: it
+    is left out.
+
+    Raises:
+        Edited: It is not the body that was sealed, or the thread cannot do without it.
+        Misplaced: It names a position that was not there when it was written.
+    """
+    try:
+        body = read_body(header.kind, header.body, data)
+    except Unreadable as exc:
+        if not KINDS[header.kind].about_requests:
+            raise Edited(exc.message) from exc
+        return None
+    require_past(header, body)
+    return body

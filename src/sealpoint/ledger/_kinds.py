@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed table of entry kinds: on which chain, by whom, and under which fence.
+"""The closed table of entry kinds: on which chain, by whom, under which fence, and what each does.
 
-A kind that is not in the table is refused, never skipped: reading past an entry whose meaning is
-unknown could turn a pause or an erasure into nothing.
+Whatever depends on the kind of an entry is asked here; no other module keeps a set of kinds. One
+that is not in the table is refused, never skipped: reading past an entry whose meaning is unknown
+could turn a pause or an erasure into nothing.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ class Kind(StrEnum):
     HELD = "held"
     """A checkpoint that a pause held back: the state of work that was under way when it came."""
     RESULTS = "writes"
+    """What tasks wrote, added to a checkpoint."""
     HANDOFF = "handoff"
     PAUSE = "pause"
     UNPAUSE = "unpause"
@@ -32,12 +34,18 @@ class Kind(StrEnum):
     EXPIRY = "expiry"
     PRUNE = "prune"
     DELETE = "hide"
+    """What the application deleted."""
     ERASE = "erase"
     BREAK_GLASS = "break-glass"
     ADOPT = "adopt"
     ROSTER = "roster"
     ROOT = "root"
     RESTORE = "restore"
+
+    @property
+    def word(self) -> str:
+        """What people call it: the bytes of two kinds are older than their words."""
+        return {Kind.RESULTS: "results", Kind.DELETE: "delete"}.get(self, self.value)
 
 
 _ANYBODY = tuple(Role)
@@ -81,6 +89,19 @@ class KindRule:
     gives_up: bool = False
     """It takes away what entries before it held."""
 
+    is_retention: bool = False
+    """Its body says all that the owner has given up so far."""
+
+    about_requests: bool = False
+    """It asks for something, or answers; nothing of the thread depends on it, so one that nobody
+    can read is left out."""
+
+    carries_attestations: bool = False
+    """Its body may hold attestations of people who need not have written it."""
+
+    settles_pause: bool = False
+    """It says whether the thread is paused from here on."""
+
     break_glass: bool = False
     """Only by an identity that the roster marks so."""
 
@@ -92,6 +113,26 @@ class KindRule:
         """The roles, for a message."""
         return "any role" if self.roles == _ANYBODY else " or ".join(self.roles)
 
+
+_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=True, settles_pause=True)
+
+# Relayed by anybody of the namespace; what counts is the attestation inside.
+_VERDICT = KindRule(
+    roles=_ANYBODY,
+    on_threads=True,
+    tells_time=False,
+    about_requests=True,
+    carries_attestations=True,
+)
+
+_RETENTION = KindRule(
+    roles=(Role.WRITER,),
+    on_threads=True,
+    by_owner=True,
+    moves_basis=True,
+    gives_up=True,
+    is_retention=True,
+)
 
 KINDS: Mapping[Kind, KindRule] = MappingProxyType(
     {
@@ -110,6 +151,7 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
             sets_fence=True,
             moves_basis=True,
             blocked_by_pause=True,
+            carries_attestations=True,
         ),
         Kind.CHECKPOINT: KindRule(
             roles=(Role.WRITER,),
@@ -143,30 +185,37 @@ KINDS: Mapping[Kind, KindRule] = MappingProxyType(
         ),
         # By the owner, or by an operator who carries the approval of another person.
         Kind.HANDOFF: KindRule(
-            roles=(Role.WRITER, Role.OPERATOR), on_threads=True, sets_fence=True, moves_basis=True
+            roles=(Role.WRITER, Role.OPERATOR),
+            on_threads=True,
+            sets_fence=True,
+            moves_basis=True,
+            carries_attestations=True,
         ),
-        Kind.PAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
-        Kind.UNPAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=True),
+        Kind.PAUSE: _PAUSE,
+        Kind.UNPAUSE: _PAUSE,
         Kind.REQUEST: KindRule(
-            roles=(Role.WRITER, Role.OPERATOR), on_threads=True, tells_time=False
+            roles=(Role.WRITER, Role.OPERATOR),
+            on_threads=True,
+            tells_time=False,
+            about_requests=True,
         ),
-        # Relayed by anybody of the namespace; what counts is the attestation inside.
-        Kind.APPROVAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
-        Kind.DENIAL: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
-        Kind.EXPIRY: KindRule(roles=_ANYBODY, on_threads=True, tells_time=False),
-        Kind.BREAK_GLASS: KindRule(roles=(Role.OPERATOR,), on_threads=True, break_glass=True),
-        Kind.PRUNE: KindRule(
-            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
+        Kind.APPROVAL: _VERDICT,
+        Kind.DENIAL: _VERDICT,
+        Kind.EXPIRY: KindRule(
+            roles=_ANYBODY, on_threads=True, tells_time=False, about_requests=True
         ),
-        Kind.DELETE: KindRule(
-            roles=(Role.WRITER,), on_threads=True, by_owner=True, moves_basis=True, gives_up=True
+        Kind.BREAK_GLASS: KindRule(
+            roles=(Role.OPERATOR,), on_threads=True, break_glass=True, about_requests=True
         ),
+        Kind.PRUNE: _RETENTION,
+        Kind.DELETE: _RETENTION,
         Kind.ERASE: KindRule(
             roles=(Role.PRIVACY,),
             on_threads=True,
             sets_fence=True,
             moves_basis=True,
             gives_up=True,
+            settles_pause=True,
         ),
         Kind.ADOPT: KindRule(roles=(Role.OPERATOR,), on_threads=True, on_store_chain=True),
         Kind.ROSTER: KindRule(on_store_chain=True),

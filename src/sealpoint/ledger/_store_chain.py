@@ -229,7 +229,7 @@ class StoreChain:
         where = f"store chain entry {header.seq}"
         rule = KINDS[header.kind]
         if not rule.on_store_chain:
-            raise NotTrusted(f"{where}: expected a kind of this chain, found {header.kind}")
+            raise NotTrusted(f"{where}: expected a kind of this chain, found {header.kind.word}")
         found = parse_seals(seals)
         message = pae(ENTRY_TYPE, raw)
         if found[0].key.raw.hex() != header.by:

@@ -3,24 +3,35 @@
 
 `verify_entry` answers for one entry on its own: its bytes, its place, and that a key which the
 roster and the table allow signed it. `begin` and `extend` answer for an entry as the next of a
-chain that is verified so far: links, fence, owner, and a roster that never goes back. Nothing
-here decides whether a chain is current; that is the anchor's part.
+chain that is verified so far: links, fence, owner, and a roster that never goes back. An operator's
+handoff is judged by what lies in its body, the statement that was approved and an attestation of
+another person: a stolen operator's key takes no thread by itself. How many approvals the policy
+asks for is the gate's part, and whether a chain is current that of the anchor.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from sealpoint.errors import Forged, Misplaced, Missing, NotTrusted
-from sealpoint.ledger._attestations import counted_attestations
-from sealpoint.ledger._bodies import GenesisBody, HandoffBody, ResumeBody, parse_body
+from sealpoint.ledger._bodies import (
+    GenesisBody,
+    HandoffBody,
+    ResumeBody,
+    Unreadable,
+    VerdictBody,
+    parse_body,
+    read_body,
+)
 from sealpoint.ledger._entry import Entry, Header, SkipHashes, link_hash, parse_header, skip_seq
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
     ENTRY_TYPE,
     Action,
+    Attestation,
     Identity,
     Role,
     Roster,
@@ -30,13 +41,58 @@ from sealpoint.signing import (
     parse_seals,
 )
 
-# ---------------------------------------------------------------------- handoff
-# Who may give a thread to another owner: its owner, or an operator with approval.
-#
-# What an operator's handoff needs lies in its body: the statement that was approved and at least
-# one attestation of another person. So every reader can check it where it stands, and a stolen
-# operator's key takes no thread by itself. How many approvals the policy asks for is the gate's
-# part.
+
+def carried_attestations(header: Header, data: bytes | None) -> tuple[Attestation, ...]:
+    """The attestations in an entry's body; none in one that is gone or that nobody can read.
+
+    Raises:
+        Edited: It is not the body that was sealed.
+    """
+    if data is None or not KINDS[header.kind].carries_attestations:
+        return ()
+    try:
+        return _attestations_of(read_body(header.kind, header.body, data))
+    except Unreadable:
+        return ()
+
+
+def counted_attestations(entry: Entry, body: Any, chain: StoreChain) -> tuple[Attestation, ...]:
+    """The attestations in a parsed body, without those of keys that had ended before.
+
+    One counts where an entry of its key would. Else whoever holds the key of an approver who was
+    revoked could go on approving under an older roster, which an entry is free to name.
+
+    Raises:
+        Missing, Edited: The list of a cutoff is not there, or is another.
+    """
+    return tuple(each for each in _attestations_of(body) if chain.believes(entry, each.credential))
+
+
+def require_attestations(entry: Entry, data: bytes | None, chain: StoreChain) -> Entry:
+    """Judge a handoff where the one before it is not known: somebody's key may have ended since.
+
+    Returns:
+        The entry; one of any other kind as it is.
+
+    Raises:
+        NotTrusted: It carries attestations, and the keys of all had ended when it was written.
+        Edited: The body is not the one that was sealed.
+    """
+    if entry.header.kind is not Kind.HANDOFF:
+        return entry
+    carried = carried_attestations(entry.header, data)
+    if carried and not any(chain.believes(entry, each.credential) for each in carried):
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the keys of those "
+            "who approved it in force, found them ended before it was written"
+        )
+    return entry
+
+
+def _attestations_of(body: Any) -> tuple[Attestation, ...]:
+    if isinstance(body, VerdictBody):
+        return (body.attestation,)
+    return body.attestations if isinstance(body, HandoffBody | ResumeBody) else ()
 
 
 def check_handoff(
@@ -119,9 +175,6 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
                 f"{where}: expected an approval for {what} {str(expected)[:40]!r}, "
                 f"found one for {str(found)[:40]!r}"
             )
-
-
-# ---------------------------------------------------------------------- thread chain
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -233,11 +286,11 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
         raise Forged(f"{where}: {exc.message}") from exc
     rule = KINDS[header.kind]
     if not rule.on_threads:
-        raise NotTrusted(f"{where}: expected a kind that threads have, found {header.kind}")
+        raise NotTrusted(f"{where}: expected a kind that threads have, found {header.kind.word}")
     if not identity.may_any(rule.roles, header.ns):
         raise NotTrusted(
-            f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a {header.kind}, "
-            f"found {identity.name!r}"
+            f"{where}: expected {rule.said_roles} of namespace {header.ns!r} for a "
+            f"{header.kind.word}, found {identity.name!r}"
         )
     if rule.break_glass and not identity.break_glass:
         raise NotTrusted(
@@ -256,7 +309,9 @@ def begin(entry: Entry, body: bytes | None, chain: StoreChain) -> Tip:
     header = entry.header
     links = (header.seq, header.gen, header.prev, header.skip, header.fence)
     if header.kind is not Kind.GENESIS or links != (0, 0, None, None, 0):
-        raise Misplaced(f"thread {header.thread[:12]}: expected a genesis, found a {header.kind}")
+        raise Misplaced(
+            f"thread {header.thread[:12]}: expected a genesis, found a {header.kind.word}"
+        )
     fence = read_fence(entry, body)
     _check_owner(entry, fence.owner, chain)
     return Tip(entry, SkipHashes.begin(entry.hash), fence, (entry.seq, entry.hash), header.at)
@@ -286,11 +341,11 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
     rule = KINDS[header.kind]
     if rule.blocked_by_pause and tip.paused is not None:
         raise NotTrusted(
-            f"{where}: expected no {header.kind} while entry {tip.paused} pauses the thread"
+            f"{where}: expected no {header.kind.word} while entry {tip.paused} pauses the thread"
         )
     if rule.only_paused and tip.paused is None:
         raise NotTrusted(
-            f"{where}: expected a pause in force for kind {header.kind}, found none",
+            f"{where}: expected a pause in force for kind {header.kind.word}, found none",
             hint=f"Find out who uses the key of {entry.writer!r}, and revoke it: sealpoint keys "
             "revoke NAME; sealpoint audit tells what lies before the entry.",
         )
@@ -314,9 +369,9 @@ def next_time(header: Header, time: datetime) -> datetime:
 
 def next_pause(header: Header, paused: int | None) -> int | None:
     """The pause that is in force after an entry; an erasure ends what was paused."""
-    if header.kind is Kind.PAUSE:
-        return header.seq
-    return None if header.kind in (Kind.UNPAUSE, Kind.ERASE) else paused
+    if not KINDS[header.kind].settles_pause:
+        return paused
+    return header.seq if header.kind is Kind.PAUSE else None
 
 
 def read_basis_and_pause(
@@ -339,7 +394,7 @@ def read_basis_and_pause(
         if basis is None and (rule.moves_basis or not header.seq):
             basis = header.seq, link_hash(raw)
         if not halted:
-            if not settled and header.kind in (Kind.PAUSE, Kind.UNPAUSE, Kind.ERASE):
+            if not settled and rule.settles_pause:
                 paused, settled = next_pause(header, None), True
             if rule.tells_time:
                 times.append(header.at)
@@ -408,7 +463,7 @@ def read_fence(entry: Entry, body: bytes | None) -> Fence:
     """The fence that an already verified genesis, resume, handoff or erasure set."""
     header = entry.header
     if not KINDS[header.kind].sets_fence or header.fence != header.seq:
-        raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind}")
+        raise Misplaced(f"entry {entry.seq}: expected a fence, found a {header.kind.word}")
     if header.kind is Kind.ERASE:
         return Fence(header.seq, header.by, None, is_session=False, erased=True)
     owner = None

@@ -11,8 +11,14 @@ from sealpoint.store._append import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
 from sealpoint.store._checkpoint_store import CheckpointStore
-from sealpoint.store._core import Core, StoreParts, claimed_name
-from sealpoint.store._expiry import EXPIRY_WARNING, check_expiry
+from sealpoint.store._core import (
+    EXPIRY_WARNING,
+    Core,
+    ListedThread,
+    StoreParts,
+    check_expiry,
+    claimed_name,
+)
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
 from sealpoint.store._reader import ThreadReader, decode_world, make_ref, read_world
@@ -62,6 +68,7 @@ from sealpoint.store._roster import (
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import Freshness, ThreadState
 from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
+from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
 __all__ = [
@@ -86,6 +93,7 @@ __all__ = [
     "Key",
     "KeyUsage",
     "LeftOut",
+    "ListedThread",
     "Loaded",
     "Outcome",
     "PendingResult",
@@ -108,6 +116,7 @@ __all__ = [
     "ThreadRestore",
     "ThreadRetention",
     "ThreadState",
+    "ThreadWalk",
     "ThreadWriter",
     "UnverifiedThread",
     "accept_restore",

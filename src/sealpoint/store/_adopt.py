@@ -9,22 +9,23 @@ already has is never touched: a store that is behind or beside its anchor cannot
 from sealpoint.anchor import Position
 from sealpoint.errors import Forked, Misplaced, NotTrusted, Tampered
 from sealpoint.ledger import (
-    STORE_CHAIN,
     AdoptBody,
     GenesisBody,
     Kind,
     Place,
     StoreChain,
+    Tip,
     begin,
     parse_body,
     verify_entry,
 )
 from sealpoint.signing import check_reason
 from sealpoint.store._append import EntryDraft, append_all, check_rights
-from sealpoint.store._chain import FullChain
+from sealpoint.store._chain import Chain, verified_genesis
 from sealpoint.store._core import Core, newest_genesis
 from sealpoint.store._names import thread_slot
 from sealpoint.store._roster import append_store_adoption
+from sealpoint.store._walk import ThreadWalk
 
 
 def _reason(reason: str) -> str:
@@ -58,8 +59,8 @@ def unanchored_threads(core: Core) -> list[tuple[str, bytes]]:
     """
     trust = core.verified_store_chain()
     found = []
-    for thread in core.storage.threads():
-        name = None if thread == STORE_CHAIN else genuine_name(core, trust, thread)
+    for thread in {each.thread for each in core.each_thread() if each.stored}:
+        name = genuine_name(core, trust, thread)
         if name is not None:
             slot = thread_slot(core.parts.secret, core.namespace, name)
             if core.anchor.get(slot) is None:
@@ -86,11 +87,15 @@ def genuine_name(core: Core, trust: StoreChain, thread: bytes) -> str | None:
     return body.name
 
 
-def _verify_whole(chain: FullChain) -> None:
-    chain.verify_all()
-    genesis = chain.genesis()
-    if genesis is None or genesis.name != chain.name:
+def _verified_tip(chain: Chain) -> Tip:
+    """The end of a thread whose every entry verifies, and whose genesis has its name."""
+    walk = ThreadWalk.without_anchor(chain.core, chain.thread, chain.name)
+    for _ in walk.steps():
+        pass
+    genesis, tip = verified_genesis(chain), walk.finish()
+    if genesis is None or genesis.name != chain.name or tip is None:
         raise Misplaced(f"thread {chain.name!r}: expected that name in its genesis, found another")
+    return tip
 
 
 def enter_copy(core: Core, name: str, thread: bytes) -> None:
@@ -101,10 +106,9 @@ def enter_copy(core: Core, name: str, thread: bytes) -> None:
     Raises:
         Tampered, NotTrusted: The thread does not verify.
     """
-    chain = FullChain(core, name)
+    chain = Chain(core, name)
     chain.bind(thread)
-    _verify_whole(chain)
-    head = chain.verified_head()
+    head = _verified_tip(chain).entry
     core.anchor.create(
         chain.slot, Position(thread, core.trust().epoch, head.header.gen, head.seq, head.hash)
     )
@@ -122,17 +126,17 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     """
     text = _reason(reason)
     trust = core.trust()
-    chain = FullChain(core, name)
+    chain = Chain(core, name)
     if core.anchor.get(chain.slot) is not None:
         raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
     chain.bind(thread)
     check_rights(chain, trust, Kind.ADOPT, None)
-    _verify_whole(chain)
-    head = chain.verified_head()
+    tip = _verified_tip(chain)
+    chain.move_to(tip, None, ())
     body = AdoptBody(salt=core.salt(), reason=text)
     entry = append_all(chain, [EntryDraft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:
-        raise Forked(f"thread {name!r}: expected entry {head.seq} to be taken in, found another")
+        raise Forked(f"thread {name!r}: expected entry {entry.seq} to be taken in, found another")
     core.emit("adopted", thread.hex(), entry.seq, entry.hash)
     return entry.seq

@@ -44,7 +44,7 @@ from sealpoint.ledger import (
 from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
 from sealpoint.storage import Record
 from sealpoint.store._chain import Chain
-from sealpoint.store._expiry import require_unexpired
+from sealpoint.store._core import require_unexpired
 
 
 class EntryDraft(msgspec.Struct, frozen=True):

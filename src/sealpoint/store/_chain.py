@@ -3,13 +3,14 @@
 
 `refresh` is the only way to learn what is current: it compares store and anchor and verifies
 every entry that is newer than what both agree on. Whatever is older is reached from the verified
-head by its links. What entries mean is decided in `_thread.py`; `_append.py` writes new ones.
+head by its links. What entries mean is decided in `_state.py`; `_append.py` writes new ones, and
+`_walk.py` verifies a thread from its first entry on.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol, Self
 
-from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.anchor import Position
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
@@ -20,7 +21,6 @@ from sealpoint.errors import (
     NotTrusted,
     RolledBack,
     SealpointError,
-    StorageUnavailable,
     Tampered,
     Unanchored,
     UnknownThread,
@@ -45,13 +45,16 @@ from sealpoint.ledger import (
     read_basis_and_pause,
     read_fence,
     require_attestations,
-    require_past,
     skip_seq,
-    verify_entry,
 )
 from sealpoint.storage import Record
-from sealpoint.store._core import Core, claimed_name, newest_genesis
-from sealpoint.store._expiry import check_expiry
+from sealpoint.store._core import (
+    Core,
+    check_expiry,
+    claimed_name,
+    newest_genesis,
+    verify_renewed,
+)
 from sealpoint.store._names import label_of, thread_slot
 
 
@@ -78,7 +81,7 @@ class Chain:
         self.core = core
         self.observer = observer
         self.name = name
-        self._shown = f"thread {name!r}"
+        self._title = f"thread {name!r}"
         self.slot = thread_slot(core.parts.secret, core.namespace, name)
         self.thread = b""
         self._namespace = core.namespace
@@ -87,7 +90,7 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
-        self._cuts = CutoffCheck()
+        self._cutoffs = CutoffCheck()
         self._epoch: int | None = None
 
     @classmethod
@@ -188,7 +191,7 @@ class Chain:
     def _follow_restore(self, trust: StoreChain) -> None:
         """Let go of a head that a restore cut off; what was kept is met like something new."""
         if self.head is not None:
-            self._cuts = CutoffCheck()  # an entry that it waits for may be lost
+            self._cutoffs = CutoffCheck()  # an entry that it waits for may be lost
             try:
                 trust.restores.check(self.head.header, self.head.hash, trust.lists)
             except Misplaced:
@@ -200,10 +203,10 @@ class Chain:
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
         head = self.verified_head()
-        self._cuts.require_settled(self._shown)
+        self._cutoffs.require_settled(self._title)
         if anchored.seq > head.seq:
             raise RolledBack(
-                f"{self._shown}: expected entry {anchored.seq}, which the anchor has seen, "
+                f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, "
                 f"found the store to end at entry {head.seq}"
             )
         if anchored != self.anchored and known is not None and not anchored.reserved:
@@ -215,7 +218,7 @@ class Chain:
     def _anchored_position(self) -> Position:
         anchored = self.core.anchor.get(self.slot)
         if anchored is None:
-            unknown = self._unknown()
+            unknown = _unknown(self)
             # Somebody may have made the thread meanwhile: its slot came before its genesis.
             anchored = self.core.anchor.get(self.slot)
             if anchored is None:
@@ -223,44 +226,15 @@ class Chain:
         anchored = self.core.follow_restore(self.slot, anchored)
         if anchored.thread != self.thread:
             if self.head is not None:
-                raise Forked(f"{self._shown}: expected the anchored thread, found another")
+                raise Forked(f"{self._title}: expected the anchored thread, found another")
             self.bind(anchored.thread)
         return anchored
 
-    def _unknown(self) -> SealpointError:
-        """Nobody knows the name, or only the store does. The label is a hint; genesis decides."""
-        for thread in self.core.storage.labelled(self.label):
-            found = Chain(self.core, self.name)
-            found.bind(thread)
-            genesis = found.genesis()
-            if genesis is not None and genesis.name == self.name:
-                return Unanchored(
-                    f"{self._shown}: expected the anchor to know it, found it in the store only"
-                )
-        return self._never_saved()
-
-    def _never_saved(self) -> UnknownThread:
-        return UnknownThread(
-            f"thread {self.name!r} in namespace {self.core.namespace!r}: expected a saved thread, "
-            "found none"
-        )
-
-    def genesis(self) -> GenesisBody | None:
-        """The body of the newest genesis, which is verified on its own; None if it was erased."""
-        self._record(0)
-        found = newest_genesis(self.core, self.thread)
-        if found is None:
-            return None
-        seq, record = found
-        entry = self.verify(record, seq)
-        body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body or b"")
-        return body
-
     def _nothing_at(self, first: int, anchored: Position) -> SealpointError:
         if anchored.reserved and self.head is None:
-            return self._never_saved()
+            return _never_saved(self)
         return RolledBack(
-            f"{self._shown}: expected entry {first}, which the anchor has seen, found the store "
+            f"{self._title}: expected entry {first}, which the anchor has seen, found the store "
             "to end before it"
         )
 
@@ -275,7 +249,7 @@ class Chain:
             raise self._differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
-        self._cuts.follow(entry, record.body, chain)
+        self._cutoffs.follow(entry, record.body, chain)
         newest = self.head if after is None else after.entry
         before = None if newest is None else newest.header
         if seq > anchored.seq:
@@ -291,18 +265,9 @@ class Chain:
 
     def verify(self, record: Record, seq: int) -> Entry:
         """Verify one entry on its own, with a newer roster if it was written under one."""
-        chain = self.core.trust()
-        try:
-            return self._verified(record, seq, chain)
-        except (NotTrusted, Misplaced):
-            renewed = self.core.renewed_trust()
-            if renewed.seq == chain.seq:
-                raise
-            return self._verified(record, seq, renewed)
-
-    def _verified(self, record: Record, seq: int, chain: StoreChain) -> Entry:
-        entry = verify_entry(record.header, record.seals, place=self.place, seq=seq, chain=chain)
-        return require_attestations(entry, record.body, chain)
+        trust = self.core.trust()
+        entry, trust = verify_renewed(self.core, record, place=self.place, seq=seq, chain=trust)
+        return require_attestations(entry, record.body, trust)
 
     # ------------------------------------------------------------------ from the head downwards
 
@@ -339,7 +304,9 @@ class Chain:
             self._tip = tip
         return self._tip
 
-    def move_to(self, tip: Tip, record: Record, written: Iterable[tuple[Entry, Body]]) -> None:
+    def move_to(
+        self, tip: Tip, record: Record | None, written: Iterable[tuple[Entry, Body]]
+    ) -> None:
         """Move to a tip that this handle has just written, with the entries that lead to it."""
         self.head, self.head_record, self._tip = tip.entry, record, tip
         self._epoch = tip.entry.header.epoch
@@ -380,16 +347,12 @@ class Chain:
 
     def linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
         """The entry at a position, if it is the one of this hash."""
-        record = self._record(seq)
-        if link_hash(record.header).hex() != expected:
-            raise self._differs(record, seq)
-        return record, parse_header(record.header)
-
-    def _record(self, seq: int) -> Record:
         record = self.core.storage.read(self.thread, seq)
         if record is None:
             raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
-        return record
+        if link_hash(record.header).hex() != expected:
+            raise self._differs(record, seq)
+        return record, parse_header(record.header)
 
     # ------------------------------------------------------------------ the anchor
 
@@ -405,7 +368,7 @@ class Chain:
         position = Position(self.thread, header.epoch, header.gen, head.seq, head.hash, erased)
         expected = self.anchored
         if expected is None:
-            raise AnchorUnavailable(f"{self._shown}: expected to know what the anchor holds")
+            raise AnchorUnavailable(f"{self._title}: expected to know what the anchor holds")
         while True:
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
@@ -435,75 +398,37 @@ class Chain:
         return Forked(f"{self._entry(seq)}: expected the anchored entry, found another genuine one")
 
     def _entry(self, seq: int) -> str:
-        return f"entry {seq} of {self._shown}"
+        return f"entry {seq} of {self._title}"
 
 
-# ---------------------------------------------------------------------- whole
-# Verifying a thread from its genesis on without the anchor: for adoption and for restores.
+def verified_genesis(chain: Chain) -> GenesisBody | None:
+    """The body of the newest genesis, which is verified on its own; None if it was erased."""
+    if chain.core.storage.read(chain.thread, 0) is None:
+        raise Missing(f"entry 0 of thread {chain.name!r}: expected it in the store, found none")
+    found = newest_genesis(chain.core, chain.thread)
+    if found is None:
+        return None
+    seq, record = found
+    entry = chain.verify(record, seq)
+    body: GenesisBody = parse_body(Kind.GENESIS, entry.header.body, record.body or b"")
+    return body
 
 
-class FullChain(Chain):
-    """A thread's chain that begins with its genesis, whatever the anchor has seen of it."""
-
-    def verify_all(self) -> None:
-        """Verify every entry, and that it goes as far as the newest restore says.
-
-        Raises:
-            Tampered, NotTrusted: One of them does not verify.
-            RolledBack: It ends before an entry that was announced.
-        """
-        for seq, record in self.core.storage.scan(self.thread, 0):
-            self._step(record, seq)
-        if self.head is None:
-            raise Missing(f"{self._shown}: expected a genesis in the store, found none")
-        self._cuts.require_settled(self._shown)
-        self.tip()
-        kept = self.core.trust().kept(self.thread)
-        if kept is not None and kept[0] > self.head.seq:
-            raise RolledBack(
-                f"{self._shown}: expected entry {kept[0]}, which the newest restore kept, "
-                f"found the store to end at entry {self.head.seq}"
+def _unknown(chain: Chain) -> SealpointError:
+    """Nobody knows the name, or only the store does. The label is a hint; genesis decides."""
+    for thread in chain.core.storage.labelled(chain.label):
+        found = Chain(chain.core, chain.name)
+        found.bind(thread)
+        genesis = verified_genesis(found)
+        if genesis is not None and genesis.name == chain.name:
+            return Unanchored(
+                f"thread {chain.name!r}: expected the anchor to know it, found it in the store only"
             )
+    return _never_saved(chain)
 
-    def verify_prefix(self) -> tuple[Entry | None, SealpointError | None]:
-        """The last entry up to which the thread verifies, bodies included, and what comes then.
 
-        Returns:
-            The entry, None if not even a genesis verifies; and why it goes no further, None if
-            the store ends there.
-
-        Raises:
-            StorageUnavailable, AnchorUnavailable: Nobody can look.
-        """
-        good: Entry | None = None
-        stop: SealpointError | None = None
-        try:
-            for seq, record in self.core.storage.scan(self.thread, 0):
-                entry = self._step(record, seq)
-                if record.body is not None:
-                    require_past(
-                        entry.header,
-                        parse_body(entry.header.kind, entry.header.body, record.body),
-                    )
-                elif stop is None:
-                    # Bodies may be missing only where an erasure follows.
-                    stop = Missing(f"{self._entry(seq)}: expected its body, found none")
-                if entry.header.kind is Kind.ERASE:
-                    stop = None
-                if stop is None:
-                    good = entry
-        except (StorageUnavailable, AnchorUnavailable):
-            raise
-        except SealpointError as error:
-            stop = error if stop is None else stop
-        return good, stop
-
-    def _step(self, record: Record, seq: int) -> Entry:
-        """Verify the entry after the head, or the genesis, and move to it."""
-        expected = 0 if self.head is None else self.head.seq + 1
-        if seq != expected:
-            raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
-        nowhere = Position(self.thread, 0, 0, RESERVED_SEQ, bytes(32))
-        self.head, self._tip = self._next(record, seq, nowhere, self._tip)
-        self.head_record = record
-        return self.head
+def _never_saved(chain: Chain) -> UnknownThread:
+    return UnknownThread(
+        f"thread {chain.name!r} in namespace {chain.core.namespace!r}: expected a saved thread, "
+        "found none"
+    )

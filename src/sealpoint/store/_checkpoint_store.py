@@ -8,8 +8,7 @@ from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint.errors import UsageError
-from sealpoint.store._core import Core, StoreParts
-from sealpoint.store._expiry import warn_of_expiry
+from sealpoint.store._core import Core, StoreParts, warn_of_expiry
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import Collected
 from sealpoint.store._sweep import collect

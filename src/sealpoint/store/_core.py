@@ -5,14 +5,18 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
     Forked,
+    KeyNotInForce,
+    Misplaced,
     Missing,
+    NotTrusted,
     ReadOnly,
     RolledBack,
     SealpointError,
@@ -20,22 +24,32 @@ from sealpoint.errors import (
 )
 from sealpoint.ids import KeyId, StoreId
 from sealpoint.ledger import (
+    KINDS,
     STORE_CHAIN,
+    Entry,
     GenesisBody,
+    HandoffBody,
     Header,
     Kind,
+    Place,
     PositionLists,
     StoreChain,
+    counted_attestations,
     link_hash,
     parse_body,
     parse_header,
+    verify_entry,
 )
 from sealpoint.limits import POSITION_LIST_BYTES_MAX
-from sealpoint.signing import Identity, PublicKey, SigningKey, TrustPin
+from sealpoint.signing import STOPPED, Identity, PublicKey, SigningKey, TrustPin, count
 from sealpoint.storage import Record, Storage
 from sealpoint.store._names import store_slot
 from sealpoint.store._refs import Event
 
+EXPIRY_WARNING = timedelta(days=30)
+"""For so long before a key expires, whoever looks is told."""
+
+_SOON = "key-expires-soon"
 _SALT_BYTES = 32
 _LOGGER = logging.getLogger("sealpoint")
 _LOGGER.addHandler(logging.NullHandler())  # a library prints nothing by itself
@@ -67,6 +81,23 @@ class StoreParts:
             self.storage.close()
         finally:
             self.anchor.close()
+
+
+class ListedThread(NamedTuple):
+    """A thread that the store has, that the anchor knows, or both."""
+
+    thread: bytes
+    stored: bool
+    """Whether the store had an entry of it."""
+    slot: bytes
+    """Under which the anchor knows it; empty: it does not."""
+    anchored: Position | None
+    """What the anchor has seen of it; None: it does not know it."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the anchor has seen an entry of it, and none that erased it since."""
+        return not (self.anchored is None or self.anchored.reserved or self.anchored.erased)
 
 
 class Core:
@@ -284,6 +315,13 @@ class Core:
         erased = header.kind is Kind.ERASE
         return Position(anchored.thread, chain.epoch, header.gen, seq, entry, erased)
 
+    def restored_or_same(self, anchored: Position) -> Position:
+        """The same, for a look at all threads: what the store lacks, reading it will tell."""
+        try:
+            return self.restored(anchored)
+        except SealpointError:
+            return anchored
+
     def follow_restore(self, slot: bytes, anchored: Position) -> Position:
         """The anchored position after the restores accepted since, entered into the anchor.
 
@@ -298,6 +336,25 @@ class Core:
             if found == position:
                 return position
             anchored = found
+
+    def each_thread(self) -> list[ListedThread]:
+        """Every thread that the store has or the anchor knows, by id; not the store chain.
+
+        Nothing is left out and nothing is read. Threads come before slots: a name is reserved
+        before it has an entry, so a thread that comes into being meanwhile has its slot. Whoever
+        reads entries does so after this: the store then has what the anchor has seen. A slot
+        without a stored thread may be a reserved name, a thread begun since, or one that the store
+        has lost; a thread without a slot is another anchor's, or planted.
+        """
+        stored = {thread for thread in self.storage.threads() if thread != STORE_CHAIN}
+        found = [
+            ListedThread(position.thread, position.thread in stored, slot, position)
+            for slot, position in self.anchor.slots()
+            if position.thread != STORE_CHAIN
+        ]
+        unknown = stored.difference(each.thread for each in found)
+        found += [ListedThread(thread, stored=True, slot=b"", anchored=None) for thread in unknown]
+        return sorted(found, key=lambda each: (each.thread, each.slot))
 
     def is_anchored(self) -> bool:
         """Whether the anchor knows this store at all."""
@@ -387,3 +444,136 @@ def newest_genesis(core: Core, thread: bytes) -> tuple[int, Record] | None:
         if kind is Kind.GENESIS and record.body is not None:
             return seq, record
     return None
+
+
+# ---------------------------------------------------------------------- keys that expire
+# An expired key writes nothing, and proves nothing that is new. The newest roster says when. An
+# entry has a time, but whoever holds the key chooses it: so what the anchor has not seen yet is
+# refused once the key has expired, whatever time it claims, and so are the attestations that a
+# handoff carries. Now is the later of the clock and the newest verified time on the thread.
+
+
+def verify_renewed(
+    core: Core, record: Record, *, place: Place, seq: int, chain: StoreChain
+) -> tuple[Entry, StoreChain]:
+    """Verify one entry on its own, under a newer roster if it was written under one.
+
+    Returns:
+        The entry, and the store chain that it was judged by.
+    """
+    try:
+        return verify_entry(record.header, record.seals, place=place, seq=seq, chain=chain), chain
+    except (NotTrusted, Misplaced):
+        renewed = core.renewed_trust()
+        if renewed.seq == chain.seq:
+            raise
+    return verify_entry(record.header, record.seals, place=place, seq=seq, chain=renewed), renewed
+
+
+def require_unexpired(
+    core: Core, trust: StoreChain, key: str, newest: datetime | None, where: str
+) -> None:
+    """Refuse to write with a key that has expired, and say so when it soon will.
+
+    Args:
+        core: The store.
+        trust: Its chain.
+        key: The digits of the key's id.
+        newest: The newest verified time on the thread.
+        where: Who would write what.
+
+    Raises:
+        NotTrusted: It has.
+    """
+    expires = trust.roster.expires(key)
+    if expires is None:
+        return
+    at = core.now(newest)
+    if at >= expires:
+        raise KeyNotInForce(
+            f"{where}: its key {key[:12]} has expired, {_since(expires)}",
+            hint="Where the root key is, give it a new one: sealpoint keys rotate NAME",
+        )
+    if at >= expires - EXPIRY_WARNING:
+        _warn(core, trust.roster.seq, at, _SOON)
+
+
+def check_expiry(
+    core: Core, trust: StoreChain, entry: Entry, body: bytes | None, before: Header | None
+) -> None:
+    """(3) Refuse an entry that the anchor has not seen, by a key that has expired by now.
+
+    Args:
+        core: The store.
+        trust: Its chain.
+        entry: A verified entry.
+        body: Its body, if that is there.
+        before: The header of the verified entry before it, if there is one.
+
+    Raises:
+        NotTrusted: It could have been written at any time since, or it is a handoff that rests
+            on attestations of such keys.
+    """
+    # What anybody may write tells no time: else it could let the keys of others expire.
+    told = [each.at for each in (entry.header, before) if each and KINDS[each.kind].tells_time]
+    newest = max(told, default=None)
+    if entry.header.kind is Kind.HANDOFF and body is not None:
+        _check_approvers(core, trust, entry, body, newest)
+    expires = trust.roster.expires(entry.header.by)
+    if expires is not None and core.now(newest) >= expires:
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected a key that has not "
+            f"expired, found {entry.header.by[:12]} of {entry.writer!r}, {_since(expires)}, on an "
+            "entry that the anchor has not seen",
+            hint="If its writer vouches for it, the root may move the expiry: sealpoint keys add "
+            "NAME --expires LATER; then load the thread, and rotate the key.",
+        )
+
+
+def _check_approvers(
+    core: Core, trust: StoreChain, entry: Entry, body: bytes, newest: datetime | None
+) -> None:
+    """Refuse an operator's handoff if the keys of all who approved it have expired by now."""
+    parsed: HandoffBody = parse_body(Kind.HANDOFF, entry.header.body, body)
+    roster = trust.roster_at(entry.header.roster)
+    if parsed.statement is None or roster is None:
+        return  # its owner gave it away
+    at = core.now(newest)
+    counted = counted_attestations(entry, parsed, trust)
+    living = [each for each in counted if not _has_expired(trust, each.credential, at)]
+    found = count(living, statement=parsed.statement, roster=roster, now=entry.header.at)
+    if len(living) < len(counted) and not found.approved_by:
+        raise NotTrusted(
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected an approval by a "
+            "key that has not expired, found none, on a handoff that the anchor has not seen",
+            hint="If the approver vouches for it, the root may move the expiry: sealpoint keys "
+            "add NAME --expires LATER; then load the thread, and rotate the key.",
+        )
+
+
+def _has_expired(trust: StoreChain, key: str, at: datetime) -> bool:
+    expires = trust.roster.expires(key)
+    return expires is not None and at >= expires
+
+
+def warn_of_expiry(core: Core, trust: StoreChain) -> None:
+    """Tell whoever listens if this store's own key has expired or soon will; for opening."""
+    if core.parts.read_only or core.parts.signer is None:
+        return
+    expires = trust.roster.expires(core.parts.signer.key)
+    if expires is not None:
+        at = core.now()
+        if at >= expires - EXPIRY_WARNING:
+            _warn(core, trust.roster.seq, at, "key-expired" if at >= expires else _SOON)
+
+
+def _warn(core: Core, roster: int, at: datetime, code: str) -> None:
+    """Say it once a day for each roster."""
+    said = (roster, at.date())
+    if core.warned != said:
+        core.warned = said
+        core.emit(code, STORE_CHAIN.hex(), roster, b"")
+
+
+def _since(expires: datetime) -> str:
+    return "which is being ended" if expires == STOPPED else f"expired at {expires.isoformat()}"

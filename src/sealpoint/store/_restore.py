@@ -25,7 +25,6 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import (
-    STORE_CHAIN,
     Entry,
     Kind,
     PositionList,
@@ -34,11 +33,12 @@ from sealpoint.ledger import (
     parse_header,
 )
 from sealpoint.signing import PrivateKey, check_reason
-from sealpoint.store._chain import Chain, FullChain
+from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._names import label_of
 from sealpoint.store._roster import append_restore
 from sealpoint.store._sweep import drop_orphans
+from sealpoint.store._walk import ThreadWalk
 
 Progress = Callable[[int, int], object]
 _Line = tuple[bytes, int, bytes]
@@ -203,27 +203,18 @@ class _Planner:
         self._found: list[ThreadRestore] = []
 
     def run(self, progress: Progress | None) -> RestorePlan:
-        # Threads before slots: a name is reserved before it has an entry.
-        threads = {thread for thread in self._core.storage.threads() if thread != STORE_CHAIN}
-        slots = [
-            (slot, position)
-            for slot, position in self._core.anchor.slots()
-            if position.thread != STORE_CHAIN
-        ]
-        unseen = sorted(threads - {position.thread for _, position in slots})
-        total = len(slots) + len(unseen)
-        for number, (slot, position) in enumerate(slots, start=1):
-            self._look(slot, position)
+        threads = self._core.each_thread()
+        for number, each in enumerate(threads, start=1):
+            if each.anchored is None:
+                self._look_unseen(each.thread)
+            else:
+                self._look(each.slot, each.anchored)
             if progress is not None:
-                progress(number, total)
-        for number, thread in enumerate(unseen, start=len(slots) + 1):
-            self._look_unseen(thread)
-            if progress is not None:
-                progress(number, total)
+                progress(number, len(threads))
         self._found.sort(key=lambda each: (each.name, each.thread))
         apart = (ThreadOutcome.LEFTOVER, ThreadOutcome.UNSEEN)
         return RestorePlan(
-            threads=len(slots),
+            threads=sum(each.anchored is not None for each in threads),
             losses=tuple(each for each in self._found if each.outcome not in apart),
             leftovers=self._of(ThreadOutcome.LEFTOVER),
             unseen=self._of(ThreadOutcome.UNSEEN),
@@ -243,7 +234,7 @@ class _Planner:
             core.follow_restore(slot, position)
             return
         try:
-            chain = Chain(core, _shown(core, thread))
+            chain = Chain(core, _title(core, thread))
             chain.slot = slot
             chain.bind(thread, _namespace(core, thread, 0 if seen is None else seen[0]))
             chain.refresh()
@@ -252,7 +243,7 @@ class _Planner:
         except (StorageUnavailable, AnchorUnavailable):
             raise
         except SealpointError as error:
-            head, stop = self._prefix(thread)
+            head, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
             outcome = self._outcome(position, seen, head)
             stop = error if stop is None else stop
             if outcome is ThreadOutcome.ERASED:
@@ -264,15 +255,6 @@ class _Planner:
         if position.epoch < self._chain.epoch:
             return self._chain.kept(position.thread)
         return None if position.reserved else (position.seq, position.entry)
-
-    def _prefix(self, thread: bytes) -> tuple[Entry | None, SealpointError | None]:
-        """The last entry up to which a thread verifies from its genesis on, and what comes then."""
-        chain = FullChain(self._core, _shown(self._core, thread))
-        try:
-            chain.bind(thread, _namespace(self._core, thread, 0))
-        except Tampered as error:
-            return None, error
-        return chain.verify_prefix()
 
     def _outcome(
         self, position: Position, seen: tuple[int, bytes] | None, head: Entry | None
@@ -297,7 +279,7 @@ class _Planner:
 
     def _look_unseen(self, thread: bytes) -> None:
         """A thread that this anchor does not know. What is not genuine is nobody's."""
-        head, stop = self._prefix(thread)
+        head, stop = ThreadWalk.without_anchor(self._core, thread).verified_prefix()
         if head is not None:
             self._note(thread, None, ThreadOutcome.UNSEEN, head, stop)
 
@@ -363,7 +345,7 @@ def _namespace(core: Core, thread: bytes, seq: int) -> str:
     return parse_header(record.header).ns
 
 
-def _shown(core: Core, thread: bytes) -> str:
+def _title(core: Core, thread: bytes) -> str:
     """What messages call a thread."""
     return _name(core, thread) or thread.hex()[:12]
 

@@ -20,7 +20,7 @@ from sealpoint.errors import (
     Unanchored,
 )
 from sealpoint.ids import KeyId
-from sealpoint.ledger import STORE_CHAIN, PositionList, StoreChain, carried_attestations, link_hash
+from sealpoint.ledger import PositionList, StoreChain, carried_attestations, link_hash
 from sealpoint.signing import STOPPED, Cutoff, Identity, PrivateKey, PublicKey, RosterDocument
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
@@ -120,28 +120,23 @@ class _KeyUsageFinder:
         self._unverified: list[UnverifiedThread] = []
 
     def run(self, progress: Progress | None) -> KeyUsage:
-        core = self._core
-        # Threads before slots: a name is reserved before it has an entry.
-        threads = [thread for thread in core.storage.threads() if thread != STORE_CHAIN]
-        slots = {position.thread: slot for slot, position in core.anchor.slots()}
-        slots.pop(STORE_CHAIN, None)
-        # Those that the store has lost may be brought back from a copy.
-        threads.extend(slots.keys() - set(threads))
-        for number, thread in enumerate(threads):
-            self._look(thread, slots.get(thread))
+        # Those that the store has lost too: they may be brought back from a copy.
+        threads = self._core.each_thread()
+        for number, each in enumerate(threads, start=1):
+            self._look(each.thread, each.slot)
             if progress is not None:
-                progress(number + 1, len(threads))
+                progress(number, len(threads))
         return KeyUsage(
             positions={key: PositionList.of(lines) for key, lines in self._found.items()},
             heads=PositionList.of(self._heads),
             unverified=tuple(sorted(self._unverified, key=lambda each: (each.name, each.thread))),
         )
 
-    def _look(self, thread: bytes, slot: bytes | None) -> None:
+    def _look(self, thread: bytes, slot: bytes) -> None:
         core = self._core
-        anchored = None if slot is None else core.anchor.get(slot)
+        anchored = core.anchor.get(slot) if slot else None
         try:
-            if slot is None or anchored is None:
+            if anchored is None:
                 raise Unanchored(
                     f"thread {thread.hex()[:12]}: expected the anchor to know it, found it in the "
                     "store only"
@@ -205,7 +200,7 @@ class _KeyUsageFinder:
         """The entry that the anchor, or a restore accepted since, vouches for."""
         chain = self._core.trust()
         if anchored.epoch < chain.epoch:
-            return chain.restores.kept(anchored.thread, chain.lists)
+            return chain.kept(anchored.thread)
         return None if anchored.reserved else (anchored.seq, anchored.entry)
 
 

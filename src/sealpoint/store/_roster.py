@@ -37,8 +37,7 @@ from sealpoint.signing import (
     pae,
 )
 from sealpoint.storage import Record
-from sealpoint.store._core import Core
-from sealpoint.store._expiry import require_unexpired
+from sealpoint.store._core import Core, require_unexpired
 from sealpoint.store._names import store_slot
 
 

@@ -107,8 +107,6 @@ class BlobCaches:
 
 _T = TypeVar("_T")
 
-_GIVES_UP_STATES = (Kind.PRUNE, Kind.DELETE)
-
 
 class Freshness(Enum):
     """How what the caller was shown relates to what is newest."""
@@ -207,7 +205,7 @@ class ThreadState:
         # A prune keeps what the newest checkpoint holds, so a session goes on after it.
         if (
             rule.moves_basis
-            and header.kind not in _GIVES_UP_STATES
+            and not rule.is_retention
             and header.body not in self.own
             and self.freshness is Freshness.CURRENT
         ):
@@ -347,7 +345,7 @@ class ThreadState:
         record, header = self.chain.descend(seq)
         self.chain.verify(record, seq)
         where = f"entry {seq} of thread {self.name!r}"
-        if header.kind not in _GIVES_UP_STATES:
+        if not KINDS[header.kind].is_retention:
             raise Misplaced(f"{where}: expected the prune that a later one names, found none")
         if record.body is None:
             raise Missing(f"{where}: expected the body of a prune, found none")
@@ -364,7 +362,7 @@ class ThreadState:
         for header, record in self.chain.walk():
             if KINDS[header.kind].is_checkpoint:
                 return self.checkpoint_body(header, record).prune
-            if header.kind in _GIVES_UP_STATES:
+            if KINDS[header.kind].is_retention:
                 return header.seq
             if header.kind in (Kind.GENESIS, Kind.ERASE):
                 break
@@ -541,7 +539,7 @@ class ThreadState:
             self.refresh()
             self.require_moved(before)
             return None
-        self.core.emit(draft.kind, entry.header.thread, entry.seq, entry.hash)
+        self.core.emit(draft.kind.word, entry.header.thread, entry.seq, entry.hash)
         return entry.seq
 
     def require_moved(self, before: Entry | None) -> None:

@@ -26,7 +26,7 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, fresh_digests
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core
+from sealpoint.store._core import Core, ListedThread
 from sealpoint.store._refs import Collected
 
 _BATCH = 1000
@@ -272,33 +272,40 @@ def collect(
     if not dry_run:
         core.signer()
     core.trust()
-    slots = [
-        (slot, position) for slot, position in core.anchor.slots() if position.thread != STORE_CHAIN
-    ]
+    threads = [each for each in core.each_thread() if each.anchored is not None]
     swept, failures = Swept(), []
     # A thread that the anchor has seen, and the store has not, is damage: nothing of it is touched.
     seen = {STORE_CHAIN}
-    for number, (slot, position) in enumerate(slots, start=1):
+    for number, each in enumerate(threads, start=1):
         try:
-            # A thread that was lost in a restore is one that was never saved.
-            if not core.follow_restore(slot, position).reserved:
-                seen.add(position.thread)
-                chain = Chain.at_slot(core, slot, position.thread)
+            if (chain := _seen_chain(core, each)) is not None:
+                seen.add(each.thread)
                 chain.refresh()
                 swept += would_sweep(chain) if dry_run else sweep(chain)
         except SealpointError as error:
-            seen.add(position.thread)
-            failures.append((position.thread.hex(), error.message))
+            seen.add(each.thread)
+            failures.append((each.thread.hex(), error.message))
         if progress is not None:
-            progress(number, len(slots))
+            progress(number, len(threads))
     for thread in core.storage.blob_threads():
         if thread not in seen and core.storage.read(thread, 0) is None:
             swept += drop_orphans(core, thread, dry_run=dry_run)
     if compact and not dry_run:
         core.storage.compact()
     return Collected(
-        threads=len(slots),
+        threads=len(threads),
         blobs=swept.blobs,
         size_bytes=swept.size_bytes,
         failures=tuple(failures),
     )
+
+
+def _seen_chain(core: Core, listed: ListedThread) -> Chain | None:
+    """The chain of a thread of which the anchor has seen an entry; else None.
+
+    A thread that was lost in a restore is one that was never saved.
+    """
+    anchored = listed.anchored
+    if anchored is None or core.follow_restore(listed.slot, anchored).reserved:
+        return None
+    return Chain.at_slot(core, listed.slot, listed.thread)

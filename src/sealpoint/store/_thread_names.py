@@ -10,15 +10,15 @@ whoever asks, and gives no name to whoever does not.
 What has no genuine genesis is no thread of anybody's: planted rows make no list incomplete.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sealpoint.anchor import Position
 from sealpoint.errors import ListIncomplete, SealpointError
-from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
+from sealpoint.ledger import link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
-from sealpoint.store._core import Core, claimed_name
-from sealpoint.store._names import is_reserved, store_slot, thread_slot
+from sealpoint.store._core import Core, ListedThread, claimed_name
+from sealpoint.store._names import is_reserved, thread_slot
 
 _TOLD_MAX = 3
 _ID_DIGITS = 12
@@ -105,23 +105,19 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
         partial: Give names even if some are left out.
     """
     core.trust()
-    # Threads before slots: a name is reserved before it has an entry, so one that comes into being
-    # meanwhile has its slot. Entries after slots: the store then has what the anchor has seen.
-    stored = set(core.storage.threads())
-    own = store_slot(core.parts.secret)
-    slots = {slot: position for slot, position in core.anchor.slots() if slot != own}
+    threads = core.each_thread()
     names: list[str] = []
     left_out: list[LeftOut] = []
-    for slot, position in slots.items():
-        listing = _SlotListing(core, slot, position)
+    for each in threads:
+        if each.anchored is None:
+            continue
+        listing = _SlotListing(core, each.slot, each.anchored)
         if listing.missing:
             name = listing.name if listing.namespace == core.namespace else None
-            left_out.append(LeftOut(thread=position.thread.hex(), name=name, anchored=True))
+            left_out.append(LeftOut(thread=each.thread.hex(), name=name, anchored=True))
         elif listing.is_shown and listing.name is not None:
             names.append(listing.name)
-    known = {position.thread for position in slots.values()}
-    left_out.sort(key=lambda each: each.thread)
-    left_out += _unknown(core, stored - known)
+    left_out += unknown_threads(core, threads)
     return ThreadNames(
         namespace=core.namespace,
         left_out=tuple(left_out),
@@ -130,20 +126,15 @@ def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
     )
 
 
-def unknown_threads(core: Core) -> tuple[LeftOut, ...]:
-    """The threads of the namespace that the store has and the anchor does not know."""
-    stored = set(core.storage.threads())
-    for _, position in core.anchor.slots():
-        stored.discard(position.thread)
-    return tuple(_unknown(core, stored))
+def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[LeftOut]:
+    """Of these, the threads of the namespace that the store has and the anchor does not know.
 
-
-def _unknown(core: Core, threads: Collection[bytes]) -> Iterator[LeftOut]:
-    """Of threads that no slot has, those with a genuine genesis under a name that has no slot."""
-    threads = set(threads) - {STORE_CHAIN}
+    They are those with a genuine genesis under a name that has no slot.
+    """
+    unknown = [each.thread for each in threads if each.anchored is None]
     # A worker elsewhere may have been entered into the roster a moment ago.
-    trust = core.renewed_trust() if threads else core.trust()
-    for thread in sorted(threads):
+    trust = core.renewed_trust() if unknown else core.trust()
+    for thread in unknown:
         name = genuine_name(core, trust, thread)
         if name is not None and core.anchor.get(_slot(core, core.namespace, name)) is None:
             yield LeftOut(thread=thread.hex(), name=name, anchored=False)
@@ -158,7 +149,7 @@ class _SlotListing:
 
     def __init__(self, core: Core, slot: bytes, position: Position) -> None:
         self._core = core
-        position = self._restored(position)
+        position = core.restored_or_same(position)
         self.namespace = ""
         self.name: str | None = None
         """The name, proven by the slot; None if there is none to be listed."""
@@ -189,12 +180,6 @@ class _SlotListing:
             return
         if _slot(self._core, namespace, name) == slot:
             self.namespace, self.name = namespace, name
-
-    def _restored(self, position: Position) -> Position:
-        try:
-            return self._core.restored(position)
-        except SealpointError:
-            return position
 
     def _is_lost(self, position: Position) -> bool:
         """Whether what the store has of a thread was lost in a restore, and has come back."""

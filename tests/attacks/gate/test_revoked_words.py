@@ -10,10 +10,10 @@ from datetime import timedelta
 import pytest
 
 from sealpoint import api
-from sealpoint.audit._walk import Follower
 from sealpoint.errors import Forked, NeedsApproval, NotTrusted, RolledBack
 from sealpoint.gate import Request
 from sealpoint.ledger import (
+    Follower,
     HandoffBody,
     Kind,
     Place,
@@ -167,7 +167,7 @@ def test_another_history_with_a_revoked_approvers_word_is_refused(raid: Raid) ->
 
     def followed() -> None:
         for _, row in sorted(raid.rows().items()):
-            follower.take(row)
+            follower.take(row.header, row.seals, row.body)
         follower.finish()
 
     assert raid.ending(followed) in {RolledBack, Forked}

@@ -356,7 +356,7 @@ def test_an_anchor_that_is_behind_takes_no_other_past_either(revoked: _Heist) ->
     revoked.put("a", {3: other, 4: None})
     for opened in (world.open(None, read_only=True), world.open("worker-2")):
         for _ in range(2):
-            with pytest.raises(RolledBack, match="which the cut of a revoked key lists"):
+            with pytest.raises(RolledBack, match="which the cutoff of a revoked key lists"):
                 opened.thread("a").load()
     assert "rolled-back" in revoked.findings()
     assert world.position("a") == behind

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from sealpoint.audit import Finding, Progress, Report
-from sealpoint.audit import _verify as verify_module
 from sealpoint.errors import RolledBack, SealpointError
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
+from sealpoint.store import _walk as walk_module
 from tests.ledgers import identity, key, sealed
 from tests.unit.store.simulator import World
 
@@ -353,7 +353,7 @@ def _peak(entries: int) -> int:
 
 def test_memory_does_not_follow_the_length_of_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten times the entries take no more memory, once there are more than fit into the batches."""
-    monkeypatch.setattr(verify_module, "_BATCH", 4)
+    monkeypatch.setattr(walk_module, "_BATCH", 4)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     _peak(20)
     short, long = _peak(200), _peak(2000)

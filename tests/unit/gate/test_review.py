@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sealpoint import api
 from sealpoint.audit import UNJUSTIFIED, Report
-from sealpoint.audit._trail import NONSENSE
+from sealpoint.audit._trail import UNREADABLE
 from sealpoint.errors import NeedsApproval, RequestClosed, ResumeRefused
 from sealpoint.gate import Request, Thread
 from sealpoint.gate import _checkpoint_log as log_module
@@ -602,7 +602,7 @@ def test_nonsense_about_requests_is_its_writers(crew: Team, kind: Kind, body: by
 
     assert found.count("\n") == 0
     assert f"entry 6: expected the fields of a {kind}, found what" in found
-    assert [each.summary for each in told] == [NONSENSE]
+    assert [each.summary for each in told] == [UNREADABLE]
     assert [each.message for each in report.findings] == [found]
     assert not report.ok
 

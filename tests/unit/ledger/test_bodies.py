@@ -125,7 +125,7 @@ def test_an_erased_body_is_no_body(data: bytes) -> None:
 @_every_body
 def test_an_unknown_field_is_refused(kind: Kind, body: Body) -> None:
     """A field that this version does not know may mean something: it is not skipped."""
-    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+    with pytest.raises(Edited, match=f"expected the fields of a {kind.word}"):
         _parse(kind, encode_body(body)[:-1] + b',"note":1}')
 
 
@@ -183,7 +183,7 @@ def test_other_bytes_are_no_body(data: bytes) -> None:
 @pytest.mark.parametrize("kind", sorted(Kind))
 def test_a_salt_alone_is_no_body(kind: Kind) -> None:
     """Every kind says something, and what it must say is not left out."""
-    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+    with pytest.raises(Edited, match=f"expected the fields of a {kind.word}"):
         _parse(kind, encode_body(Body(salt=SALT)))
 
 
@@ -261,7 +261,7 @@ def test_digests_of_results_are_digests(kind: Kind, change: dict[str, Any]) -> N
 def test_an_origin_names_a_thread_an_entry_and_a_time(kind: Kind, change: dict[str, Any]) -> None:
     """Each in its one spelling, even where the owner signed another."""
     body = msgspec.structs.replace(_BODIES[kind], origin=msgspec.structs.replace(_ORIGIN, **change))
-    with pytest.raises(Edited, match=f"expected the fields of a {kind}"):
+    with pytest.raises(Edited, match=f"expected the fields of a {kind.word}"):
         _parse(kind, encode_body(body))
 
 

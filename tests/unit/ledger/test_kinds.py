@@ -16,24 +16,25 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
 # f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
-# holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts.
+# holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts, says
+# all that was given up (r), is about re(q)uests, may carry (a)ttestations, settles a pause (z).
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_EITHER, "tofhc"),
-    "resume": (_WRITER, "tofbhc"),
+    "resume": (_WRITER, "tofbhca"),
     "checkpoint": (_WRITER, "toibhkpc"),
     "held": (_WRITER, "toibwkpc"),
     "writes": (_WRITER, "toibpc"),
-    "handoff": (_EITHER, "tfbc"),
-    "pause": (_OPERATOR, "tc"),
-    "unpause": (_OPERATOR, "tc"),
-    "request": (_EITHER, "t"),
-    "approval": (_ANYBODY, "t"),
-    "denial": (_ANYBODY, "t"),
-    "expiry": (_ANYBODY, "t"),
-    "break-glass": (_OPERATOR, "tgc"),
-    "prune": (_WRITER, "tobuc"),
-    "hide": (_WRITER, "tobuc"),
-    "erase": ((Role.PRIVACY,), "tfbuc"),
+    "handoff": (_EITHER, "tfbca"),
+    "pause": (_OPERATOR, "tcz"),
+    "unpause": (_OPERATOR, "tcz"),
+    "request": (_EITHER, "tq"),
+    "approval": (_ANYBODY, "tqa"),
+    "denial": (_ANYBODY, "tqa"),
+    "expiry": (_ANYBODY, "tq"),
+    "break-glass": (_OPERATOR, "tgcq"),
+    "prune": (_WRITER, "tobucr"),
+    "hide": (_WRITER, "tobucr"),
+    "erase": ((Role.PRIVACY,), "tfbucz"),
     "adopt": (_OPERATOR, "tsc"),
     "roster": ((), "sc"),
     "root": ((), "sc"),
@@ -67,6 +68,10 @@ def test_a_kind_has_the_cells_of_the_specification(name: str) -> None:
         "u": rule.gives_up,
         "g": rule.break_glass,
         "c": rule.tells_time,
+        "r": rule.is_retention,
+        "q": rule.about_requests,
+        "a": rule.carries_attestations,
+        "z": rule.settles_pause,
     }
     roles, letters = _TABLE[name]
 

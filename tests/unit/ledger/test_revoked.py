@@ -433,7 +433,7 @@ def test_another_history_below_the_cut_is_refused() -> None:
 
     with pytest.raises(RolledBack):
         _followed(thread, histories[0]).require_settled("thread 't'")
-    with pytest.raises(Forked, match=r"entry 4 of thread .* the cut of a revoked key lists"):
+    with pytest.raises(Forked, match=r"entry 4 of thread .* the cutoff of a revoked key lists"):
         _followed(thread, histories[1])
 
 

@@ -355,7 +355,7 @@ def test_any_other_kind_is_refused(kind: Kind) -> None:
 
     for by in ("root", "operator"):
         record = ledger.record(kind, Body(salt=SALT), by)
-        _refused(ledger, record, NotTrusted, f"expected a kind of this chain, found {kind}")
+        _refused(ledger, record, NotTrusted, f"expected a kind of this chain, found {kind.word}")
 
 
 def test_a_thread_entry_is_nothing_on_the_store_chain() -> None:

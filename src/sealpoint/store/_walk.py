@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Going through a stored thread from its first entry to its last, each verified before it is shown.
+
+It feeds a `Follower` from the store and compares with the anchor; what the anchor has not seen is
+refused where its key has expired. It writes nothing, and believes no head: only at the end is it
+certain that nothing is missing. Blobs are left to a full verification.
+"""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from itertools import islice
+from typing import Self
+
+from sealpoint.anchor import RESERVED_SEQ, Position
+from sealpoint.errors import (
+    AnchorUnavailable,
+    Forked,
+    Missing,
+    RolledBack,
+    SealpointError,
+    StorageUnavailable,
+    Tampered,
+    Unanchored,
+)
+from sealpoint.ledger import (
+    ChainStep,
+    Entry,
+    Follower,
+    Header,
+    Kind,
+    Place,
+    Tip,
+    link_hash,
+    parse_header,
+)
+from sealpoint.storage import Record
+from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
+
+_BATCH = 64
+
+_Verified = list[tuple[Record, Entry]]
+
+
+class ThreadWalk:
+    """A thread of an open store, from its first entry to its last.
+
+    Args:
+        core: The store.
+        thread: The thread's id.
+        anchored: What the anchor knows of it, or what stands for that.
+        name: What it is called, where that is known otherwise than from the thread itself.
+        pool: Verifies signatures ahead on all cores; without it, one after the other.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        thread: bytes,
+        anchored: Position | None,
+        name: str = "",
+        *,
+        pool: Executor | None = None,
+    ) -> None:
+        self._core = core
+        self._pool = pool
+        self._follower: Follower | None = None
+        self.thread = thread
+        self.anchored = anchored
+        self.name = name
+
+    @classmethod
+    def each(cls, core: Core) -> Iterator[Self]:
+        """A walk for every thread of the namespace, by the anchor and by the store.
+
+        The namespace of a thread is taken from an entry that the anchor vouches for. Where that is
+        not there, or is another, the thread counts as one of this namespace, so that it is found
+        out.
+
+        Raises:
+            SealpointError: The store chain cannot be believed, or nobody can look.
+        """
+        core.renewed_trust()
+        for each in core.each_thread():
+            anchored = None if each.anchored is None else core.restored_or_same(each.anchored)
+            is_begun = anchored is None or not anchored.reserved or each.stored
+            if is_begun and _namespace(core, each.thread, anchored) in (None, core.namespace):
+                yield cls(core, each.thread, anchored)
+
+    @classmethod
+    def without_anchor(
+        cls, core: Core, thread: bytes, name: str = "", *, pool: Executor | None = None
+    ) -> Self:
+        """A walk that asks no anchor, as if it had only reserved the name: nothing was seen."""
+        nowhere = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
+        return cls(core, thread, nowhere, name, pool=pool)
+
+    def steps(self) -> Iterator[ChainStep]:
+        """Every entry; at the end, and only there, it is certain that none is missing.
+
+        Raises:
+            Tampered, NotTrusted, Forked, RolledBack, Unanchored: The thread does not verify.
+        """
+        for _, step in self.entries():
+            yield step
+        self.finish()
+
+    def entries(self) -> Iterator[tuple[Record, ChainStep]]:
+        """The same with what the store has of each; whoever takes all of them calls `finish`."""
+        core = self._core
+        first = next(core.storage.scan(self.thread, 0), None)
+        if first is None and self.anchored is not None:
+            if self.anchored.reserved:
+                return  # somebody is about to begin it
+            raise self._ends_before(self.anchored, -1)
+        if first is None or first[0] != 0:
+            raise Missing(f"{self._title()}: expected a genesis, found none")
+        with suppress(Tampered):
+            self.name = self.name or claimed_name(core, self.thread)[1]
+        place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
+        follower = self._follower = Follower(place, core.trust())
+        for record, entry in self._verified(follower):
+            step = follower.follow(entry, record.body)
+            self._compare(record, step)
+            yield record, step
+
+    def finish(self) -> Tip | None:
+        """The end of the thread, once all entries were taken; None if it was only reserved.
+
+        Raises:
+            Missing, RolledBack: Something is gone.
+            Unanchored: The anchor does not know the thread.
+        """
+        if self._follower is None:
+            return None
+        tip = self._follower.finish()
+        if self.anchored is None:
+            raise Unanchored(f"{self._title()}: expected the anchor to know it")
+        if self.anchored.seq > tip.entry.seq:
+            raise self._ends_before(self.anchored, tip.entry.seq)
+        return tip
+
+    def verified_prefix(self) -> tuple[Entry | None, SealpointError | None]:
+        """The last entry up to which the thread verifies, bodies included, and what comes then.
+
+        Returns:
+            The entry, None if not even a genesis verifies; and why it goes no further, None if
+            the store ends there.
+
+        Raises:
+            StorageUnavailable, AnchorUnavailable: Nobody can look.
+        """
+        good: Entry | None = None
+        stop: SealpointError | None = None
+        try:
+            for record, step in self.entries():
+                if record.body is None and stop is None:
+                    # Bodies may be missing only where an erasure follows.
+                    where = f"entry {step.entry.seq} of {self._title()}"
+                    stop = Missing(f"{where}: expected its body, found none")
+                if step.entry.header.kind is Kind.ERASE:
+                    stop = None
+                if stop is None:
+                    good = step.entry
+        except (StorageUnavailable, AnchorUnavailable):
+            raise
+        except SealpointError as error:
+            stop = error if stop is None else stop
+        return good, stop
+
+    def _verified(self, follower: Follower) -> Iterator[tuple[Record, Entry]]:
+        """Every record with its entry, verified on its own; with a pool some batches ahead."""
+
+        def verify(batch: list[tuple[int, Record]]) -> _Verified:
+            return [(record, self._verify(follower, record, seq)) for seq, record in batch]
+
+        records = self._consecutive()
+        if self._pool is None:
+            for pair in records:
+                yield from verify([pair])
+            return
+        waiting: deque[Future[_Verified]] = deque()
+        while True:
+            batch = list(islice(records, _BATCH))
+            if batch:
+                waiting.append(self._pool.submit(verify, batch))
+            if waiting and (not batch or len(waiting) > 2 * (os.cpu_count() or 1)):
+                yield from waiting.popleft().result()
+            elif not batch:
+                return
+
+    def _verify(self, follower: Follower, record: Record, seq: int) -> Entry:
+        entry, chain = verify_renewed(
+            self._core, record, place=follower.place, seq=seq, chain=follower.chain
+        )
+        if chain.seq > follower.chain.seq:  # another OS thread may have found a newer one
+            follower.chain = chain
+        return entry
+
+    def _consecutive(self) -> Iterator[tuple[int, Record]]:
+        erased = self._newest_erasure()
+        for expected, (seq, record) in enumerate(self._core.storage.scan(self.thread, 0)):
+            if seq != expected:
+                raise Missing(
+                    f"entry {expected} of thread {self.thread.hex()[:12]}: expected it in the "
+                    "store, found none"
+                )
+            # What an erasure has taken is not shown again because it was interrupted.
+            gone = erased is not None and seq < erased
+            yield seq, Record(record.header, record.seals, None) if gone else record
+
+    def _newest_erasure(self) -> int | None:
+        """Where the newest erasure lies, as the store says; the walk itself must come to it."""
+        with suppress(Tampered):  # the walk finds what is wrong, and tells what lies before it
+            for seq, record in self._core.storage.scan(self.thread, 0, descending=True):
+                header = parse_header(record.header)
+                if header.kind is Kind.ERASE:
+                    return seq
+                if not header.gen:
+                    break
+        return None
+
+    def _compare(self, record: Record, step: ChainStep) -> None:
+        anchored, entry = self.anchored, step.entry
+        if anchored is None:
+            return
+        if entry.seq > anchored.seq:
+            before: Header | None = None if step.before is None else step.before.entry.header
+            check_expiry(self._core, step.chain, entry, record.body, before)
+        elif entry.seq == anchored.seq and entry.hash != anchored.entry:
+            raise Forked(
+                f"{self._title()}: expected entry {anchored.seq} as the anchor has it, found "
+                "another genuine one"
+            )
+
+    def _ends_before(self, anchored: Position, last: int) -> RolledBack:
+        return RolledBack(
+            f"{self._title()}: expected entry {anchored.seq}, which the anchor has seen, found "
+            f"entry {last} to be the last"
+        )
+
+    def _title(self) -> str:
+        return f"thread {self.name or self.thread.hex()[:12]!r}"
+
+
+def _namespace(core: Core, thread: bytes, anchored: Position | None) -> str | None:
+    """The namespace of a thread; None if nobody can tell."""
+    vouched = anchored if anchored is not None and not anchored.reserved else None
+    try:
+        record = core.storage.read(thread, 0 if vouched is None else vouched.seq)
+        if record is None or (vouched is not None and link_hash(record.header) != vouched.entry):
+            return None
+        return parse_header(record.header).ns
+    except SealpointError:
+        return None
