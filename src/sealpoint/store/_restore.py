@@ -303,7 +303,7 @@ class _Planner:
             kept=None if head is None else head.seq,
             seen=RESERVED_SEQ if seen is None else seen[0],
             beyond=beyond,
-            stopped=str(stop) if beyond and stop is not None else "",
+            stopped=stop.message if beyond and stop is not None else "",
         )
         self._found.append(found)
         if found.lost and seen is not None:
