@@ -189,7 +189,7 @@ def test_pending_results_are_carried_and_shown_whether_their_types_are_known_or_
     large = [f"line {number} of many" for number in range(20_000)]
     world = World.of(READ)
     with team.open(registry) as store:
-        store.thread("r").commit(
+        store.thread("r").adapter.commit(
             [
                 SaveDraft({"n": 1}, "a", None, None, world),
                 ResultsDraft(large, checkpoint="a", task="read", world=world),

@@ -273,7 +273,7 @@ def test_what_a_task_asks_is_shown(team: Machine) -> None:
     world = World.of(READ)
     question = {"pay": "250.00 EUR", "to": "acme"}
     with team.open() as store:
-        outcomes = store.thread("u").commit(
+        outcomes = store.thread("u").adapter.commit(
             [
                 SaveDraft({"step": 1}, "root", None, None, world),
                 SaveDraft({"step": 1}, "inner", None, None, world, lane="pay:1"),
@@ -295,7 +295,7 @@ def test_a_checkpoint_of_another_lane_is_named_with_its_lane(team: Machine) -> N
     world = World.of(READ)
     with team.open() as store:
         thread = store.thread("u")
-        outcomes = thread.commit(
+        outcomes = thread.adapter.commit(
             [
                 SaveDraft({"step": 1}, "x", None, None, world),
                 SaveDraft({"evil": 1}, "x", None, None, world, lane="pay:1"),
@@ -305,7 +305,7 @@ def test_a_checkpoint_of_another_lane_is_named_with_its_lane(team: Machine) -> N
             ]
         )
         assert not [each for each in outcomes if isinstance(each, Exception)]
-        (ref,) = thread.snapshots("pay:1")
+        (ref,) = thread.adapter.snapshots("pay:1")
     printed = team.done("requests", ask(team, "u", world=READ, ref=ref))
     main = team.run("resume", "u", "--json")
     pending = json.loads(main.stdout)["release"]["pending"]

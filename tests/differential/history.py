@@ -265,8 +265,8 @@ class History:
         lane = LANES[number // 2 % len(LANES)]
         reads: list[Callable[[], object]] = [
             thread.load,
-            lambda: thread.snapshot(lane),
-            lambda: list(thread.snapshots(lane)),
+            lambda: thread.adapter.snapshot(lane),
+            lambda: list(thread.adapter.snapshots(lane)),
             lambda: thread.question,
             lambda: list(thread.history()),
         ]
@@ -344,7 +344,7 @@ class History:
         for draft in drafts:
             if isinstance(draft, SaveDraft):
                 draft.holds = draft.id is not None  # as a framework's adapter does
-        outcomes = thread.commit(drafts)
+        outcomes = thread.adapter.commit(drafts)
         held = [each for each in outcomes if isinstance(each, CheckpointRef) and each.held]
         self.tally["held back"] += len(held)
         return [each for each in outcomes if not isinstance(each, Paused)]
@@ -442,7 +442,7 @@ def _pause(history: History, step: Step, written: _Written, _thread: Thread) -> 
 def _hide(_history: History, step: Step, written: _Written, thread: Thread) -> None:
     lane = LANES[step.two % 2]
     keys = [Key(lane, written.some(step.one, lane))]
-    thread.delete(None if step.one % 9 == 0 else keys)
+    thread.adapter.delete(None if step.one % 9 == 0 else keys)
 
 
 def _prune(_history: History, step: Step, _written: _Written, thread: Thread) -> None:

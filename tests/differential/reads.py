@@ -56,7 +56,7 @@ _Read = Callable[[], Any]
 def _verbs(thread: Thread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
     """Every read of a thread: a verb that is added to threads is added here."""
     yield "load", thread.load
-    yield "snapshots", thread.snapshots
+    yield "snapshots", thread.adapter.snapshots
     yield "history", thread.history
     yield "paused", lambda: thread.paused
     yield "question", lambda: thread.question
@@ -65,10 +65,10 @@ def _verbs(thread: Thread, keys: Sequence[Key]) -> Iterator[tuple[str, _Read]]:
     yield "judge", partial(thread.judge, world=READ)
     yield "judge in a wider world", partial(thread.judge, world=SHELL)
     for lane in LANES:
-        yield f"snapshot of {lane!r}", partial(thread.snapshot, lane)
-        yield f"snapshots of {lane!r}", partial(thread.snapshots, lane)
+        yield f"snapshot of {lane!r}", partial(thread.adapter.snapshot, lane)
+        yield f"snapshots of {lane!r}", partial(thread.adapter.snapshots, lane)
     for key in keys:
-        yield f"snapshot of {key.lane!r} {key.id}", partial(thread.snapshot, *key)
+        yield f"snapshot of {key.lane!r} {key.id}", partial(thread.adapter.snapshot, *key)
         if not key.lane:
             yield f"load {key.id}", partial(thread.load, key.id)
     for key in [key for key in keys if not key.lane][:1]:

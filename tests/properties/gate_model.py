@@ -194,7 +194,7 @@ class GateModel(GateRollouts):
         """Resume; what is released must be what the newest allowance of it says."""
         thread = self.thread(process, name)
         try:
-            loaded = thread.begin(**options) if begins else thread.resume(**options)
+            loaded = thread.adapter.begin(**options) if begins else thread.resume(**options)
         except NeedsApproval as error:
             self.count("needs approval")
             assert not self.own(self.learn(name), meant), "recorded, and not released"
@@ -546,7 +546,7 @@ class GateModel(GateRollouts):
         word = attest(key(who), request, verdict, "seen")
         self.book.given.add(word)
         try:
-            self.thread(who, name).relay(word)
+            self.thread(who, name).operations.relay(word)
             self.count(f"{verdict} recorded")
         except SealpointError as error:
             self.count(f"{verdict} refused: {error.code}")
@@ -558,7 +558,9 @@ class GateModel(GateRollouts):
         asked = list(self.facts[name].asked)
         if asked:
             with contextlib.suppress(SealpointError):
-                self.thread("chief", name).break_glass(asked[-1 - place % len(asked)], "down")
+                self.thread("chief", name).operations.break_glass(
+                    asked[-1 - place % len(asked)], "down"
+                )
                 self.count("glass broken")
             self.learn(name)
 
@@ -747,7 +749,7 @@ class GateModel(GateRollouts):
         else:
             word = next(each for each in self.book.given if each.statement == request)
         with contextlib.suppress(SealpointError):
-            self.thread("officer", name).relay(word)
+            self.thread("officer", name).operations.relay(word)
             assert not forged, "a forged word was recorded"
         self.count("a word relayed by a thief")
         self.learn(name)

@@ -158,7 +158,7 @@ class GateWork(GateScene):
         # In a session that goes on only a pause stops anything.
         sure = self.is_running(process, name) and all(e.draft.declared is None for e in items)
         paused = facts.paused
-        outcomes = self.thread(process, name).commit([item.draft for item in items])
+        outcomes = self.thread(process, name).adapter.commit([item.draft for item in items])
         landed = 0
         for (draft, value), outcome in zip(items, outcomes, strict=True):
             if isinstance(outcome, SealpointError):
@@ -211,7 +211,7 @@ class GateWork(GateScene):
         }
         facts.goes = None if which == "all" else frozenset((lane, each) for each in chosen[which])
         keys = None if facts.goes is None else [Key(*each) for each in facts.goes]
-        self.thread(facts.owner, name).delete(keys, reason="not wanted")
+        self.thread(facts.owner, name).adapter.delete(keys, reason="not wanted")
         self.learn(name)
         self.count(f"deleted: {which}")
 
@@ -241,7 +241,7 @@ class GateWork(GateScene):
         name = run.id if lane == "" else None
         thread = self.thread(run.process, run.name)
         try:
-            found = thread.snapshot(lane, name, running=True, session=run.session)
+            found = thread.adapter.snapshot(lane, name, running=True, session=run.session)
         except Superseded:
             deleted = any(
                 line.kind is Kind.DELETE for line in facts.lines if line.seq > run.session

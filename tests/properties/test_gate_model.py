@@ -214,32 +214,32 @@ def _begun(team: Team, ref: str | CheckpointRef) -> tuple[Thread, int | None]:
     """A run from a checkpoint that two people have approved, in a process of its own."""
     thread = team.fresh()
     with pytest.raises(NeedsApproval) as needs:
-        thread.begin(world=READ, ref=ref)
+        thread.adapter.begin(world=READ, ref=ref)
     request = needs.value.request
     assert isinstance(request, Request)
     team.approve(request)
-    return thread, thread.begin(world=READ, ref=ref)
+    return thread, thread.adapter.begin(world=READ, ref=ref)
 
 
 def test_what_is_deleted_before_it_is_read_is_replaced_by_nothing(team: Team) -> None:
     """A run that was decided about the newest is not given what a deletion left."""
     thread = team.fresh()
-    session = thread.begin(world=READ)
-    team.fresh().delete([Key("", "2")])
-    found = thread.snapshot(running=True, session=session)
+    session = thread.adapter.begin(world=READ)
+    team.fresh().adapter.delete([Key("", "2")])
+    found = thread.adapter.snapshot(running=True, session=session)
 
     assert found is None or found.state == {"n": 2}
 
 
 def test_a_run_from_what_was_superseded_is_given_that(team: Team) -> None:
     """Also if an entry that changes nothing comes between the decision and the read."""
-    first = team.thread().snapshot(id="1")
+    first = team.thread().adapter.snapshot(id="1")
     assert first is not None
     saved(team.thread(), put({"n": "put once more"}, "1"))
     thread, session = _begun(team, first.ref)
     team.thread("operator").pause("a look")
     team.thread("operator").unpause("fine")
-    found = thread.snapshot(id="1", running=True, session=session)
+    found = thread.adapter.snapshot(id="1", running=True, session=session)
 
     assert found is not None
     assert found.state == {"n": 1}
@@ -248,7 +248,7 @@ def test_a_run_from_what_was_superseded_is_given_that(team: Team) -> None:
 def test_a_run_from_an_older_checkpoint_is_not_given_the_newest(team: Team) -> None:
     """Whoever was let go on from the older one reads the older one, or nothing."""
     thread, session = _begun(team, "1")
-    found = thread.snapshot(running=True, session=session)
+    found = thread.adapter.snapshot(running=True, session=session)
 
     assert found is None or found.state == {"n": 1}
 
@@ -256,12 +256,13 @@ def test_a_run_from_an_older_checkpoint_is_not_given_the_newest(team: Team) -> N
 def test_a_lane_that_is_left_is_not_run_in_a_wider_world(team: Team) -> None:
     """Where the main lane was deleted, what another lane holds still needs approval."""
     saved(team.thread(), put({"child": 1}, "3", "child"))
-    team.thread().delete([Key("", "1"), Key("", "2")])
+    team.thread().adapter.delete([Key("", "1"), Key("", "2")])
     thread = team.fresh()
-    outcomes = thread.commit([put({"n": 3}, "4", world=Declared.of(SHELL))])
+    outcomes = thread.adapter.commit([put({"n": 3}, "4", world=Declared.of(SHELL))])
 
     assert (
-        not isinstance(outcomes[0], CheckpointRef) or thread.snapshot("child", running=True) is None
+        not isinstance(outcomes[0], CheckpointRef)
+        or thread.adapter.snapshot("child", running=True) is None
     )
 
 
@@ -270,7 +271,7 @@ def test_an_honest_resume_stays_justified_when_its_checkpoint_goes(team: Team, h
     """The world of the resume was that of the checkpoint, and both digests are still there."""
     team.thread().resume(world=READ)
     if how == "hide":
-        team.thread().delete(None)
+        team.thread().adapter.delete(None)
     else:
         team.thread().save({"n": 3}, world={"permissions": []})
         team.thread().save({"n": 4})

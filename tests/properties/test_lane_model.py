@@ -107,11 +107,13 @@ class _Model:
         """Compare with what a thread shows."""
         for lane in _LANES:
             living = self.living(lane)
-            assert [ref.id for ref in thread.snapshots(lane)] == [key.id for key, _ in living]
-            newest = thread.snapshot(lane)
+            assert [ref.id for ref in thread.adapter.snapshots(lane)] == [
+                key.id for key, _ in living
+            ]
+            newest = thread.adapter.snapshot(lane)
             assert (newest and newest.ref.id) == (living[0][0].id if living else None)
             for name in sorted({"0", "1", *(key.id for key in self.kept if key.lane == lane)}):
-                kept, found = self.kept.get(Key(lane, name)), thread.snapshot(lane, name)
+                kept, found = self.kept.get(Key(lane, name)), thread.adapter.snapshot(lane, name)
                 if kept is None or kept.pruned:
                     assert found is None
                     continue
@@ -150,7 +152,7 @@ class _History:
             thread.prune(keep_last=what, compact=False)
             self.model.prune(what)
         elif action == "hide":
-            thread.delete(what)
+            thread.adapter.delete(what)
             self.model.delete(what)
         elif action == "collect":
             assert store.gc(compact=False).failures == ()
@@ -159,13 +161,13 @@ class _History:
 
     def _commit(self, store: Opened, asked: list[tuple[str, Key, int]]) -> None:
         wanted = list(self._wanted(asked))
-        outcomes = store.thread("t").commit([self._draft(*each) for each in wanted])
+        outcomes = store.thread("t").adapter.commit([self._draft(*each) for each in wanted])
         lost = [isinstance(each, HeadMoved | Superseded) for each in outcomes]
         if any(lost):
             assert all(lost)
             with suppress(UnknownCheckpoint):
                 store.thread("t").load()
-            outcomes = store.thread("t").commit([self._draft(*each) for each in wanted])
+            outcomes = store.thread("t").adapter.commit([self._draft(*each) for each in wanted])
         for (kind, key, state), outcome in zip(wanted, outcomes, strict=True):
             if isinstance(outcome, SealpointError):
                 raise outcome

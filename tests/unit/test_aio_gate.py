@@ -12,7 +12,6 @@ import pytest
 import sealpoint
 from sealpoint import aio, api, errors
 from sealpoint.gate import Rollouts, Thread
-from sealpoint.signing import Verdict
 from tests.unit.api.place import Place
 
 _SMALL = sealpoint.World(tools=["read"])
@@ -186,9 +185,7 @@ def test_it_audits_explains_and_exports(tmp_path: Path) -> None:
 
 
 # What adapters are built on: they call the sync thread, from OS threads of their own.
-_FOR_ADAPTERS = frozenset(
-    {"begin", "commit", "hide", "may_go_on", "paused", "question", "snapshot", "snapshots"}
-)
+_FOR_ADAPTERS = frozenset({"paused", "question"})
 
 
 def _surface(kind: type) -> dict[str, Any]:
@@ -233,10 +230,10 @@ def test_it_knows_its_store_and_what_a_request_would_change(tmp_path: Path) -> N
                 await thread.resume(world=_WIDE, deliberate="a shell")
             (request,) = await thread.requests()
             diff = await ann.thread("t").compare(request)
-            word = await ann.thread("t").answer(request.id, Verdict.APPROVE, "fine")
-            again = await thread.relay(word)
+            word = await ann.approve(request.id, reason="fine")
+            again = await worker.relay(word)
             with pytest.raises(errors.NotTrusted):
-                await operator.thread("t").break_glass(request.id, "fire")
+                await operator.break_glass(request.id, reason="fire")
 
             assert (worker.id, worker.namespace) == (ann.id, "default")
             assert diff is not None

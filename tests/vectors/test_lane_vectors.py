@@ -58,8 +58,8 @@ def _swept(records: list[Record]) -> list[Record]:
 def _read(records: list[Record]) -> dict[str, list[list[Any]]]:
     """As we show it: every lane, the newest first, with the results of each."""
     thread, found = frozen_thread(_FROZEN, records), dict[str, list[list[Any]]]()
-    for ref in thread.snapshots():
-        snapshot = thread.snapshot(ref.lane, ref.id)
+    for ref in thread.adapter.snapshots():
+        snapshot = thread.adapter.snapshot(ref.lane, ref.id)
         assert snapshot is not None
         assert snapshot.state == {"step": ref.seq}
         assert all(each.value == {"step": each.ref.seq} for each in snapshot.results)
@@ -109,7 +109,9 @@ def test_both_readers_show_the_same(case: dict[str, Any], *, swept: bool) -> Non
 
 def test_a_checkpoint_that_was_held_back_is_shown_as_the_newest() -> None:
     """While the pause lasts, as what it is; saved once more it is so no longer."""
-    held, again = (frozen_thread(_FROZEN, _records(length)).snapshot() for length in (12, 14))
+    held, again = (
+        frozen_thread(_FROZEN, _records(length)).adapter.snapshot() for length in (12, 14)
+    )
 
     assert held is not None
     assert again is not None

@@ -12,7 +12,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from sealpoint.errors import UsageError
 from sealpoint.gate import Decision, Request, Thread
-from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import (
     CheckpointRef,
     Erasure,
@@ -163,22 +162,6 @@ class AsyncThread:
     async def compare(self, request: Request) -> WorldDiff | None:
         """As `Thread.compare`."""
         return await self._in_order(lambda: self._thread.compare(request))
-
-    async def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """As `Thread.answer`."""
-        return await self._in_order(lambda: self._thread.answer(request_id, verdict, reason))
-
-    async def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """As `Thread.attest`."""
-        return await self._in_order(lambda: self._thread.attest(request_id, verdict, reason))
-
-    async def relay(self, attestation: Attestation) -> int:
-        """As `Thread.relay`."""
-        return await self._in_order(lambda: self._thread.relay(attestation))
-
-    async def break_glass(self, request_id: str, reason: str) -> int:
-        """As `Thread.break_glass`."""
-        return await self._in_order(lambda: self._thread.break_glass(request_id, reason))
 
     async def prune(
         self,

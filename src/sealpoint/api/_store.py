@@ -18,10 +18,10 @@ from sealpoint.audit import (
 from sealpoint.codec import Registry
 from sealpoint.errors import NameInvalid, SealpointError
 from sealpoint.gate import (
-    Desk,
     Policies,
     Policy,
     Request,
+    RequestList,
     Requests,
     RolloutBook,
     Rollouts,
@@ -42,7 +42,7 @@ class Store:
         core = self._checkpoints.core
         self._policies = Policies(core)
         self._book = RolloutBook(core, self._policies)
-        self._desk = Desk(core, self._policies, self._book)
+        self._requests = RequestList(core, self._policies, self._book)
         self._rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
 
     @property
@@ -135,7 +135,7 @@ class Store:
             StorageUnavailable, AnchorUnavailable: Nobody can look.
             Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
         """
-        return self._desk.list()
+        return self._requests.list()
 
     def request(self, request_id: str) -> Request:
         """One request, by its id or the first digits of it.
@@ -144,7 +144,7 @@ class Store:
             UsageError: There are too few digits, or other characters.
             UnknownRequest: There is no such request, or the thread has moved on.
         """
-        return self._desk.find(request_id)
+        return self._requests.find(request_id)
 
     def approve(self, request_id: str, *, reason: str) -> Attestation:
         """Approve a request, as the identity that the store was opened with.
@@ -174,7 +174,9 @@ class Store:
 
     def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
         request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).answer(request.id, verdict, reason)
+        return self._checkpoints.thread(request.thread).operations.answer(
+            request.id, verdict, reason
+        )
 
     def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
         """Approve or deny a request as `approve` and `deny` do, and only sign it.
@@ -182,7 +184,9 @@ class Store:
         Nothing is recorded: whoever has the attestation relays it, from this machine or another.
         """
         request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).attest(request.id, verdict, reason)
+        return self._checkpoints.thread(request.thread).operations.attest(
+            request.id, verdict, reason
+        )
 
     def relay(self, attestation: Attestation) -> int:
         """Record an attestation that somebody made elsewhere, such as with a key of their own.
@@ -195,7 +199,7 @@ class Store:
             Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
         request = self._reported(attestation.statement)
-        return self._checkpoints.thread(request.thread).relay(attestation)
+        return self._checkpoints.thread(request.thread).operations.relay(attestation)
 
     def break_glass(self, request_id: str, *, reason: str) -> int:
         """Let a request pass at once, without the approvals that it needs. It is recorded.
@@ -212,11 +216,11 @@ class Store:
             UsageError: There is no reason.
         """
         request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).break_glass(request.id, reason)
+        return self._checkpoints.thread(request.thread).operations.break_glass(request.id, reason)
 
     def _reported(self, request_id: str) -> Request:
         try:
-            return self._desk.find(request_id)
+            return self._requests.find(request_id)
         except SealpointError as error:
             self._checkpoints.core.emit_refused(error, "")
             raise

@@ -5,6 +5,7 @@ The rules, the policy and the review are pure and trust the facts that they are 
 thread and the list of requests gather those from verified chains, and write what was decided.
 """
 
+from sealpoint.gate._adapter_thread import AdapterThread
 from sealpoint.gate._policy import (
     COMPARED_RULES,
     RULE_WORDS,
@@ -16,7 +17,13 @@ from sealpoint.gate._policy import (
     policy_digest,
     shipped_policy,
 )
-from sealpoint.gate._request_list import Desk, Requests, ThreadPhase, ThreadSummary, summarise
+from sealpoint.gate._request_list import (
+    RequestList,
+    Requests,
+    ThreadPhase,
+    ThreadSummary,
+    summarise,
+)
 from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
@@ -37,8 +44,8 @@ __all__ = [
     "ROLLOUTS",
     "RULE_WORDS",
     "SHIPPED_POLICIES",
+    "AdapterThread",
     "Decision",
-    "Desk",
     "Facts",
     "GrantFacts",
     "Measure",
@@ -49,6 +56,7 @@ __all__ = [
     "Policy",
     "Reason",
     "Request",
+    "RequestList",
     "Requests",
     "Reviewer",
     "RolloutBook",

@@ -113,7 +113,7 @@ class Gate:
                     return loaded
 
     def begin(self, call: ResumeCall, token: str | None) -> int | None:
-        """Begin a session for a caller that reads by `snapshot`; see `Thread.begin`."""
+        """Begin a session for a caller that reads by `snapshot`; see `AdapterThread.begin`."""
         session = self._begin(call)
         position = RunPosition(token=token, deliberate=call.deliberate or None)
         run = Run(position, actor=call.actor)
@@ -165,7 +165,7 @@ class Gate:
         return self._reader.snapshot(lane, name, running=running, session=session)
 
     def may_go_on(self, token: str) -> bool:
-        """Whether a run may take its next step; see `Thread.may_go_on`."""
+        """Whether a run may take its next step; see `AdapterThread.may_go_on`."""
         with self._state.reporting():
             if not self._state.find():
                 return True
@@ -351,7 +351,7 @@ class Gate:
     # ------------------------------------------------------------------ saving
 
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Written]:
-        """Write several things; see `Thread.commit`."""
+        """Write several things; see `AdapterThread.commit`."""
         with self._state.lock:
             self._prefetched = None  # a run that writes reads what it wrote
             outcomes: list[Written] = []

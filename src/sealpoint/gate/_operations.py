@@ -276,11 +276,11 @@ class Operations:
         return release
 
     def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """Approve or deny a request with this store's own key; see `Thread.answer`."""
+        """Approve or deny a request with this store's own key; see `Store`."""
         return self._record(self._attested(request_id, verdict, reason))[1]
 
     def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """Say something to a request without recording it; see `Thread.attest`."""
+        """Say something to a request without recording it; see `Store`."""
         attestation = self._attested(request_id, verdict, reason)
         with self._state.reporting():
             self._state.refresh()
@@ -289,7 +289,7 @@ class Operations:
             return attestation if said is None else asked.attestations[said]
 
     def relay(self, attestation: Attestation) -> int:
-        """Record somebody's attestation; see `Thread.relay`."""
+        """Record somebody's attestation; see `Store`."""
         return self._record(attestation)[0]
 
     def _attested(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
@@ -336,7 +336,7 @@ class Operations:
         return None
 
     def break_glass(self, request_id: str, reason: str) -> int:
-        """Let a request pass at once; see `Thread.break_glass`."""
+        """Let a request pass at once; see `Store`."""
         check_reason(reason, "break-glass")
         with self._state.reporting():
             while True:

@@ -78,7 +78,7 @@ def only_one(requests: Iterable[Request], digits: str, what: str) -> Request:
     return found[0]
 
 
-class Desk:
+class RequestList:
     """Where the requests of an open store are looked up."""
 
     def __init__(self, core: Core, policies: Policies, book: RolloutBook) -> None:

@@ -4,14 +4,16 @@
 Every method hands on to one of its parts: the reader reads (`store/_reader.py`), the gate decides
 and lets the writer write (`_gate.py`, `store/_writer.py`), retention gives up what is old
 (`store/_retention.py`), and operations are what people do to a thread (`_operations.py`). They
-share one `ThreadState`. Calls from several OS threads are taken one after the other.
+share one `ThreadState`, as does the face for adapters of frameworks (`_adapter_thread.py`). Calls
+from several OS threads are taken one after the other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
 from sealpoint.errors import SealpointError
+from sealpoint.gate._adapter_thread import AdapterThread
 from sealpoint.gate._context import GateContext
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._operations import Operations
@@ -20,21 +22,16 @@ from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import RolloutBook
 from sealpoint.gate._rules import Decision
-from sealpoint.signing import Attestation, Verdict
 from sealpoint.store import (
     CheckpointRef,
-    CommitDraft,
     Core,
     Erasure,
-    Key,
     Loaded,
-    Outcome,
     PendingResult,
     Pruning,
     Release,
     Results,
     SaveDraft,
-    Snapshot,
     ThreadReader,
     ThreadRetention,
     ThreadState,
@@ -51,7 +48,10 @@ class Thread:
         self._retention = ThreadRetention(self._state, self._reader)
         context = GateContext(self._state, policies, book)
         self._gate = Gate(self._state, self._reader, context)
-        self._operations = Operations(self._state, self._reader, context)
+        self.operations = Operations(self._state, self._reader, context)
+        """Answers to requests, as `Store.approve` and its like record them."""
+        self.adapter = AdapterThread(self._state, self._reader, self._gate, self._retention)
+        """What the adapter of a framework does with the thread."""
 
     @property
     def name(self) -> str:
@@ -219,7 +219,7 @@ class Thread:
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
         draft = SaveDraft(state, id, parent, metadata, World.of(world), question=question)
-        (outcome,) = self.commit([draft])
+        (outcome,) = self._gate.commit([draft])
         if isinstance(outcome, SealpointError):
             raise outcome
         return cast("CheckpointRef", outcome)
@@ -292,7 +292,7 @@ class Thread:
     @property
     def paused(self) -> bool:
         """Whether an operator has stopped the thread; looked up anew each time."""
-        return self._operations.is_paused()
+        return self.operations.is_paused()
 
     def pause(self, reason: str) -> int:
         """Stop the thread: until it is unpaused nothing is saved and nobody resumes.
@@ -307,7 +307,7 @@ class Thread:
             NotTrusted: The identity is no operator of the namespace.
             UnknownThread, Erased: There is nothing to pause.
         """
-        return self._operations.pause(reason)
+        return self.operations.pause(reason)
 
     def unpause(self, reason: str) -> int:
         """Let the thread go on: sessions and requests are as they were.
@@ -319,7 +319,7 @@ class Thread:
             UsageError: There is no reason, or the thread is not paused.
             NotTrusted: The identity is no operator of the namespace.
         """
-        return self._operations.unpause(reason)
+        return self.operations.unpause(reason)
 
     def handoff(self, *, to: str, reason: str) -> int:
         """Give the thread to another owner: an identity, or a pool of the roster.
@@ -336,7 +336,7 @@ class Thread:
             UsageError: There is no reason, or no writer of that name.
             NotOwner, NotTrusted: The identity is neither owner nor operator.
         """
-        return self._operations.handoff(to, reason)
+        return self.operations.handoff(to, reason)
 
     def requests(self) -> tuple[Request, ...]:
         """Every request that is about the thread as it is, oldest first, whatever became of it.
@@ -345,7 +345,7 @@ class Thread:
             UnknownThread: Nobody has saved anything under this name.
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
-        return self._operations.requests()
+        return self.operations.requests()
 
     def release_of(self, request: Request) -> Release:
         """What a request asks to be released, made anew from the thread.
@@ -353,7 +353,7 @@ class Thread:
         Raises:
             UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
         """
-        return self._operations.release_of(request)
+        return self.operations.release_of(request)
 
     def compare(self, request: Request) -> WorldDiff | None:
         """What the run could do after a request, compared with the checkpoint that it names.
@@ -367,190 +367,4 @@ class Thread:
                 there is on the thread.
             UnknownCheckpoint: The thread has no such checkpoint, or has given it up.
         """
-        return self._operations.compare(request)
-
-    def answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """Approve or deny a request with this store's own key.
-
-        Returns:
-            What stands: the earlier one if this person has said the same, and nothing is written.
-
-        Raises:
-            UnknownRequest: There is no such request, or the thread has moved on.
-            RequestClosed: It was denied, has expired, or the policy has changed.
-            NotTrusted: This identity may not, because of its role or because it asked itself.
-            UsageError: There is no reason.
-        """
-        return self._operations.answer(request_id, verdict, reason)
-
-    def attest(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        """The same as `answer`, only signed: `relay` records it, here or elsewhere."""
-        return self._operations.attest(request_id, verdict, reason)
-
-    def relay(self, attestation: Attestation) -> int:
-        """Record somebody's attestation; it counts by its own proof, not by who relays it.
-
-        Returns:
-            The position of the entry that records it; what the person has said already is
-            recorded once.
-
-        Raises:
-            UnknownRequest, RequestClosed: There is no such open request.
-            Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
-        """
-        return self._operations.relay(attestation)
-
-    def break_glass(self, request_id: str, reason: str) -> int:
-        """Let a request pass at once, without the approvals that it needs. It is recorded.
-
-        Returns:
-            The position of the entry that records it.
-
-        Raises:
-            NotTrusted: The roster does not mark this identity for it.
-            UnknownRequest, RequestClosed: There is no such open request.
-            UsageError: There is no reason.
-        """
-        return self._operations.break_glass(request_id, reason)
-
-    # ------------------------------------------------------------------ for adapters
-
-    def begin(
-        self,
-        *,
-        world: World | Mapping[str, Any] | None,
-        ref: "str | CheckpointRef | None" = None,
-        answer: Any = None,
-        actor: str | None = None,
-        deliberate: str | None = None,
-        lanes: Mapping[str, str] | None = None,
-        offer: Callable[[], Any] | None = None,
-        token: str | None = None,
-        would_run: Callable[[], bool] | None = None,
-    ) -> int | None:
-        """Begin a session as `resume` does, for a caller that reads the state by `snapshot`.
-
-        Errors are those of `resume`, except that a thread which holds nothing yet is no error: its
-        first save begins it.
-
-        Args:
-            world: As for `resume`.
-            ref: As for `resume`.
-            answer: As for `resume`.
-            actor: As for `resume`.
-            deliberate: As for `resume`.
-            lanes: The checkpoints of other lanes that the run goes on from, by lane, where they are
-                not the newest there: that is judged like an older checkpoint of the thread.
-            offer: What the run brings along that is no answer, such as the input of a new turn. It
-                is asked for, and bound like an answer, where a question is pending or people have
-                to approve.
-            token: What the run shows with each write, in `RunPosition`; no other run has it.
-            would_run: Whether anything would run at all. It is asked before people are: they have
-                nothing to say where nothing runs.
-
-        Returns:
-            The session: the position of the entry that records the decision. None if there was
-            nothing to decide about.
-        """
-        call = ResumeCall.of(
-            world,
-            ref=ref,
-            answer=answer,
-            actor=actor,
-            deliberate=deliberate,
-            lanes=lanes,
-            offer=offer,
-            would_run=would_run,
-        )
-        return self._gate.begin(call, token)
-
-    def snapshot(
-        self,
-        lane: str = "",
-        id: str | None = None,  # noqa: A002
-        *,
-        running: bool = False,
-        session: int | None = None,
-    ) -> Snapshot | None:
-        """The newest checkpoint of a lane, or the one of an id, with what was added to it.
-
-        Unlike `load` it does not let a handle that lost the thread go on.
-
-        Args:
-            lane: Which lane; the main one is empty.
-            id: Which checkpoint of it; without it the newest one.
-            running: Whether a run reads what it is going to execute.
-            session: The session of that run, as `begin` gave it; None: that of this handle.
-
-        Returns:
-            None if there is none, or it was deleted or given up.
-
-        Raises:
-            Superseded: A run reads, and somebody else goes on with the thread by now.
-            DecodeError: The registry does not allow what was saved.
-            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was;
-                nothing was decoded.
-        """
-        return self._gate.snapshot(lane, id, running=running, session=session)
-
-    def may_go_on(self, token: str) -> bool:
-        """Whether a run that `begin` let in may take its next step; looked up anew each time.
-
-        Args:
-            token: What the run shows with each write.
-
-        Returns:
-            False while an operator pauses the thread.
-
-        Raises:
-            Superseded: Another run goes on with the thread by now.
-            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
-        """
-        return self._gate.may_go_on(token)
-
-    def snapshots(self, lane: str | None = None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
-        """The checkpoints of a lane, or of all, that still have their state, newest first.
-
-        Args:
-            lane: Which lane; None: all of them.
-            by_id: Whether the highest id comes first, in whichever order they were saved.
-
-        Raises:
-            Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
-        """
-        return self._reader.snapshots(lane, by_id=by_id)
-
-    def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
-        """Write several things in their order, as one durable step where that can be.
-
-        What declares no world has that of the one before it, or of the session.
-
-        Returns:
-            For each of them where it lies, or why it was not written; the errors are those of
-            `save`. That one was not written keeps no other from being so.
-        """
-        return self._gate.commit(drafts)
-
-    def delete(
-        self, names: "Iterable[Key] | None" = None, *, reason: str | None = None
-    ) -> int | None:
-        """Delete checkpoints for the application, with all results that were added to them.
-
-        They are shown no more, and what they held is taken away as far as nothing else needs it.
-        A signed entry records it; headers and bodies stay for the audit, unlike after `erase`. A
-        database file may show remnants until somebody compacts it, as `gc` and `prune` do. What is
-        left is an older checkpoint where a newer one was deleted, and is judged as one.
-
-        Args:
-            names: Lane and id of each; None: all that the thread holds.
-            reason: Why, for the record.
-
-        Returns:
-            The position of the entry that records it; None: there was nothing to delete.
-
-        Raises:
-            NotOwner: The thread belongs to another identity.
-            UnknownThread: Nobody has saved anything under this name.
-            Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
-        """
-        return self._retention.delete(names, reason)
+        return self.operations.compare(request)

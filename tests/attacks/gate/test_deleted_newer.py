@@ -38,15 +38,15 @@ def _wallet(raid: Raid, *, name: str = "t") -> None:
 def _hide(raid: Raid) -> None:
     """Delete the newest checkpoint, as its owner may."""
     _wallet(raid)
-    raid.thread().delete([Key("", "2")])
+    raid.thread().adapter.delete([Key("", "2")])
 
 
 def _hide_twice(raid: Raid) -> None:
     """Delete two newer ones, one after the other, the newest last."""
     _wallet(raid)
     saved(raid.thread(), put({"balance": -5}, "3"))
-    raid.thread().delete([Key("", "2")])
-    raid.thread().delete([Key("", "3")])
+    raid.thread().adapter.delete([Key("", "2")])
+    raid.thread().adapter.delete([Key("", "3")])
 
 
 def _copy(raid: Raid) -> None:
@@ -77,7 +77,7 @@ _every_trick = pytest.mark.parametrize("trick", _TRICKS.values(), ids=_TRICKS)
 
 _WAYS: dict[str, Callable[[Thread], Any]] = {
     "resume": lambda thread: thread.resume(world=READ),
-    "begin": lambda thread: thread.begin(world=READ),
+    "begin": lambda thread: thread.adapter.begin(world=READ),
     "run": lambda thread: written(thread, World.of(READ)),
     "save": lambda thread: thread.save({"balance": 95}, world=READ),
 }
@@ -106,13 +106,13 @@ def test_what_was_made_the_newest_is_not_gone_on_from_without_a_word(
 
 
 def _begun(thread: Thread) -> Any:
-    thread.begin(world=READ)
-    return thread.snapshot()
+    thread.adapter.begin(world=READ)
+    return thread.adapter.snapshot()
 
 
 _RELEASES: dict[str, Callable[[Thread], Any]] = {
     "load": lambda thread: thread.load(),
-    "snapshot": lambda thread: thread.snapshot(),
+    "snapshot": lambda thread: thread.adapter.snapshot(),
     "resume": lambda thread: thread.resume(world=READ),
     "begin": _begun,
 }
@@ -228,12 +228,12 @@ def _prune(raid: Raid) -> None:
 
 def _hide_the_older(raid: Raid) -> None:
     _wallet(raid)
-    raid.thread().delete([Key("", "1")])
+    raid.thread().adapter.delete([Key("", "1")])
 
 
 def _hide_all_and_begin_anew(raid: Raid) -> None:
     _wallet(raid)
-    raid.thread().delete()
+    raid.thread().adapter.delete()
     raid.fresh().save({"balance": 0}, id="3", world=READ)
 
 

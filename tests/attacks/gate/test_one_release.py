@@ -108,8 +108,8 @@ def test_pending_results_that_were_approved_are_what_is_recorded(raid: Raid) -> 
     release = raid.fresh("ann").release_of(request)
     raid.approve(request)
     thread = raid.fresh()
-    session = thread.begin(world=SHELL)
-    snapshot = thread.snapshot(running=True, session=session)
+    session = thread.adapter.begin(world=SHELL)
+    snapshot = thread.adapter.snapshot(running=True, session=session)
 
     assert [each.task for each in release.results] == ["a", "b"]
     assert snapshot is not None
@@ -141,8 +141,8 @@ def test_results_in_a_lane_below_the_target_are_part_of_what_is_approved(raid: R
     shown = raid.fresh("ann").release_of(request)
     raid.approve(request)
     thread = raid.fresh()
-    session = thread.begin(world=SHELL)
-    ran = thread.snapshot("sub", running=True, session=session)
+    session = thread.adapter.begin(world=SHELL)
+    ran = thread.adapter.snapshot("sub", running=True, session=session)
 
     assert ran is not None
     (lane,) = shown.lanes
@@ -213,17 +213,17 @@ def test_a_run_that_was_overtaken_reads_nothing(raid: Raid) -> None:
     """Its session has ended: what lies there was released to somebody else."""
     raid.thread().save({"amount": 5}, id="1", world=READ)
     victim = raid.fresh()
-    session = victim.begin(world=READ)
-    assert victim.snapshot(running=True, session=session) is not None
+    session = victim.adapter.begin(world=READ)
+    assert victim.adapter.snapshot(running=True, session=session) is not None
     other = raid.fresh()
     other.resume(world=READ)
     other.save({"amount": 5_000_000}, question="pay 5,000,000?")
 
     with pytest.raises(Superseded):
-        victim.snapshot(running=True, session=session)
+        victim.adapter.snapshot(running=True, session=session)
     with pytest.raises(Superseded):
-        victim.snapshot("child", running=True, session=session)
-    found = victim.snapshot()  # a look is a look
+        victim.adapter.snapshot("child", running=True, session=session)
+    found = victim.adapter.snapshot()  # a look is a look
     assert found is not None
     assert found.state == {"amount": 5_000_000}
 
@@ -232,11 +232,11 @@ def test_what_was_decided_about_is_not_handed_to_a_run_that_was_overtaken(raid: 
     """Between the decision and the first load, somebody else goes on."""
     raid.thread().save({"amount": 5}, id="1", world=READ)
     victim = raid.fresh()
-    session = victim.begin(world=READ)
+    session = victim.adapter.begin(world=READ)
     raid.fresh().resume(world=READ)
 
     with pytest.raises(Superseded):
-        victim.snapshot(running=True, session=session)
+        victim.adapter.snapshot(running=True, session=session)
 
 
 # ---------------------------------------------------------------------- what is newest
@@ -277,10 +277,10 @@ def test_results_are_never_read_as_a_checkpoint(raid: Raid) -> None:
     saved(raid.thread(), draft)
 
     for thread in (raid.thread(), raid.fresh()):
-        found = thread.snapshot()
+        found = thread.adapter.snapshot()
         assert found is not None
         assert found.state == {"n": 1}
-        assert thread.snapshot(id="2") is None
+        assert thread.adapter.snapshot(id="2") is None
         with pytest.raises(SealpointError):
             thread.load("2")
 
@@ -291,7 +291,7 @@ def test_a_copy_is_as_old_as_its_original(raid: Raid) -> None:
     origin = raid.origin_of(ref, "source")
     raid.later(days=8)
     copy = SaveDraft({"n": 1}, "1", None, None, World.of(READ), origin=origin)
-    (outcome,) = raid.thread(name="copy").commit([copy])
+    (outcome,) = raid.thread(name="copy").adapter.commit([copy])
     assert isinstance(outcome, CheckpointRef)
     thread = raid.fresh(name="copy")
     release = thread.release()
@@ -306,7 +306,7 @@ def test_a_copy_is_as_old_as_its_original(raid: Raid) -> None:
 def test_what_is_left_after_a_deletion_is_older(raid: Raid) -> None:
     """Whoever deletes what is newer needs the same approval as for going back."""
     saved(raid.thread(), put({"n": 1}, "1", world=World.of(READ)), put({"n": 2}, "2"))
-    raid.thread().delete([Key("", "2")])
+    raid.thread().adapter.delete([Key("", "2")])
     decision = raid.fresh().judge(world=READ)
 
     assert [each.rule for each in decision.reasons] == ["older-checkpoint"]

@@ -32,7 +32,7 @@ def _warm(raid: Raid, who: str = "worker") -> tuple[Opened, Thread]:
     thread = store.thread("t")
     saved(thread, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"), put({"n": 3}, "3"))
     thread.load()
-    thread.snapshot()
+    thread.adapter.snapshot()
     assert ids(thread) == ["3", "2", "1"]
     return store, thread
 
@@ -42,7 +42,7 @@ def _knows_all(raid: Raid, thread: Thread) -> None:
     cold = raid.fresh()
     assert thread.release() == cold.release()
     assert thread.load().state == cold.load().state
-    mine, theirs = thread.snapshot(), cold.snapshot()
+    mine, theirs = thread.adapter.snapshot(), cold.adapter.snapshot()
     assert mine is not None
     assert theirs is not None
     assert (mine.state, mine.results) == (theirs.state, theirs.results)
@@ -62,7 +62,7 @@ _OTHERS: dict[str, Write] = {
     "results": lambda thread: saved(thread, results("theirs", "3", "another")),
     "the same name": lambda thread: saved(thread, put({"n": "theirs"}, "4")),
     "a lane": lambda thread: saved(thread, put({"sub": 1}, "s", "sub")),
-    "a delete": lambda thread: thread.delete([Key("", "3")]),
+    "a delete": lambda thread: thread.adapter.delete([Key("", "3")]),
 }
 
 
@@ -99,9 +99,9 @@ def test_what_was_deleted_is_not_resumed_by_who_deleted_it(raid: Raid, *, fails:
     if fails:
         store.anchor.fail(AnchorUnavailable("down"))
         with pytest.raises(AnchorUnavailable):
-            thread.delete([Key("", "3")])
+            thread.adapter.delete([Key("", "3")])
     else:
-        thread.delete([Key("", "3")])
+        thread.adapter.delete([Key("", "3")])
 
     assert thread.load().state == {"n": 2}
     assert raid.ending(lambda: thread.resume(world=READ)) is NeedsApproval
@@ -119,9 +119,9 @@ def test_what_was_deleted_is_not_counted_on_by_the_next_save(raid: Raid, *, fail
     if fails:
         store.anchor.fail(AnchorUnavailable("down"))
         with pytest.raises(AnchorUnavailable):
-            thread.delete([Key("", "2")])
+            thread.adapter.delete([Key("", "2")])
     else:
-        thread.delete([Key("", "2")])
+        thread.adapter.delete([Key("", "2")])
     thread.save({"history": [*history, "last"]}, id="3", world=READ)
     raid.world.open("operator", gated=True).gc()
 
@@ -171,7 +171,7 @@ def test_a_save_whose_anchor_failed_is_in_the_list_of_its_handle(raid: Raid) -> 
     """The next save goes on from it, under its own session."""
     store, thread = _warm(raid)
     store.anchor.fail(AnchorUnavailable("down"))
-    (failed,) = thread.commit([put({"n": 4}, "4")])
+    (failed,) = thread.adapter.commit([put({"n": 4}, "4")])
     assert isinstance(failed, AnchorUnavailable)
 
     assert ids(thread) == ["4", "3", "2", "1"]

@@ -32,7 +32,7 @@ _LIES: dict[str, dict[str, Any]] = {
 _WAYS: dict[str, Callable[[Thread], Any]] = {
     "load": lambda thread: thread.load(),
     "release": lambda thread: thread.release(),
-    "snapshot": lambda thread: thread.snapshot(),
+    "snapshot": lambda thread: thread.adapter.snapshot(),
     "snapshots": lambda thread: ids(thread, None),
     "history": lambda thread: list(thread.history()),
     "resume": lambda thread: thread.resume(world=READ),
@@ -53,7 +53,7 @@ def _scene(raid: Raid) -> Thread:
     """A process that knows a thread of four entries and a fifth, which holds results."""
     warm = raid.thread()
     saved(warm, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"), results("r", "2"))
-    warm.snapshot()
+    warm.adapter.snapshot()
     assert ids(warm, None) == ["2", "1"]
     return warm
 
@@ -94,7 +94,7 @@ def test_below_what_the_same_key_wrote_after_it_all_read_the_same(raid: Raid) ->
 
     for thread in (warm, raid.fresh()):
         assert thread.load().ref.id == thread.release().id == "after"
-        snapshot = thread.snapshot()
+        snapshot = thread.adapter.snapshot()
         assert snapshot is not None
         assert snapshot.ref.id == "after"
         assert raid.ending(lambda thread=thread: ids(thread, None)) is Misplaced  # type: ignore[misc]
@@ -124,7 +124,7 @@ def test_positions_that_lie_before_are_read(raid: Raid) -> None:
 
     for thread in (warm, raid.fresh()):
         assert thread.load().state == {"n": 3}
-        snapshot = thread.snapshot("", "3")
+        snapshot = thread.adapter.snapshot("", "3")
         assert snapshot is not None
         assert [each.value for each in snapshot.results] == ["early"]
         assert ids(thread, None) == ["3", "2", "1"]

@@ -204,7 +204,7 @@ def _read_everything(yard: Yard) -> None:
         assert not thread.paused
         assert thread.question is None
         assert thread.load().ref in tuple(thread.history())
-        assert thread.snapshot() is not None
+        assert thread.adapter.snapshot() is not None
         thread.judge(world=READ)
         for each in found.values():
             asked = store.request(each.id)

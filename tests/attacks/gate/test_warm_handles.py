@@ -27,13 +27,13 @@ _WORLD = World.of(READ)
 Way = Callable[[Thread], Any]
 _READS: dict[str, Way] = {
     "load": lambda thread: thread.load(),
-    "snapshot": lambda thread: thread.snapshot(),
+    "snapshot": lambda thread: thread.adapter.snapshot(),
     "question": lambda thread: thread.question,
     "judge": lambda thread: thread.judge(world=READ),
 }
 _RUNS: dict[str, Way] = {
     "resume": lambda thread: thread.resume(world=READ),
-    "begin": lambda thread: thread.begin(world=READ),
+    "begin": lambda thread: thread.adapter.begin(world=READ),
     "run": lambda thread: written(thread, World.of(READ)),
     "load and save": lambda thread: (thread.load(), thread.save({"balance": 95}, world=READ)),
 }
@@ -47,7 +47,7 @@ def _warm(raid: Raid) -> Thread:
     warm = raid.thread()
     saved(warm, put({"balance": 0}, "1", world=_WORLD), put({"balance": 100}, "2"))
     warm.load()
-    assert warm.snapshot() == raid.fresh().snapshot()
+    assert warm.adapter.snapshot() == raid.fresh().adapter.snapshot()
     return warm
 
 
@@ -144,7 +144,7 @@ def test_what_another_worker_wrote_is_read_by_who_has_read_before(raid: Raid) ->
     warm = _warm(raid)
     _paid(raid)
 
-    assert [each.value for each in warm.snapshot().results] == ["paid", "done"]  # type: ignore[union-attr]
+    assert [each.value for each in warm.adapter.snapshot().results] == ["paid", "done"]  # type: ignore[union-attr]
     assert warm.resume(world=READ).state == {"balance": 100}
     saved(warm, put({"balance": 0}, "3"))
     assert raid.fresh().load().state == {"balance": 0}
@@ -167,4 +167,4 @@ def test_a_body_that_an_erasure_took_is_missed_by_nobody(raid: Raid) -> None:
     raid.fresh().save({"balance": 5}, id="1", world=READ)
 
     assert warm.load().state == {"balance": 5}
-    assert warm.snapshot().state == {"balance": 5}  # type: ignore[union-attr]
+    assert warm.adapter.snapshot().state == {"balance": 5}  # type: ignore[union-attr]

@@ -9,7 +9,7 @@ import pytest
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
-from sealpoint.adapters.langgraph._passes import TICKET
+from sealpoint.adapters.langgraph._configuration import TICKET
 from sealpoint.api import Store
 from sealpoint.errors import NeedsApproval, ResumeRefused, Superseded, UsageError
 from tests.adapters.langgraph.stores import opened

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.adapters.langgraph._passes import TICKET
+from sealpoint.adapters.langgraph._configuration import TICKET
 from sealpoint.errors import ResumeRefused, SealpointError, Superseded, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, config_of, run
 from tests.attacks.langgraph.office import Office

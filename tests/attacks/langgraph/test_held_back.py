@@ -67,7 +67,7 @@ def test_people_approve_the_state_that_a_pause_held_back(
     assert isinstance(request, Request)
     reader = office.process("ann").thread(thread)
     release = reader.release_of(request)
-    shown = reader.snapshot(id=release.id)
+    shown = reader.adapter.snapshot(id=release.id)
     office.approve(request)
     run(face, payments.graph("2"), None, config_of(thread))
 

@@ -71,8 +71,8 @@ class Shop:
 def _hide(shop: Shop) -> None:
     shop.two_turns()
     thread = shop.office.worker.thread("t")
-    newer = [ref for ref in thread.snapshots() if ref.metadata.get("run_id") == "two"]
-    thread.delete([Key(ref.lane, ref.id) for ref in newer])
+    newer = [ref for ref in thread.adapter.snapshots() if ref.metadata.get("run_id") == "two"]
+    thread.adapter.delete([Key(ref.lane, ref.id) for ref in newer])
 
 
 def _delete_for_runs(shop: Shop) -> None:

@@ -133,7 +133,7 @@ def test_a_slow_store_loses_nothing_of_a_paused_run(
     graph = guard(line.builder().compile(), office.saver, actor="dev")
     _run(way, graph, {"log": ["in"]}, thread)
     line.ran.clear()
-    operator, slow = office.operator().thread(thread), office.saver._outbox(thread)._writing
+    operator, slow = office.operator().thread(thread), office.saver._queues.of(thread)._writing
 
     def pause() -> None:
         operator.pause("look at it")

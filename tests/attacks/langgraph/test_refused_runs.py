@@ -11,7 +11,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.adapters.langgraph._passes import Aim
+from sealpoint.adapters.langgraph._configuration import CheckpointTarget
 from sealpoint.errors import ResumeRefused, SealpointError, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
 from tests.unit.gate.team import Team, policy
@@ -123,6 +123,8 @@ def test_two_names_for_one_subgraph_are_refused() -> None:
         "checkpoint_map": {"desk:x": "2"},
     }
     with pytest.raises(UsageError, match="two checkpoints"):
-        Aim.of(config_of(**named))
+        CheckpointTarget.of(config_of(**named))
 
-    assert Aim.of(config_of(**(named | {"checkpoint_id": "2"}))).inner == {"desk:x": "2"}
+    assert CheckpointTarget.of(config_of(**(named | {"checkpoint_id": "2"}))).inner == {
+        "desk:x": "2"
+    }

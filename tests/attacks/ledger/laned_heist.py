@@ -60,7 +60,7 @@ class LanedHeist(Heist):
 
     def delete(self, name: str, *keys: Key) -> None:
         """Delete as the owner."""
-        self.worker.thread(name).delete(keys)
+        self.worker.thread(name).adapter.delete(keys)
         for each in keys:
             del self.truth[name][each]
 
@@ -85,14 +85,14 @@ class LanedHeist(Heist):
     def _check(
         self, name: str, lane: str, checkpoint: str | None, state: Any, values: list[Any]
     ) -> None:
-        found = self._thread(name).snapshot(lane, checkpoint)
+        found = self._thread(name).adapter.snapshot(lane, checkpoint)
         assert found is not None, "what was saved is not shown"
         assert found.state == state, "not what was saved"
         assert [each.value for each in found.results] == values, "not what was added"
 
     def _check_list(self, name: str, lane: str) -> None:
         shown = [key.id for key in self.truth[name] if key.lane == lane]
-        found = [ref.id for ref in self._thread(name).snapshots(lane)]
+        found = [ref.id for ref in self._thread(name).adapter.snapshots(lane)]
         assert found == shown[::-1], "not what was saved"
 
 

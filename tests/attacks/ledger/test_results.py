@@ -267,7 +267,7 @@ def test_what_the_owner_s_session_adds_is_shown(anywhere: LanedHeist) -> None:
     """The control of the forgeries: the same entry by the right key in the session is genuine."""
     record = anywhere.forged("a", Kind.RESULTS, _bought(), "worker", roster=1)
     anywhere.put("a", {11: _with(record, payload=_PAYLOAD)})
-    found = anywhere.world.open(None, read_only=True).thread("a").snapshot()
+    found = anywhere.world.open(None, read_only=True).thread("a").adapter.snapshot()
 
     assert found is not None
     assert [each.value for each in found.results] == [["a", "last"], ["bought", "yes, pay"]]
@@ -303,9 +303,9 @@ def test_what_was_deleted_is_not_shown_though_its_bytes_are_back(anywhere: Laned
     anywhere.put("a", {seq: rows[seq] for seq in (2, 3, 4, 9, 10)})
     thread = anywhere.world.open(None, read_only=True).thread("a")
 
-    assert thread.snapshot("", "1") is None
-    assert thread.snapshot("", "3") is None
-    assert [ref.id for ref in thread.snapshots("")] == ["2"]
+    assert thread.adapter.snapshot("", "1") is None
+    assert thread.adapter.snapshot("", "3") is None
+    assert [ref.id for ref in thread.adapter.snapshots("")] == ["2"]
     assert anywhere.read() == dict.fromkeys(anywhere.read())
 
 
@@ -345,7 +345,7 @@ def test_a_deletion_of_what_is_yet_to_come_is_refused(heist: LanedHeist) -> None
 
     assert set(heist.findings()) == {"misplaced"}
     with pytest.raises(Misplaced):
-        heist.world.open().thread("a").snapshot()
+        heist.world.open().thread("a").adapter.snapshot()
 
 
 def test_a_deletion_does_not_bring_back(heist: LanedHeist) -> None:

@@ -210,7 +210,12 @@ _CHANGES = {
         ),
         "function.sp_app.agent.Base.inherited: Base.inherited",
     ),
-    "other base": ("agent.py", "Desk(Base)", "Desk(Base, Exception)", "class.sp_app.agent.Desk"),
+    "other base": (
+        "agent.py",
+        "Desk(Base)",
+        "Desk(Base, Exception)",
+        "class.sp_app.agent.Desk",
+    ),
     "function of a reducer": (
         *("agent.py", "    return right\n", "    return eval(right)\n"),
         "function.sp_app.agent.combined: combined",

@@ -424,13 +424,13 @@ def _laned(world: World) -> Opened:
 def test_results_and_deletions_are_no_finding(world: World) -> None:
     """Nor is a deletion of everything, of nothing but results, or one after another."""
     store = _laned(world)
-    store.thread("laned").delete([Key("sub", "1")])
+    store.thread("laned").adapter.delete([Key("sub", "1")])
     saved(store.thread("laned"), put({"n": 2}, "2"), results("d", "3"))
-    store.thread("laned").delete([Key("", "1")])
-    store.thread("laned").delete()
+    store.thread("laned").adapter.delete([Key("", "1")])
+    store.thread("laned").adapter.delete()
     saved(store.thread("laned"), put({"n": 1}, "1"))
     saved(store.thread("results alone"), results("early", "1"))
-    store.thread("results alone").delete()
+    store.thread("results alone").adapter.delete()
 
     assert world.open(None, read_only=True).verify().findings == ()
 
@@ -453,7 +453,7 @@ def test_lost_results_are_found(world: World, seq: int) -> None:
 def test_a_deletion_may_hide_what_an_earlier_prune_kept(world: World) -> None:
     """It is still listed as kept, and a later deletion may list it so again."""
     thread = world.open().thread("t")
-    thread.delete([Key("", "c2")])
-    thread.delete([Key("", "c5")])
+    thread.adapter.delete([Key("", "c2")])
+    thread.adapter.delete([Key("", "c5")])
 
     assert world.open(None, read_only=True).verify().findings == ()

@@ -104,7 +104,7 @@ def test_a_question_of_an_older_checkpoint_is_not_that_of_the_newest(memory: Tea
 def test_a_deleted_question_is_not_pending(memory: Team) -> None:
     """Nor for who saves the same name anew, and the audit agrees with the gate about it."""
     _asking(memory)
-    memory.thread().delete()
+    memory.thread().adapter.delete()
     saved(memory.thread(), put(1, "1", world=World.of(READ)))
 
     assert memory.fresh().question is None
@@ -120,12 +120,12 @@ def test_begin_records_the_decision_before_anything_is_read(team: Team) -> None:
     """As a resume does, and what is written then belongs to the session."""
     first = team.thread().save(1, id="1", world=READ)
     thread = team.fresh()
-    at = thread.begin(world=READ, actor="ann")
+    at = thread.adapter.begin(world=READ, actor="ann")
     body = team.newest(Kind.RESUME)
 
     assert (at, team.kinds()[-1]) == (3, "resume")
     assert (body.checkpoint, body.policy, body.actor) == (first.entry, team.digest, "ann")
-    assert thread.snapshot().state == 1  # type: ignore[union-attr]
+    assert thread.adapter.snapshot().state == 1  # type: ignore[union-attr]
     saved(thread, results("r", "1"))
     assert team.kinds()[-2:] == ["resume", "writes"]
     team.check_sound()
@@ -135,7 +135,7 @@ def test_begin_on_nothing_writes_nothing(team: Team) -> None:
     """Its first save begins the thread."""
     thread = team.fresh()
     before = team.everything()
-    assert thread.begin(world=READ) is None
+    assert thread.adapter.begin(world=READ) is None
     assert team.everything() == before
     saved(thread, put(1, "1", world=World.of(READ)))
 
@@ -146,13 +146,13 @@ def test_begin_asks_as_resume_does(team: Team) -> None:
     """What needs approval is asked for, and granted once for exactly that."""
     team.granted()
     thread = team.thread()
-    assert thread.begin(world=SHELL) == 7
+    assert thread.adapter.begin(world=SHELL) == 7
 
     assert team.newest(Kind.RESUME).request is not None
     with pytest.raises(NeedsApproval):
-        team.fresh().begin(world=SHELL)
+        team.fresh().adapter.begin(world=SHELL)
     with pytest.raises(UnknownCheckpoint):
-        team.fresh().begin(world=READ, ref="9")
+        team.fresh().adapter.begin(world=READ, ref="9")
     team.check_sound()
 
 
@@ -169,7 +169,7 @@ def test_looking_arms_no_handle_again(memory: Team, look: str) -> None:
     def looked() -> object:
         if look == "judge":
             return thread.judge(world=READ)
-        found = getattr(thread, look)
+        found = getattr(thread.adapter if look.startswith("snapshot") else thread, look)
         return list(found()) if look == "snapshots" else (found() if callable(found) else found)
 
     for _ in range(2):
@@ -186,7 +186,7 @@ def test_looking_arms_no_handle_again(memory: Team, look: str) -> None:
 def test_a_wider_world_is_found_in_the_middle_of_a_group(team: Team) -> None:
     """Inside a session no draft widens it, wherever it stands; the others are written."""
     team.thread().save(0, id="0", world=READ)
-    outcomes = team.thread().commit(
+    outcomes = team.thread().adapter.commit(
         [
             put(1, "1"),
             put(2, "2", world=World.of(SHELL)),
@@ -214,7 +214,7 @@ def test_a_group_has_the_world_of_the_draft_before(team: Team) -> None:
 def test_a_draft_has_a_world_that_can_be_judged(memory: Team) -> None:
     """Plain JSON would be sealed into the checkpoint without having been compared."""
     with pytest.raises(UsageError, match="expected a World"):
-        memory.thread().commit([SaveDraft(1, "1", None, None, cast("World", SHELL))])
+        memory.thread().adapter.commit([SaveDraft(1, "1", None, None, cast("World", SHELL))])
 
 
 # ---------------------------------------------------------------------- paused threads
@@ -224,7 +224,7 @@ def test_a_paused_thread_takes_results_and_nothing_else(team: Team) -> None:
     """Work that had begun is kept: inside one group, results pass and the rest is refused."""
     team.thread().save(1, id="1", world=READ)
     team.thread("operator").pause("a look")
-    outcomes = team.thread().commit(
+    outcomes = team.thread().adapter.commit(
         [
             results("a", "1", "a"),
             put(2, "2"),
@@ -253,7 +253,7 @@ def test_a_paused_thread_begins_no_session(memory: Team, what: str) -> None:
         "a checkpoint": [put(2, "2", world=declared)],
         "an answer": [results("yes", "1", answers=True, world=declared)],
     }
-    outcomes = memory.fresh().commit(groups[what])
+    outcomes = memory.fresh().adapter.commit(groups[what])
 
     assert refused(outcomes) == ["paused"] * len(groups[what])
     assert memory.everything() == before
@@ -265,7 +265,8 @@ def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
     memory.thread().save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
     with pytest.raises(ResumeRefused, match="paused"):
-        getattr(memory.fresh(), how)(world=READ)
+        thread = memory.fresh()
+        (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
     memory.thread("operator").unpause("fine")
 
     getattr(memory.fresh(), how)(world=READ)
@@ -276,7 +277,7 @@ def test_a_pause_stops_an_answer_and_keeps_what_was_done(memory: Team) -> None:
     thread = memory.thread()
     thread.save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
-    outcomes = thread.commit([results("yes", "1", answers=True), put(2, "1", holds=True)])
+    outcomes = thread.adapter.commit([results("yes", "1", answers=True), put(2, "1", holds=True)])
 
     assert refused(outcomes) == ["paused", None]
     memory.check_sound()
@@ -287,7 +288,7 @@ def test_a_pause_that_comes_in_between_is_met(memory: Team) -> None:
     store = memory.store()
     store.thread("t").save(1, id="1", world=READ)
     store.storage.appending.before = lambda: memory.thread("operator").pause("now")
-    outcomes = store.thread("t").commit([results("a", "1"), put(2, "2")])
+    outcomes = store.thread("t").adapter.commit([results("a", "1"), put(2, "2")])
 
     assert refused(outcomes) == [None, "paused"]
     assert values(memory.fresh()) == ["a"]
@@ -301,13 +302,13 @@ def test_a_checkpoint_that_a_pause_holds_back_is_kept(memory: Team) -> None:
     memory.thread().save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
     fields: dict[str, Any] = {"metadata": {"step": 2}, "question": "pay?"}
-    assert refused(memory.thread().commit([put({"n": 2}, "2", **fields)])) == ["paused"]
+    assert refused(memory.thread().adapter.commit([put({"n": 2}, "2", **fields)])) == ["paused"]
     (ref, _) = saved(memory.thread(), put({"n": 2}, "2", holds=True, **fields), results("r", "2"))
 
     assert isinstance(ref, CheckpointRef)
     assert ref.held
     for thread in (memory.thread(), memory.fresh()):
-        found = thread.snapshot()
+        found = thread.adapter.snapshot()
         assert found is not None
         assert (found.state, found.ref.id, found.ref.metadata) == ({"n": 2}, "2", {"step": 2})
         assert [each.value for each in found.results] == ["r"]
@@ -318,7 +319,7 @@ def test_a_checkpoint_that_a_pause_holds_back_is_kept(memory: Team) -> None:
         assert thread.question == "pay?"
     memory.check_sound()
     memory.thread("operator").unpause("fine")
-    assert refused(memory.thread().commit([put({"n": 3}, "3", holds=True)])) == [None]
+    assert refused(memory.thread().adapter.commit([put({"n": 3}, "3", holds=True)])) == [None]
     assert not memory.fresh().load().ref.held
     memory.check_sound()
 
@@ -329,11 +330,11 @@ def test_a_deleted_checkpoint_is_not_held_back(memory: Team) -> None:
     memory.thread("operator").pause("a look")
     saved(memory.thread(), put(2, "2", question="pay?", holds=True))
     reader = memory.fresh()
-    assert reader.snapshot().ref.id == "2"  # type: ignore[union-attr]
-    memory.thread().delete([Key("", "2")])
+    assert reader.adapter.snapshot().ref.id == "2"  # type: ignore[union-attr]
+    memory.thread().adapter.delete([Key("", "2")])
 
     for thread in (reader, memory.fresh()):
-        assert thread.snapshot().ref.id == "1"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot().ref.id == "1"  # type: ignore[union-attr]
         assert thread.question is None
 
 
@@ -345,12 +346,12 @@ def test_nothing_is_released_of_a_thread_that_cannot_be_found(memory: Team) -> N
     saved(memory.thread(), put(1, "1", world=World.of(READ)))
     store = memory.world.open("worker", gated=True)
     thread = store.thread("t")
-    assert thread.snapshot() is not None
+    assert thread.adapter.snapshot() is not None
     memory.world.forget("t")
     store.storage.labelled = lambda label: []  # type: ignore[method-assign] # noqa: ARG005
 
-    assert thread.snapshot() is None
-    assert thread.begin(world=READ) is None
+    assert thread.adapter.snapshot() is None
+    assert thread.adapter.begin(world=READ) is None
 
 
 def test_broken_seals_of_the_newest_entry_are_noticed_by_who_has_read_it(memory: Team) -> None:
@@ -361,7 +362,7 @@ def test_broken_seals_of_the_newest_entry_are_noticed_by_who_has_read_it(memory:
     record = memory.world.record("t", ref.seq)
     memory.world.put(memory.world.thread_id("t"), ref.seq, replace(record, seals=b""))
 
-    for read in (thread.load, thread.snapshot, lambda: thread.snapshot("", "1")):
+    for read in (thread.load, thread.adapter.snapshot, lambda: thread.adapter.snapshot("", "1")):
         with pytest.raises(Tampered):
             read()
 
@@ -372,5 +373,5 @@ def test_a_refusal_for_a_pause_says_how_it_ends(memory: Team) -> None:
     memory.thread("operator").pause("look first")
 
     with pytest.raises(ResumeRefused) as refusal:
-        memory.fresh().begin(world=READ)
+        memory.fresh().adapter.begin(world=READ)
     assert "sealpoint unpause 't' --reason" in str(refusal.value.hint)

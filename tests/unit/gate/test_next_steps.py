@@ -15,26 +15,26 @@ def test_a_run_goes_on_until_it_is_paused(memory: Team) -> None:
     """Requests and its own writes do not stop it, and after the pause it may go on."""
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
-    thread.begin(world=READ, token=_MINE)
-    assert thread.may_go_on(_MINE)
+    thread.adapter.begin(world=READ, token=_MINE)
+    assert thread.adapter.may_go_on(_MINE)
     saved(thread, _save("2", "1", token=_MINE))
-    assert thread.may_go_on(_MINE)
+    assert thread.adapter.may_go_on(_MINE)
     operator = memory.fresh("operator")
     operator.pause("look at it")
 
-    assert not thread.may_go_on(_MINE)
+    assert not thread.adapter.may_go_on(_MINE)
     operator.unpause("looked at it")
-    assert thread.may_go_on(_MINE)
+    assert thread.adapter.may_go_on(_MINE)
 
 
 def test_a_run_that_begins_a_thread_goes_on(memory: Team) -> None:
     """Before its first write, when there is nothing to look at, and after it."""
     thread = memory.fresh()
-    thread.begin(world=READ, token=_MINE)
-    assert thread.may_go_on(_MINE)
+    thread.adapter.begin(world=READ, token=_MINE)
+    assert thread.adapter.may_go_on(_MINE)
     saved(thread, _save("1", None, token=_MINE))
 
-    assert thread.may_go_on(_MINE)
+    assert thread.adapter.may_go_on(_MINE)
 
 
 @pytest.mark.parametrize("how", ["begin", "resume", "another process"])
@@ -42,10 +42,10 @@ def test_a_run_that_was_overtaken_does_not_go_on(memory: Team, how: str) -> None
     """Whoever took the thread over, and before it has written anything."""
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
-    thread.begin(world=READ, token=_MINE)
-    before = thread.may_go_on(_MINE)
+    thread.adapter.begin(world=READ, token=_MINE)
+    before = thread.adapter.may_go_on(_MINE)
     if how == "begin":
-        thread.begin(world=READ, token="other")  # noqa: S106
+        thread.adapter.begin(world=READ, token="other")  # noqa: S106
     elif how == "resume":
         thread.resume(world=READ)
     else:
@@ -54,5 +54,5 @@ def test_a_run_that_was_overtaken_does_not_go_on(memory: Team, how: str) -> None
 
     assert before
     with pytest.raises(Superseded, match="another run"):
-        thread.may_go_on(_MINE)
+        thread.adapter.may_go_on(_MINE)
     assert memory.everything() == kept

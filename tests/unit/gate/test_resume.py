@@ -877,8 +877,8 @@ def test_verdicts_can_be_given_through_the_thread(memory: Team) -> None:
     """What the store does by the id of a request, its thread does as well."""
     memory.thread().save(1, world=READ)
     request = memory.ask()
-    memory.thread("ann").answer(request.id, Verdict.APPROVE, "fine")
-    memory.thread("bob").answer(request.id, Verdict.APPROVE, "fine")
+    memory.thread("ann").operations.answer(request.id, Verdict.APPROVE, "fine")
+    memory.thread("bob").operations.answer(request.id, Verdict.APPROVE, "fine")
 
     assert [each.status for each in memory.thread().requests()] == ["approved"]
     assert memory.thread().resume(world=SHELL).state == 1

@@ -326,11 +326,11 @@ def _handed_off(team: Team, needed: int) -> None:
     """Hand a thread off as an operator who brings some approvals and no request."""
     handle = team.fresh("operator")
     handle._state.refresh()
-    handle._operations._context.require_living()
-    statement = handle._operations._context.statement(
+    handle.operations._context.require_living()
+    statement = handle.operations._context.statement(
         action=Action.HANDOFF,
         to="spare",
-        policy=handle._operations._context.policies.get(team.digest),
+        policy=handle.operations._context.policies.get(team.digest),
         needed=2,
         reason="mine",
     )
@@ -365,7 +365,7 @@ def test_an_operators_handoff_with_too_few_approvals_is_found(crew: Team) -> Non
     crew.approve(request, "ann")
     handle = crew.fresh("operator")
     handle._state.refresh()
-    asked = handle._operations._context.pending().asked[request.id]
+    asked = handle.operations._context.pending().asked[request.id]
     body = HandoffBody(
         salt="ab" * 32,
         owner="spare",
@@ -382,7 +382,7 @@ def test_how_many_a_handoff_needs_is_for_the_policy_to_say(crew: Team) -> None:
     """A request that claims fewer is neither used by the operation nor good for the audit."""
     crew.thread().save(1, world=READ)
     handle = crew.fresh("operator")
-    context = handle._operations._context
+    context = handle.operations._context
     context.require_living()
     statement = context.statement(
         action=Action.HANDOFF,
@@ -704,7 +704,7 @@ def test_after_a_deletion_the_newest_of_the_rest_counts(
     """People have to approve of it; then the reviewer accuses nobody, even of what it forgot."""
     monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, times)
-    crew.thread().delete([Key("", "1")])
+    crew.thread().adapter.delete([Key("", "1")])
     with pytest.raises(ResumeRefused, match="newer have been deleted"):
         crew.fresh().save(2, world=READ)
     crew.approve(crew.ask(world=READ))
@@ -718,7 +718,7 @@ def test_after_a_deletion_the_newest_of_the_rest_counts(
 def test_a_resume_that_hides_a_deletion_is_found(crew: Team) -> None:
     """A pod that goes on from what is left, as if nothing had been deleted."""
     _resaved(crew, 0)
-    crew.thread().delete([Key("", "1")])
+    crew.thread().adapter.delete([Key("", "1")])
     _rogue(crew)
 
     assert "older-checkpoint" in _found(crew)
@@ -731,7 +731,7 @@ def test_after_deleting_everything_nothing_is_older(
     monkeypatch.setattr(log_module, "AUDIT_CHECKPOINTS_MAX", 1)
     _resaved(crew, 4)
     deleted = next(iter(crew.fresh().history())).entry
-    crew.thread().delete()
+    crew.thread().adapter.delete()
     saved(crew.fresh(), put(2, "2", world=SealedWorld.of(READ)))
     assert _found(crew) == ""
     _rogue(crew, checkpoint=deleted)
@@ -788,7 +788,7 @@ def test_who_goes_back_far_and_crashes_is_not_accused(
     crew = _crew(policy(older_checkpoint="reason"))
     *_, third, _, _, _, _, _ = _long(crew, monkeypatch, remembered=remembered)
     saved(crew.thread(), put("once more", "1"))
-    crew.thread().delete([Key("", f"{number}") for number in range(3, 8)])
+    crew.thread().adapter.delete([Key("", f"{number}") for number in range(3, 8)])
     thread = crew.fresh()
     assert thread.resume(world=READ, deliberate="back").ref.entry == third
     assert crew.fresh().resume(world=READ).ref.entry == third
@@ -805,7 +805,7 @@ def test_what_was_deleted_far_back_is_not_there(
 ) -> None:
     """A resume from it is found; so is one that names no checkpoint where some are left."""
     first, *_ = _long(crew, monkeypatch, remembered=remembered)
-    crew.thread().delete([Key("", f"{number}") for number in (0, 3, 4, 5, 6, 7)])
+    crew.thread().adapter.delete([Key("", f"{number}") for number in (0, 3, 4, 5, 6, 7)])
     _rogue(crew, checkpoint=first)
     assert f"there was no checkpoint {first[:12]!r}" in _found(crew)
     _rogue(crew, checkpoint=None)

@@ -350,7 +350,7 @@ def test_a_plan_knows_what_has_been_accepted(memory: Team) -> None:
     """And what has been given up: a thread whose newest checkpoint was deleted is asked itself."""
     _saved(memory, "a", "b")
     memory.thread(name="b").save({"n": 2}, id="c2", world=NARROW)
-    memory.thread(name="b").delete([Key("", "c2")])
+    memory.thread(name="b").adapter.delete([Key("", "c2")])
     rollout = _accepted(memory)
     (found,) = memory.store("operator").rollouts.plan(SHELL).worlds
     assert (found.threads, found.rollout) == (2, rollout.id)

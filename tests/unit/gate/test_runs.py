@@ -108,9 +108,9 @@ def test_reading_begins_and_ends_nothing(solo: Team) -> None:
     _turn(thread, "1", "2")
     before = solo.everything()
     for name in (None, "1", "2", "none"):
-        thread.snapshot("", name)
-        thread.snapshot("child", name)
-    list(thread.snapshots())
+        thread.adapter.snapshot("", name)
+        thread.adapter.snapshot("child", name)
+    list(thread.adapter.snapshots())
     assert solo.everything() == before
     saved(thread, _save("3", "2"))
 
@@ -134,7 +134,7 @@ def test_an_older_checkpoint_wants_a_reason(solo: Team, *, begins: bool) -> None
     before = solo.everything()
     expected = ["resume-refused" if begins else "superseded"]
     for thread in (solo.fresh(), solo.thread()):
-        assert refused(thread.commit([_save("3", "1", begins=begins)])) == expected
+        assert refused(thread.adapter.commit([_save("3", "1", begins=begins)])) == expected
     assert solo.everything() == before
     saved(solo.fresh(), _save("3", "1", begins=begins, deliberate="the receipt was lost"))
 
@@ -148,7 +148,7 @@ def test_a_wider_world_wants_a_reason(solo: Team) -> None:
     wider, narrower = World.of(SHELL), World.of(NARROW)
     _turn(solo.thread(), "1")
     for thread in (solo.thread(), solo.fresh()):
-        assert refused(thread.commit([_save("2", "1", world=wider)])) == ["resume-refused"]
+        assert refused(thread.adapter.commit([_save("2", "1", world=wider)])) == ["resume-refused"]
     saved(solo.thread(), _save("2", "1", world=wider, deliberate="the tool is needed"))
     saved(solo.thread(), _save("3", "2", world=narrower))
 
@@ -184,7 +184,7 @@ def test_where_people_are_asked_nothing_is_written(memory: Team) -> None:
     before = memory.everything()
     for name in ("t", "new"):
         thread = memory.world.open("worker", gated=True).thread(name)
-        (outcome,) = thread.commit([_save("2", None, begins=True)])
+        (outcome,) = thread.adapter.commit([_save("2", None, begins=True)])
         assert isinstance(outcome, ResumeRefused)
         assert "asks for approvals" in outcome.message
 
@@ -208,7 +208,7 @@ def test_a_run_that_another_process_overtook_is_refused(calm: Team) -> None:
     _turn(thread, "1", "2")
     _turn(calm.fresh(), "3", parent="2")
     before = calm.everything()
-    outcomes = thread.commit([_add("r", "2"), _save("4", "2")])
+    outcomes = thread.adapter.commit([_add("r", "2"), _save("4", "2")])
 
     assert set(refused(outcomes)) <= {"superseded", "head-moved"}
     assert calm.everything() == before
@@ -219,8 +219,8 @@ def test_after_that_the_next_run_goes_on(calm: Team) -> None:
     thread = calm.thread()
     _turn(thread, "1")
     _turn(calm.fresh(), "2", parent="1")
-    thread.commit([_save("x", "1")])
-    thread.snapshot()
+    thread.adapter.commit([_save("x", "1")])
+    thread.adapter.snapshot()
     _turn(thread, "3", parent="2")
 
     assert calm.fresh().load().ref.id == "3"
@@ -232,7 +232,9 @@ def test_a_run_that_another_of_its_process_overtook_is_refused(solo: Team) -> No
     thread = solo.thread()
     _turn(thread, "1", "2")
     _turn(thread, "3", "4", parent="2")
-    outcomes = thread.commit([_add("r", "2"), _save("x", "2"), _save("y", "2", begins=True)])
+    outcomes = thread.adapter.commit(
+        [_add("r", "2"), _save("x", "2"), _save("y", "2", begins=True)]
+    )
 
     assert refused(outcomes) == ["superseded", "superseded", "resume-refused"]
     saved(thread, _save("5", "4"))
@@ -253,11 +255,11 @@ def test_a_policy_that_allows_it_lets_both_go_on(calm: Team) -> None:
 def test_two_that_begin_a_thread_at_once(calm: Team) -> None:
     """The second process has seen that there is nothing, and there is something."""
     first, second = calm.fresh(), calm.fresh()
-    assert first.snapshot() is None
-    assert second.snapshot() is None
+    assert first.adapter.snapshot() is None
+    assert second.adapter.snapshot() is None
     _turn(first, "1")
 
-    assert isinstance(second.commit([_save("2", None, begins=True)])[0], HeadMoved)
+    assert isinstance(second.adapter.commit([_save("2", None, begins=True)])[0], HeadMoved)
 
 
 # ---------------------------------------------------------------------- results that come first
@@ -271,7 +273,7 @@ def test_results_may_come_before_their_checkpoint(solo: Team) -> None:
 
     assert _sessions(solo) == 1
     for name, value in (("2", "r"), ("3", "s")):
-        found = solo.fresh().snapshot("", name)
+        found = solo.fresh().adapter.snapshot("", name)
         assert found is not None
         assert [each.value for each in found.results] == [value]
     solo.check_sound()
@@ -283,7 +285,7 @@ def test_a_run_whose_results_come_before_its_input_is_one_run(solo: Team) -> Non
     _turn(thread, "1")
     saved(thread, _add("r", "2"), _add("s", "2"))
     saved(thread, _save("2", "1", begins=True))
-    found = solo.fresh().snapshot()
+    found = solo.fresh().adapter.snapshot()
 
     assert found is not None
     assert [each.value for each in found.results] == ["r", "s"]
@@ -324,7 +326,7 @@ def test_an_older_checkpoint_of_a_lane_is_an_older_checkpoint(solo: Team) -> Non
     saved(thread, _save("a", None, "child"), _save("b", "a", "child"), _save("2", "1"))
     older = {"lane": "child", "checkpoint": "2"}
     for each in (solo.fresh(), solo.thread()):
-        (outcome,) = each.commit([_save("x", "a", **older)])
+        (outcome,) = each.adapter.commit([_save("x", "a", **older)])
         assert isinstance(outcome, Superseded | ResumeRefused)
     saved(solo.fresh(), _save("c", "a", deliberate="once more", **older))
 
@@ -350,7 +352,7 @@ def test_a_subgraph_of_a_run_that_was_overtaken_is_refused(calm: Team) -> None:
     """What it stands on is not the newest of the graph."""
     _turn(calm.thread(), "1")
     _turn(calm.thread(), "2", parent="1")
-    (outcome,) = calm.thread().commit([_save("a", None, "child", checkpoint="1")])
+    (outcome,) = calm.thread().adapter.commit([_save("a", None, "child", checkpoint="1")])
 
     assert isinstance(outcome, Superseded)
 
@@ -375,7 +377,7 @@ def test_code_that_outlives_its_run_is_no_part_of_another(solo: Team) -> None:
     thread = solo.thread()
     _turn(thread, "1", "2")
     _turn(thread, "3", parent="2")
-    (outcome,) = thread.commit([_save("x", "1", begins=True, inside=True, answered=True)])
+    (outcome,) = thread.adapter.commit([_save("x", "1", begins=True, inside=True, answered=True)])
 
     assert isinstance(outcome, ResumeRefused)
     saved(thread, _save("4", "3"))
@@ -387,7 +389,7 @@ def test_who_is_refused_takes_nobodys_world(memory: Team) -> None:
     memory.apply(policy("calm", first_world="refuse", **_NOBODY))
     thread = memory.thread()
     _turn(thread, "1", "2")
-    (outcome,) = thread.commit([_save("x", "1", begins=True)])
+    (outcome,) = thread.adapter.commit([_save("x", "1", begins=True)])
     assert isinstance(outcome, ResumeRefused)
     saved(thread, _save("3", "2"))
 
@@ -401,7 +403,7 @@ def test_a_run_with_a_token_writes_in_its_session(memory: Team) -> None:
     """Whatever it goes on from; under a policy that asks people too."""
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
-    session = thread.begin(world=READ, token="mine")  # noqa: S106
+    session = thread.adapter.begin(world=READ, token="mine")  # noqa: S106
     saved(thread, _save("2", "1", token="mine"), _save("3", "1", token="mine"))  # noqa: S106
 
     assert thread.load().ref.id == "3"
@@ -412,7 +414,7 @@ def test_a_run_with_a_token_writes_in_its_session(memory: Team) -> None:
 def test_a_run_with_a_token_begins_a_thread(memory: Team) -> None:
     """There is nothing to decide about, and its first write begins the session."""
     thread = memory.fresh()
-    assert thread.begin(world=READ, token="mine") is None  # noqa: S106
+    assert thread.adapter.begin(world=READ, token="mine") is None  # noqa: S106
     saved(thread, _save("1", None, token="mine"))  # noqa: S106
 
     assert memory.kinds() == ["genesis", "resume", "checkpoint"]
@@ -423,15 +425,15 @@ def test_a_token_ends_with_its_session(memory: Team, how: str) -> None:
     """What the run still writes is refused, and not written in the session of another."""
     memory.thread().save(1, id="1", world=READ)
     thread = memory.fresh()
-    thread.begin(world=READ, token="mine")  # noqa: S106
+    thread.adapter.begin(world=READ, token="mine")  # noqa: S106
     if how == "begin":
-        thread.begin(world=READ, token="other")  # noqa: S106
+        thread.adapter.begin(world=READ, token="other")  # noqa: S106
     elif how == "resume":
         thread.resume(world=READ)
     else:
         memory.fresh().resume(world=READ)
     before = memory.everything()
-    outcomes = thread.commit([_save("2", "1", token="mine"), _add("r", "1", token="mine")])  # noqa: S106
+    outcomes = thread.adapter.commit([_save("2", "1", token="mine"), _add("r", "1", token="mine")])  # noqa: S106
 
     assert refused(outcomes) == ["superseded", "superseded"]
     assert memory.everything() == before
@@ -440,7 +442,7 @@ def test_a_token_ends_with_its_session(memory: Team, how: str) -> None:
 def test_who_begins_a_thread_is_recorded(memory: Team) -> None:
     """There is nothing to decide about, and the record says who went on all the same."""
     thread = memory.fresh()
-    thread.begin(world=READ, actor="clerk", token="mine")  # noqa: S106
+    thread.adapter.begin(world=READ, actor="clerk", token="mine")  # noqa: S106
     saved(thread, _save("1", None, token="mine"))  # noqa: S106
 
     assert memory.newest(Kind.RESUME).actor == "clerk"
@@ -454,21 +456,26 @@ def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
     """It goes on from an older checkpoint, and is given no other one, however often it asks."""
     _turn(solo.thread(), "1", "2", "3")
     thread = solo.fresh()
-    session = thread.begin(world=READ, ref="1", deliberate="the receipt was lost", token="mine")  # noqa: S106
+    session = thread.adapter.begin(
+        world=READ,
+        ref="1",
+        deliberate="the receipt was lost",
+        token="mine",  # noqa: S106
+    )
 
     for name in (None, None, "1"):
-        found = thread.snapshot("", name, running=True, session=session)
+        found = thread.adapter.snapshot("", name, running=True, session=session)
         assert found is not None
         assert found.ref.id == "1"
     for name in ("2", "3"):
         with pytest.raises(ResumeRefused, match="not what was decided about"):
-            thread.snapshot("", name, running=True, session=session)
+            thread.adapter.snapshot("", name, running=True, session=session)
     saved(thread, _add("r", "1", token="mine"))  # noqa: S106
-    found = thread.snapshot(running=True, session=session)
+    found = thread.adapter.snapshot(running=True, session=session)
     assert found is not None
     assert found.ref.id == "1"
     saved(thread, _save("4", "1", token="mine"))  # noqa: S106
-    found = thread.snapshot(running=True, session=session)
+    found = thread.adapter.snapshot(running=True, session=session)
     assert found is not None
     assert found.ref.id == "4"
 
@@ -476,19 +483,19 @@ def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
 def test_a_run_reads_the_very_entry_that_was_released(solo: Team) -> None:
     """A checkpoint that was put once more under its name, and a resume of how it was before."""
     thread = solo.thread()
-    earlier = thread.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
+    earlier = thread.adapter.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
     saved(thread, put({"is": "after"}, "1"))
     assert isinstance(earlier, CheckpointRef)
     other = solo.fresh()
-    session = other.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
+    session = other.adapter.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
 
     for _ in range(2):
-        found = other.snapshot(running=True, session=session)
+        found = other.adapter.snapshot(running=True, session=session)
         assert found is not None
         assert found.state == {"is": "before"}
     saved(other, _add("done", "1", token="mine"))  # noqa: S106
     for name in (None, "1"):
-        found = other.snapshot("", name, running=True, session=session)
+        found = other.adapter.snapshot("", name, running=True, session=session)
         assert found is not None
         assert found.state == {"is": "before"}
         assert [each.value for each in found.results] == ["done"]
@@ -497,18 +504,18 @@ def test_a_run_reads_the_very_entry_that_was_released(solo: Team) -> None:
 def test_a_run_reads_nothing_once_the_very_entry_was_given_up(solo: Team) -> None:
     """A prune is no damage, also where a name was put once more; what was read first is given."""
     thread = solo.thread()
-    earlier = thread.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
+    earlier = thread.adapter.commit([put({"is": "before"}, "1", world=World.of(READ))])[0]
     saved(thread, put(2, "2"), put({"is": "after"}, "1"), put(3, "3"))
     assert isinstance(earlier, CheckpointRef)
     other = solo.fresh()
-    session = other.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
+    session = other.adapter.begin(world=READ, ref=earlier, deliberate="as it was", token="mine")  # noqa: S106
     other.prune(keep_last=2)
-    found = other.snapshot(running=True, session=session)
+    found = other.adapter.snapshot(running=True, session=session)
     assert found is not None
     assert found.state == {"is": "before"}
 
     for name in (None, "1"):
-        assert other.snapshot("", name, running=True, session=session) is None
+        assert other.adapter.snapshot("", name, running=True, session=session) is None
 
 
 def test_a_resume_that_somebody_overtook_hands_nothing_over(memory: Team) -> None:
@@ -534,7 +541,7 @@ def test_what_another_run_writes_is_not_of_this_one(solo: Team) -> None:
     thread, first, second = solo.thread(), object(), object()
     saved(thread, _save("1", None, begins=True, run=first))
     saved(thread, _add("r", "2", run=second), _save("2", "1", begins=True, run=second))
-    found = solo.fresh().snapshot()
+    found = solo.fresh().adapter.snapshot()
 
     assert found is not None
     assert [each.value for each in found.results] == ["r"]
@@ -547,7 +554,7 @@ def test_a_run_that_was_refused_writes_nothing_more(solo: Team) -> None:
     thread, good, bad = solo.thread(), object(), object()
     saved(thread, _save("1", None, begins=True, run=good), _save("2", "1", run=good))
     before = solo.everything()
-    outcomes = thread.commit(
+    outcomes = thread.adapter.commit(
         [
             _save("3", "1", begins=True, run=bad),
             _add("r", "3", run=bad),
@@ -570,7 +577,7 @@ def test_a_run_that_was_overtaken_writes_nothing_more(calm: Team) -> None:
     saved(thread, _save("1", None, begins=True, run=slow))
     saved(thread, _save("2", "1", begins=True, run=fast))
     before = calm.everything()
-    outcomes = thread.commit(
+    outcomes = thread.adapter.commit(
         [
             _add("r", "1", run=slow),
             _add("r", "x", run=slow),
@@ -587,7 +594,7 @@ def test_a_run_may_begin_again_with_what_it_is_known_by(solo: Team) -> None:
     """An application may give one control to all of its runs."""
     thread, shared = solo.thread(), object()
     saved(thread, _save("1", None, begins=True, run=shared))
-    assert refused(thread.commit([_save("2", "1", begins=True, run=object())])) == [None]
+    assert refused(thread.adapter.commit([_save("2", "1", begins=True, run=object())])) == [None]
     saved(thread, _save("3", "2", begins=True, run=shared), _save("4", "3", run=shared))
 
     assert _sessions(solo) == 3
@@ -598,7 +605,7 @@ def test_what_is_not_there_is_not_gone_on_from(calm: Team) -> None:
     thread = calm.thread()
     saved(thread, _save("1", None, begins=True, run=object()))
     before = calm.everything()
-    outcomes = thread.commit([_save("2", "0", begins=True, run=object())])
+    outcomes = thread.adapter.commit([_save("2", "0", begins=True, run=object())])
 
     assert refused(outcomes) == ["unknown-checkpoint"]
     assert calm.everything() == before
@@ -620,7 +627,7 @@ def test_lanes_that_a_run_was_told_are_judged_before_anything_is_kept(solo: Team
     saved(thread, _save("a", None, "child"), _save("b", "a", "child"))
     before = solo.everything()
     told: Any = {"lanes": {"child": "a"}, "begins": True, "answered": True, "run": object()}
-    (outcome,) = thread.commit([_add("yes", "1", **told)])
+    (outcome,) = thread.adapter.commit([_add("yes", "1", **told)])
 
     assert isinstance(outcome, ResumeRefused)
     assert "not the newest of namespace 'child'" in outcome.message

@@ -167,7 +167,7 @@ def test_a_handle_that_was_overtaken_is_not_asked_about_its_world(team: Team) ->
 
 def _record(team: Team, word: Attestation) -> int:
     """Record a word as other code than ours may: although the person has said the same."""
-    operations = team.store("officer").thread("t")._operations
+    operations = team.store("officer").thread("t").operations
     operations.requests()
     seq = operations._context.write(Kind.APPROVAL, VerdictBody(salt="0" * 64, attestation=word))
     assert seq is not None

@@ -47,7 +47,7 @@ def results(
 
 def saved(thread: Thread, *drafts: SaveDraft | ResultsDraft) -> list[Outcome]:
     """Write a group of which nothing is refused."""
-    outcomes = thread.commit(drafts)
+    outcomes = thread.adapter.commit(drafts)
     for outcome in outcomes:
         if isinstance(outcome, SealpointError):
             raise outcome
@@ -56,7 +56,7 @@ def saved(thread: Thread, *drafts: SaveDraft | ResultsDraft) -> list[Outcome]:
 
 def written(thread: Thread, world: Any) -> None:
     """Go on as a run does that nobody decided about: it reads, and says what it goes on from."""
-    found = thread.snapshot()
+    found = thread.adapter.snapshot()
     name = None if found is None else found.ref.id
     position = RunPosition(checkpoint=name, begins=True)
     saved(thread, put({"balance": 95}, "next", parent=name, world=world, position=position))
@@ -79,18 +79,18 @@ def cold(world: World, name: str = "t") -> Thread:
 
 def ids(thread: Thread, lane: str | None = "") -> list[str]:
     """The checkpoints of a lane, newest first."""
-    return [ref.id for ref in thread.snapshots(lane)]
+    return [ref.id for ref in thread.adapter.snapshots(lane)]
 
 
 def values(thread: Thread, lane: str = "", name: str | None = None) -> list[Any] | None:
     """The results of a checkpoint, oldest first; None: there is no such checkpoint."""
-    found = thread.snapshot(lane, name)
+    found = thread.adapter.snapshot(lane, name)
     return None if found is None else [each.value for each in found.results]
 
 
 def tasks(thread: Thread, lane: str = "", name: str | None = None) -> list[str]:
     """Whose results a checkpoint has, oldest first."""
-    found = thread.snapshot(lane, name)
+    found = thread.adapter.snapshot(lane, name)
     assert found is not None
     return [each.task for each in found.results]
 

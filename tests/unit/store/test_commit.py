@@ -49,7 +49,7 @@ def test_an_empty_group_is_nothing(world: World) -> None:
     """Nothing is written, not even the beginning of a session."""
     store = world.open()
 
-    assert store.thread("t").commit([]) == []
+    assert store.thread("t").adapter.commit([]) == []
     assert store.storage.groups == []
 
 
@@ -62,7 +62,7 @@ def test_outcomes_say_where_each_lies(world: World) -> None:
     assert isinstance(second, ResultsRef)
     assert (first.id, first.lane, first.seq) == ("1", "sub", 2)
     assert second.seq == 3
-    found = cold(world).snapshot("sub")
+    found = cold(world).adapter.snapshot("sub")
     assert found is not None
     assert found.ref == first
     assert found.results[0].ref == second
@@ -72,7 +72,7 @@ def test_one_that_is_refused_hurts_no_other(world: World) -> None:
     """What the registry does not allow, or an id that names another, is told for it alone."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"))
-    outcomes = store.thread("t").commit(
+    outcomes = store.thread("t").adapter.commit(
         [
             put(1, "1"),
             put({"x": object()}, "2"),
@@ -98,7 +98,7 @@ def test_a_group_of_which_all_is_refused_writes_nothing(world: World) -> None:
     """No session begins for it either."""
     store = world.open()
 
-    assert refused(store.thread("t").commit([put(object(), "1")])) == ["type-not-allowed"]
+    assert refused(store.thread("t").adapter.commit([put(object(), "1")])) == ["type-not-allowed"]
     assert store.storage.groups == []
 
 
@@ -118,7 +118,7 @@ def test_the_same_name_twice_in_one_call(world: World) -> None:
     one, two, three = added(store.thread("t"), put(1, "1"), put(2, "1"), put(2, "1"))
 
     assert one < two == three
-    assert cold(world).snapshot().state == 2  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot().state == 2  # type: ignore[union-attr]
     assert ids(cold(world)) == ["1"]
 
 
@@ -137,7 +137,7 @@ def test_a_group_shares_blobs_within_itself(world: World) -> None:
 
     assert len(fresh.storage.given) < 2 * once
     thread = cold(world, "u")
-    assert thread.snapshot().state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
+    assert thread.adapter.snapshot().state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
     assert values(thread) == [state_of(1)]
     check_verified(world)
 
@@ -153,7 +153,7 @@ def test_a_group_that_fails_stands_or_falls_as_one(world: World, *, after: bool)
     def drafts() -> list[Any]:
         return [put(1, "1"), results("a", "1"), put(2, "2")]
 
-    outcomes = store.thread("t").commit(drafts())
+    outcomes = store.thread("t").adapter.commit(drafts())
     # What took effect is found by looking, so that nobody is told of a failure.
     assert refused(outcomes) == [None if after else "storage-unavailable"] * 3
     saved(store.thread("t"), put(1, "1"), put(2, "2"))
@@ -168,7 +168,7 @@ def test_an_anchor_that_fails_tells_each_where_it_stands(world: World) -> None:
     store = world.open()
     saved(store.thread("t"), put(0, "0"))
     store.anchor.fail(AnchorUnavailable("out of order"))
-    outcomes = store.thread("t").commit([put(1, "1"), results("a", "1"), put(2, "2")])
+    outcomes = store.thread("t").adapter.commit([put(1, "1"), results("a", "1"), put(2, "2")])
 
     assert refused(outcomes) == ["anchor-unavailable"] * 3
     refs: list[Any] = [each.ref for each in outcomes if isinstance(each, AnchorUnavailable)]
@@ -184,7 +184,7 @@ def test_a_group_that_somebody_got_ahead_of_is_refused_as_one(world: World) -> N
     worker, other = world.open(), world.open()
     saved(worker.thread("t"), put(0, "0"))
     worker.storage.appending.before = lambda: saved(other.thread("t"), put(9, "9"))
-    outcomes = worker.thread("t").commit([put(1, "1"), results("a", "1")])
+    outcomes = worker.thread("t").adapter.commit([put(1, "1"), results("a", "1")])
 
     assert refused(outcomes) == ["superseded"] * 2
     assert ids(cold(world)) == ["9", "0"]
@@ -193,7 +193,7 @@ def test_a_group_that_somebody_got_ahead_of_is_refused_as_one(world: World) -> N
 def test_a_store_for_reading_takes_no_group(world: World) -> None:
     """Every draft is told so."""
     saved(world.open().thread("t"), put(0, "0"))
-    outcomes = cold(world).commit([put(1, "1"), results("a", "1")])
+    outcomes = cold(world).adapter.commit([put(1, "1"), results("a", "1")])
 
     assert all(isinstance(each, ReadOnly) for each in outcomes)
 

@@ -48,16 +48,16 @@ def test_what_is_deleted_is_shown_no_more(world: World) -> None:
     (ref,) = [each for each in store.thread("t").history() if each.id == "3"]
     warm = world.open().thread("t")
     assert ids(warm) == ["3", "2", "1"]
-    at = store.thread("t").delete([Key("", "1"), Key("", "3")], reason="asked for")
+    at = store.thread("t").adapter.delete([Key("", "1"), Key("", "3")], reason="asked for")
 
     assert _hidden(world, store).reason == "asked for"
     assert at == 6
     for thread in (*everywhere(world, store), warm):
         assert ids(thread) == ["2"]
         assert [each.id for each in thread.history()] == ["2"]
-        assert thread.snapshot().ref.id == "2"  # type: ignore[union-attr]
-        assert thread.snapshot("", "1") is None
-        assert thread.snapshot("", "3") is None
+        assert thread.adapter.snapshot().ref.id == "2"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot("", "1") is None
+        assert thread.adapter.snapshot("", "3") is None
         assert thread.load().state == 2
         for name in ("3", ref):
             with pytest.raises(Pruned, match="it was deleted"):
@@ -70,7 +70,7 @@ def test_what_is_deleted_is_dropped(world: World) -> None:
     store = world.open()
     saved(store.thread("t"), put(state_of(1), "1"), results(state_of(2), "1"), put("x", "2"))
     before = list(store.storage.inner.scan(world.thread_id("t"), 0))
-    store.thread("t").delete([Key("", "1")])
+    store.thread("t").adapter.delete([Key("", "1")])
     after = list(store.storage.inner.scan(world.thread_id("t"), 0))
 
     assert stored(store) == {}
@@ -98,7 +98,7 @@ def test_the_bytes_leave_the_files(tmp_path: Path, backend: str, size: int) -> N
 
     assert files_with(b"NEEDLE in a state")
     assert files_with(b"NEEDLE in results")
-    store.thread("t").delete([Key("", "1")])
+    store.thread("t").adapter.delete([Key("", "1")])
     store.gc()
 
     assert not files_with(b"NEEDLE")
@@ -112,12 +112,12 @@ def test_shared_blobs_of_what_lives_are_kept(world: World) -> None:
     thread = worker.thread("t")
     for number in range(4):
         saved(thread, put(state_of(number), f"{number}"), results(state_of(number), f"{number}"))
-    store.thread("t").delete([Key("", "0"), Key("", "3")])
+    store.thread("t").adapter.delete([Key("", "0"), Key("", "3")])
     saved(thread, put(state_of(3), "4"))
 
     for reader in (thread, cold(world)):
         for number, name in ((1, "1"), (2, "2"), (3, "4")):
-            assert reader.snapshot("", name).state == state_of(number)  # type: ignore[union-attr]
+            assert reader.adapter.snapshot("", name).state == state_of(number)  # type: ignore[union-attr]
         assert values(reader, "", "2") == [state_of(2)]
     check_verified(world)
     assert store.gc(dry_run=True).blobs == 0
@@ -131,14 +131,14 @@ def test_everything_can_be_deleted_and_begun_anew(world: World) -> None:
     saved(thread, early, put(state_of(1), "1"), results("old", "1"), put(1, "1", "sub"))
     warm = world.open().thread("t")
     assert values(warm, "", "1") == ["early", "old"]
-    thread.delete()
+    thread.adapter.delete()
     for reader in (thread, cold(world), warm):
-        assert reader.snapshot() is None
+        assert reader.adapter.snapshot() is None
         assert ids(reader, None) == []
     saved(thread, put(state_of(1), "1"), results("new", "1"))
 
     for reader in (thread, cold(world), warm):
-        assert reader.snapshot().state == state_of(1)  # type: ignore[union-attr]
+        assert reader.adapter.snapshot().state == state_of(1)  # type: ignore[union-attr]
         assert values(reader) == ["new"]
         assert ids(reader, None) == ["1"]
     check_verified(world)
@@ -148,19 +148,19 @@ def test_deleting_nothing_writes_nothing(world: World) -> None:
     """A name that is not there, one that was deleted before, or an empty list."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), put(2, "2"))
-    assert store.thread("t").delete([Key("", "1")]) == 4
+    assert store.thread("t").adapter.delete([Key("", "1")]) == 4
     for names in ([], [Key("", "1")], [Key("", "9")], [Key("sub", "2")]):
-        assert store.thread("t").delete(names) is None
+        assert store.thread("t").adapter.delete(names) is None
 
-    assert store.thread("t").delete() == 5
-    assert store.thread("t").delete() is None
+    assert store.thread("t").adapter.delete() == 5
+    assert store.thread("t").adapter.delete() is None
 
 
 def test_a_thread_that_is_not_there_has_nothing_to_delete(world: World) -> None:
     """Nobody has saved anything under this name, and nothing is begun by asking."""
     store = world.open()
     with pytest.raises(UnknownThread):
-        store.thread("t").delete()
+        store.thread("t").adapter.delete()
 
     assert store.threads().names == ()
 
@@ -170,12 +170,12 @@ def test_only_the_owner_deletes(world: World) -> None:
     enrolled(world)
     saved(world.open().thread("t"), put(1, "1"))
     with pytest.raises(NotOwner):
-        world.open("other").thread("t").delete()
+        world.open("other").thread("t").adapter.delete()
     for who in ("operator", "officer"):
         with pytest.raises(NotTrusted):
-            world.open(who).thread("t").delete()
+            world.open(who).thread("t").adapter.delete()
     with pytest.raises(ReadOnly):
-        cold(world).delete()
+        cold(world).adapter.delete()
 
     assert ids(cold(world)) == ["1"]
 
@@ -185,7 +185,7 @@ def test_a_session_goes_on_after_a_deletion(world: World) -> None:
     worker, other = world.open(), world.open()
     for number in range(6):
         saved(worker.thread("t"), put(state_of(number), f"{number}"))
-        other.thread("t").delete([Key("", f"{number}")])
+        other.thread("t").adapter.delete([Key("", f"{number}")])
     saved(worker.thread("t"), put(state_of(5), "6"))
 
     assert worker.storage.groups == [3, *[1] * 6]
@@ -202,7 +202,7 @@ def test_what_goes_between_building_and_writing_is_written_anew(world: World, ho
 
     def give_up() -> None:
         if how == "hide":
-            other.thread("t").delete()
+            other.thread("t").adapter.delete()
         else:
             other.thread("t").prune(keep_last=1)
             other.gc()
@@ -210,7 +210,7 @@ def test_what_goes_between_building_and_writing_is_written_anew(world: World, ho
     worker.storage.appending.before = give_up
     saved(worker.thread("t"), put({**state_of(1), "more": 1}, "2", "sub"), results(1, "2"))
 
-    assert cold(world).snapshot("sub").state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot("sub").state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
     check_verified(world)
 
 
@@ -220,10 +220,10 @@ def test_a_deletion_says_all_that_was_deleted_before(world: World) -> None:
     thread = store.thread("t")
     for number in range(8):
         saved(thread, put(state_of(number), f"{number}"))
-    thread.delete([Key("", "1")])
+    thread.adapter.delete([Key("", "1")])
     thread.prune(keep_last=2, keep=["2", "4"])
-    thread.delete([Key("", "2")])
-    thread.delete([Key("", "4")])
+    thread.adapter.delete([Key("", "2")])
+    thread.adapter.delete([Key("", "4")])
     thread.prune(keep_last=1)
     body = _hidden(world, store)
 
@@ -240,7 +240,7 @@ def test_stretches_of_what_is_deleted_are_joined(world: World) -> None:
     first, last = added(store.thread("t"), put(1, "1"), put(2, "2"))
     saved(world.open().thread("t"), put(3, "3"), results(3, "3"))
     fresh = world.open()
-    fresh.thread("t").delete()
+    fresh.thread("t").adapter.delete()
 
     assert (first, last) == (2, 3)
     assert _hidden(world, fresh).deleted == ((2, 6),)
@@ -250,10 +250,10 @@ def test_deleting_needs_no_session(world: World) -> None:
     """It takes no thread over: who saves there is not superseded, and who deletes may save."""
     worker, cleaner = world.open(), world.open()
     saved(worker.thread("t"), put(1, "1"), put(2, "2"))
-    cleaner.thread("t").delete([Key("", "1")])
+    cleaner.thread("t").adapter.delete([Key("", "1")])
 
-    assert refused(worker.thread("t").commit([put(3, "3")])) == [None]
-    assert refused(cleaner.thread("t").commit([put(4, "4")])) == ["head-moved"]
+    assert refused(worker.thread("t").adapter.commit([put(3, "3")])) == [None]
+    assert refused(cleaner.thread("t").adapter.commit([put(4, "4")])) == ["head-moved"]
 
 
 def test_superseded_states_go_with_their_name(world: World) -> None:
@@ -262,7 +262,7 @@ def test_superseded_states_go_with_their_name(world: World) -> None:
     for number in range(3):
         saved(store.thread("t"), put(state_of(number), "1"))
     saved(store.thread("t"), put("x", "2"))
-    store.thread("t").delete([Key("", "1")])
+    store.thread("t").adapter.delete([Key("", "1")])
 
     assert stored(store) == {}
     check_verified(world)
@@ -278,11 +278,11 @@ def test_a_crash_before_the_bytes_go_is_made_good(memory: World) -> None:
 
     store.storage.dropping.before = crash
     with pytest.raises(KeyboardInterrupt):
-        store.thread("t").delete([Key("", "1")])
+        store.thread("t").adapter.delete([Key("", "1")])
     fresh = memory.open()
 
     assert stored(store) != {}
-    assert fresh.thread("t").snapshot("", "1") is None
+    assert fresh.thread("t").adapter.snapshot("", "1") is None
     check_verified(memory)
     fresh.gc()
     assert stored(store) == {}
@@ -293,9 +293,9 @@ def test_deleting_what_a_prune_kept_is_no_alarm(world: World) -> None:
     store = world.open()
     saved(store.thread("t"), put(1, "1"), put(2, "2"))
     store.thread("t").prune(keep_last=1)
-    store.thread("t").delete([Key("", "2")])
+    store.thread("t").adapter.delete([Key("", "2")])
 
     for thread in (store.thread("t"), cold(world)):
-        assert thread.snapshot() is None
+        assert thread.adapter.snapshot() is None
         with pytest.raises(UnknownCheckpoint):
             thread.load()

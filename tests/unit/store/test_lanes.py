@@ -31,14 +31,14 @@ def test_lanes_are_kept_apart(world: World) -> None:
     saved(store.thread("t"), put("root", "1"), put("inner", "1", "sub"), put("deep", "2", "sub|x"))
 
     for thread in everywhere(world, store):
-        found = {lane: thread.snapshot(lane) for lane in ("", "sub", "sub|x")}
+        found = {lane: thread.adapter.snapshot(lane) for lane in ("", "sub", "sub|x")}
         assert {lane: each and each.state for lane, each in found.items()} == {
             "": "root",
             "sub": "inner",
             "sub|x": "deep",
         }
-        assert thread.snapshot("other") is None
-        assert thread.snapshot("", "2") is None
+        assert thread.adapter.snapshot("other") is None
+        assert thread.adapter.snapshot("", "2") is None
         assert ids(thread, None) == ["2", "1", "1"]
         assert thread.load().state == "root"
     check_verified(world)
@@ -67,7 +67,7 @@ def test_a_thread_with_other_lanes_alone_has_no_newest(world: World) -> None:
 
     with pytest.raises(UnknownCheckpoint):
         store.thread("t").load()
-    assert store.thread("t").snapshot() is None
+    assert store.thread("t").adapter.snapshot() is None
 
 
 @pytest.mark.parametrize("lane", ["x" * (LANE_BYTES_MAX + 1), "a\x00b", "\ud800"])
@@ -108,7 +108,7 @@ def test_anything_else_about_it_makes_it_another(world: World, options: dict[str
     first, second = added(store.thread("t"), put(1, "1"), put(1, "1", **options))
 
     assert second > first
-    found = cold(world).snapshot()
+    found = cold(world).adapter.snapshot()
     assert found is not None
     assert found.ref.seq == second
 
@@ -121,8 +121,8 @@ def test_another_state_supersedes_and_keeps_its_rank(world: World) -> None:
     saved(world.open().thread("t"), put("and again", "2"))
 
     for thread in (cold(world), world.open().thread("t")):
-        assert thread.snapshot("", "2").state == "and again"  # type: ignore[union-attr]
-        assert thread.snapshot().state == "three"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot("", "2").state == "and again"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot().state == "three"  # type: ignore[union-attr]
         assert thread.load().state == "three"
         assert ids(thread) == ["3", "2", "1"]
         assert sorted(ref.id for ref in thread.history()) == ["1", "2", "3"]
@@ -136,7 +136,7 @@ def test_the_newest_can_be_superseded(world: World) -> None:
 
     for thread in everywhere(world, store):
         assert thread.load().state == "other"
-        assert thread.snapshot().state == "other"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot().state == "other"  # type: ignore[union-attr]
 
 
 def test_a_plain_save_supersedes_nothing(world: World) -> None:
@@ -145,7 +145,7 @@ def test_a_plain_save_supersedes_nothing(world: World) -> None:
     store.thread("t").save(1, id="1")
     with pytest.raises(IdReused):
         store.thread("t").save(2, id="1")
-    (outcome,) = store.thread("t").commit([SaveDraft(2, "1", None, None, None)])
+    (outcome,) = store.thread("t").adapter.commit([SaveDraft(2, "1", None, None, None)])
 
     assert isinstance(outcome, IdReused)
 
@@ -154,14 +154,14 @@ def test_a_repetition_is_not_answered_by_what_was_known(world: World) -> None:
     """Somebody else has replaced it since this handle looked: it is not there any more."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put("one", "1"))
-    second.thread("t").snapshot()
+    second.thread("t").adapter.snapshot()
     saved(first.thread("t"), put("other", "1"))
 
-    assert refused(second.thread("t").commit([put("one", "1")])) == ["head-moved"]
+    assert refused(second.thread("t").adapter.commit([put("one", "1")])) == ["head-moved"]
     third = world.open()
-    third.thread("t").snapshot()
+    third.thread("t").adapter.snapshot()
     saved(first.thread("t"), put("another", "1"))
-    outcomes = third.thread("t").commit([put("new", "1", "sub"), put("other", "1")])
+    outcomes = third.thread("t").adapter.commit([put("new", "1", "sub"), put("other", "1")])
     assert refused(outcomes) == ["head-moved"] * 2
     assert ids(cold(world), None) == ["1"]
 
@@ -171,7 +171,7 @@ def test_a_repetition_of_what_was_deleted_is_saved(world: World, *, supersedes: 
     """Somebody else has deleted it since this handle looked, which takes no session away."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put("one", "1"))
-    second.thread("t").delete()
+    second.thread("t").adapter.delete()
     draft = SaveDraft("one", "1", None, None, None, supersedes=supersedes)
     saved(first.thread("t"), draft)
 
@@ -201,7 +201,7 @@ def test_lanes_share_what_they_both_hold(world: World) -> None:
     saved(thread, put(state_of(1), "1", "sub"))
 
     assert len(store.storage.given) <= before + 1
-    assert cold(world).snapshot("sub").state == state_of(1)  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot("sub").state == state_of(1)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("how", ["prune", "hide", "collect"])
@@ -213,15 +213,15 @@ def test_what_lanes_share_outlives_the_one_that_brought_it(world: World, how: st
     saved(thread, put(state_of(1), "1", "sub"))
     saved(thread, put("small", "2"))
     if how == "hide":
-        cron.thread("t").delete([Key("", "1"), Key("", "2")])
+        cron.thread("t").adapter.delete([Key("", "1"), Key("", "2")])
     elif how == "prune":
         assert [ref.lane for ref in cron.thread("t").prune(keep_last=1).pruned] == [""]
     else:
         assert cron.gc().failures == ()
     saved(thread, put({**state_of(1), "more": 1}, "2", "sub"))
 
-    assert cold(world).snapshot("sub", "1").state == state_of(1)  # type: ignore[union-attr]
-    assert cold(world).snapshot("sub").state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot("sub", "1").state == state_of(1)  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot("sub").state == {**state_of(1), "more": 1}  # type: ignore[union-attr]
     check_verified(world)
 
 

@@ -49,7 +49,7 @@ def test_results_are_shown_with_their_checkpoint(world: World) -> None:
     )
 
     for thread in everywhere(world, store):
-        found = thread.snapshot()
+        found = thread.adapter.snapshot()
         assert found is not None
         assert [(each.task, each.path, each.value) for each in found.results] == [
             ("a", "~pull, a", {"x": 1}),
@@ -78,7 +78,7 @@ def test_results_may_come_before_their_checkpoint(world: World) -> None:
     store = world.open()
     saved(store.thread("t"), put(1, "1"))
     (first,) = added(store.thread("t"), results("early", "2", "a"))
-    assert cold(world).snapshot("", "2") is None
+    assert cold(world).adapter.snapshot("", "2") is None
     (_, seq) = added(store.thread("t"), results("early too", "2", "b"), put(2, "2"))
     saved(store.thread("t"), results("late", "2", "c"))
 
@@ -119,7 +119,7 @@ def test_superseding_keeps_all_results(world: World, who: str) -> None:
     saved(world.open().thread("t"), put(111, "1"))
 
     for reader in (thread, cold(world), world.open().thread("t")):
-        assert reader.snapshot("", "1").state == 111  # type: ignore[union-attr]
+        assert reader.adapter.snapshot("", "1").state == 111  # type: ignore[union-attr]
         assert values(reader, "", "1") == ["before", "after", "later"]
 
 
@@ -162,7 +162,7 @@ def test_results_are_checked_like_states(world: World) -> None:
     """What the registry does not allow is refused, and nothing is written."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"))
-    (outcome,) = store.thread("t").commit([results(object(), "1")])
+    (outcome,) = store.thread("t").adapter.commit([results(object(), "1")])
 
     assert isinstance(outcome, EncodeError)
     assert store.storage.groups == [3]
@@ -192,7 +192,7 @@ def test_results_begin_a_session(world: World) -> None:
     first, second = world.open(), world.open()
     saved(first.thread("t"), put(1, "1"))
     saved(second.thread("t"), results("mine", "1"))
-    (outcome,) = first.thread("t").commit([results("late", "1")])
+    (outcome,) = first.thread("t").adapter.commit([results("late", "1")])
 
     assert isinstance(outcome, Superseded)
     assert second.storage.groups == [2]
@@ -204,8 +204,10 @@ def test_results_of_somebody_else_are_refused(world: World) -> None:
     enrolled(world)
     saved(world.open().thread("t"), put(1, "1"))
 
-    assert refused(world.open("other").thread("t").commit([results(1, "1")])) == ["not-owner"]
-    officer = world.open("officer").thread("t").commit([results(1, "1")])
+    assert refused(world.open("other").thread("t").adapter.commit([results(1, "1")])) == [
+        "not-owner"
+    ]
+    officer = world.open("officer").thread("t").adapter.commit([results(1, "1")])
     assert isinstance(officer[0], NotTrusted)
 
 
@@ -215,11 +217,11 @@ def test_a_snapshot_does_not_let_a_lost_handle_go_on(world: World) -> None:
     saved(first.thread("t"), put(1, "1"))
     saved(second.thread("t"), put(2, "2"))
     for _ in range(2):
-        assert first.thread("t").snapshot().state == 2  # type: ignore[union-attr]
-        assert refused(first.thread("t").commit([put(3, "3")])) == ["superseded"]
+        assert first.thread("t").adapter.snapshot().state == 2  # type: ignore[union-attr]
+        assert refused(first.thread("t").adapter.commit([put(3, "3")])) == ["superseded"]
     first.thread("t").load()
 
-    assert refused(first.thread("t").commit([put(3, "3")])) == [None]
+    assert refused(first.thread("t").adapter.commit([put(3, "3")])) == [None]
 
 
 def test_pruned_checkpoints_take_their_results_along(world: World) -> None:
@@ -234,7 +236,7 @@ def test_pruned_checkpoints_take_their_results_along(world: World) -> None:
 
     assert [(ref.lane, ref.id) for ref in pruned.pruned] == [("", "0")]
     for reader in (thread, cron.thread("t"), cold(world)):
-        assert reader.snapshot("", "0") is None
+        assert reader.adapter.snapshot("", "0") is None
         assert values(reader, "", "1") == [[state_of(1), "r1"]]
         assert values(reader, "", "2") == ["early"]
         assert values(reader, "sub") == ["inner"]
@@ -250,9 +252,9 @@ def test_a_pruned_name_can_be_saved_anew(world: World) -> None:
     saved(store.thread("t"), put("anew", "0"))
 
     for thread in everywhere(world, store):
-        assert thread.snapshot("", "0").state == "anew"  # type: ignore[union-attr]
+        assert thread.adapter.snapshot("", "0").state == "anew"  # type: ignore[union-attr]
         assert values(thread, "", "0") == []
-    assert cold(world).snapshot().ref.id == "1"  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot().ref.id == "1"  # type: ignore[union-attr]
     check_verified(world)
 
 
@@ -266,7 +268,7 @@ def test_a_prune_keeps_the_newest_by_rank_and_the_last_written(world: World) -> 
     saved(thread, put({**state_of(1), "more": 2}, "3"))
 
     assert [ref.id for ref in pruned.pruned] == ["0"]
-    assert cold(world).snapshot("", "2").state == "two"  # type: ignore[union-attr]
+    assert cold(world).adapter.snapshot("", "2").state == "two"  # type: ignore[union-attr]
     assert cold(world).load().state == {**state_of(1), "more": 2}
     check_verified(world)
 
@@ -326,13 +328,13 @@ def test_an_erasure_takes_results_as_well(world: World) -> None:
     store = world.open()
     saved(store.thread("t"), put(1, "1"), results("secret", "1"))
     world.open("officer").thread("t").erase(reason="asked for")
-    assert store.thread("t").snapshot() is None
-    assert store.thread("t").delete([Key("", "1")]) is None
-    assert refused(store.thread("t").commit([put(1, "1")])) == ["superseded"]
+    assert store.thread("t").adapter.snapshot() is None
+    assert store.thread("t").adapter.delete([Key("", "1")]) is None
+    assert refused(store.thread("t").adapter.commit([put(1, "1")])) == ["superseded"]
     fresh = world.open()
     saved(fresh.thread("t"), put(2, "1"))
 
     for thread in everywhere(world, fresh):
-        assert thread.snapshot().state == 2  # type: ignore[union-attr]
+        assert thread.adapter.snapshot().state == 2  # type: ignore[union-attr]
         assert values(thread) == []
     check_verified(world)

@@ -8,9 +8,8 @@ as it is now, and what the call does is bound whenever people are asked.
 
 import asyncio
 import copy
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Protocol, cast
 from uuid import UUID
@@ -22,18 +21,19 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.langgraph._conversion import Address, shown
-from sealpoint.adapters.langgraph._function_code import Memory
-from sealpoint.adapters.langgraph._passes import (
+from sealpoint.adapters.face import GuardedRuns, RunWatch
+from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
     TICKET,
-    Aim,
-    Pass,
-    in_words_of_graphs,
+    CheckpointTarget,
     is_nested,
+    rephrase_for_graph,
     task_on,
+    token_of,
     with_pass,
 )
+from sealpoint.adapters.langgraph._conversion import Address, shown
+from sealpoint.adapters.langgraph._function_code import Memory
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.codec import Registry
@@ -203,26 +203,6 @@ class Pausable(Protocol):
         """Whether an operator has stopped it; an error if a run has lost it."""
 
 
-class RunWatch:
-    """The thread of a guarded run, for as long as the run goes on with it."""
-
-    def __init__(self, thread: Thread) -> None:
-        self.thread = thread
-        self.token: str | None = None
-        """The pass of the run; None: it has not been let in yet."""
-
-    @property
-    def paused(self) -> bool:
-        """Whether an operator has stopped the thread.
-
-        Raises:
-            Superseded: Another run goes on with it by now.
-        """
-        if self.token is None:
-            return self.thread.paused
-        return not self.thread.may_go_on(self.token)
-
-
 class PauseControl(RunControl):
     """Asks before every step whether the run may go on."""
 
@@ -353,7 +333,6 @@ def paused_error(thread: Thread) -> Paused:
 
 # ---------------------------------------------------------------------- call gate
 
-_PASS_BYTES = 16
 _MISSING = object()
 _HINT = (
     'Where the policy only wants a reason, pass deliberately(config, "why") instead of the '
@@ -366,7 +345,7 @@ class _Entry(NamedTuple):
 
     config: RunnableConfig
     thread: Thread
-    aim: Aim
+    target: CheckpointTarget
     older: dict[str, str]
     """Older checkpoints of subgraphs that it begins from."""
     deliberate: Any
@@ -375,7 +354,7 @@ class _Entry(NamedTuple):
     @property
     def begins_anew(self) -> bool:
         """Whether an input is a new turn; the framework goes on with a run that it knows again."""
-        loaded = self.thread.snapshot("", self.aim.root)
+        loaded = self.thread.adapter.snapshot("", self.target.root)
         state = None if loaded is None else loaded.state
         if loaded is None or not (isinstance(state, dict) and state.get("channel_versions")):
             return True
@@ -394,6 +373,7 @@ class CallGate:
         self._world = world
         """What the caller declared; without it, the world of the graph that is about to run."""
         self._memory: Memory | None = None
+        self._runs = GuardedRuns.of(saver.store)
 
     def for_copy(self) -> "CallGate":
         """The gate of a copy of the graph, which may be changed without it."""
@@ -420,8 +400,10 @@ class CallGate:
         require_own_words(config)
         self._require_own_saver(graph)
         thread = self.saver.store.thread(Address.of(config).thread)
-        aim, deliberate = Aim.of(config), (config.get("configurable") or {}).get(DELIBERATE)
-        return _Entry(config, thread, aim, aim.older(thread), deliberate, self.world(graph))
+        target = CheckpointTarget.of(config)
+        deliberate = (config.get("configurable") or {}).get(DELIBERATE)
+        older = target.older(thread.adapter)
+        return _Entry(config, thread, target, older, deliberate, self.world(graph))
 
     def _require_own_saver(self, graph: Any) -> None:
         found = graph.checkpointer
@@ -484,20 +466,18 @@ class CallGate:
 
     def turn(self, config: RunnableConfig) -> asyncio.Lock:
         """What gives a call of the running event loop its turn to be decided."""
-        return self.saver.passes.order.turn(Address.of(config).thread)
+        return self._runs.turn(Address.of(config).thread)
 
     def has_let_in(self, config: RunnableConfig) -> bool:
         """Whether an edit of a subgraph is one that the graph around it has been let in for."""
-        token = (config.get("configurable") or {}).get(TICKET)
-        return self.saver.passes.is_living(Address.of(config).thread, token) and not is_nested(
-            config
-        )
+        token = token_of(config)
+        return self._runs.is_living(Address.of(config).thread, token) and not is_nested(config)
 
     def pass_around(self, config: RunnableConfig) -> str | None:
         """The pass of the run whose own code calls, if the call is about the same thread."""
         thread = Address.of(config).thread
         token = (task_on(thread, self.saver.store) or {}).get(TICKET)
-        return str(token) if self.saver.passes.is_living(thread, token) else None
+        return str(token) if self._runs.is_living(thread, token) else None
 
     @contextmanager
     def _entered(
@@ -509,37 +489,35 @@ class CallGate:
         would_run: Callable[[], bool] | None = None,
     ) -> Iterator[RunnableConfig]:
         """Have a call decided and recorded, and give it its pass for as long as it takes."""
-        thread, passes, older = entry.thread, self.saver.passes, entry.older
-        token = secrets.token_hex(_PASS_BYTES)
+        thread, older = entry.thread, entry.older
         if older:
             # People are shown which ones, and the decision is bound to them.
             told = offer or (lambda: operation)
             operation, offer = None, lambda: {**(told() or {}), "from": older}
-        with passes.deciding(thread.name):
+        with ExitStack() as admitted:
             try:
-                session = thread.begin(
-                    world=entry.world,
-                    ref=entry.aim.root,
-                    answer=operation,
-                    actor=self.actor,
-                    deliberate=entry.deliberate,
-                    lanes=older,
-                    offer=offer,
-                    token=token,
-                    would_run=would_run,
+                run = admitted.enter_context(
+                    self._runs.admit(
+                        thread.name,
+                        world=entry.world,
+                        ref=entry.target.root,
+                        answer=operation,
+                        actor=self.actor,
+                        deliberate=entry.deliberate,
+                        lanes=older,
+                        offer=offer,
+                        would_run=would_run,
+                    )
                 )
             except ResumeRefused as error:
-                raise in_words_of_graphs(error, _HINT) from error
-            passes.grant(thread.name, Pass(token, entry.world, entry.aim.root, session))
-        if watch is not None:
-            watch.token = token
-        try:
-            yield with_pass(entry.config, token)
-            if passes.was_held(token):
-                raise paused_error(thread)
-        except GraphDrained as drained:
-            if drained.reason == PAUSED:
-                raise paused_error(thread) from drained
-            raise
-        finally:
-            passes.revoke(thread.name, token)
+                raise rephrase_for_graph(error, _HINT) from error
+            if watch is not None:
+                watch.token = run.token
+            try:
+                yield with_pass(entry.config, run.token)
+                if self._runs.was_held(run.token):
+                    raise paused_error(thread)
+            except GraphDrained as drained:
+                if drained.reason == PAUSED:
+                    raise paused_error(thread) from drained
+                raise

@@ -30,7 +30,7 @@ from sealpoint.errors import (
     UnknownCheckpoint,
     UsageError,
 )
-from sealpoint.gate import Rule, Thread
+from sealpoint.gate import AdapterThread, Rule, Thread
 from sealpoint.ledger import Origin
 from sealpoint.store import (
     CheckpointRef,
@@ -219,7 +219,7 @@ def copies_of(source: Thread) -> list[CommitDraft]:
         Paused: An operator paused the thread.
         ResumeRefused: A restore cut the thread, and nobody has gone on with it since.
     """
-    refs = list(source.snapshots())
+    refs = list(source.adapter.snapshots())
     if not refs:
         return []
     if source.paused:
@@ -228,7 +228,7 @@ def copies_of(source: Thread) -> list[CommitDraft]:
     world = World.of(source.load(refs[0]).world)
     drafts: list[CommitDraft] = []
     for ref in reversed(refs):
-        snapshot = source.snapshot(ref.lane, ref.id)
+        snapshot = source.adapter.snapshot(ref.lane, ref.id)
         if snapshot is None:
             continue
         at = source.release(ref).time
@@ -286,14 +286,14 @@ def _require_no_restore(source: Thread) -> None:
 # too.
 
 
-def keys_of_runs(thread: Thread, runs: frozenset[str]) -> list[Key]:
+def keys_of_runs(thread: AdapterThread, runs: frozenset[str]) -> list[Key]:
     """The checkpoints of a thread that some runs saved and nothing else needs."""
     refs = list(thread.snapshots())
     doomed = [ref for ref in refs if ref.metadata.get("run_id") in runs]
     return _without_needed(thread, refs, doomed)
 
 
-def older_keys(thread: Thread) -> list[Key]:
+def older_keys(thread: AdapterThread) -> list[Key]:
     """All checkpoints of a thread but the newest of each lane and what those need."""
     refs, seen, doomed = list(thread.snapshots()), set[str](), []
     for ref in refs:
@@ -304,7 +304,7 @@ def older_keys(thread: Thread) -> list[Key]:
 
 
 def _without_needed(
-    thread: Thread, refs: Iterable[CheckpointRef], doomed: Iterable[CheckpointRef]
+    thread: AdapterThread, refs: Iterable[CheckpointRef], doomed: Iterable[CheckpointRef]
 ) -> list[Key]:
     known = {_key(ref): ref for ref in refs}
     going = {_key(ref) for ref in doomed}
@@ -315,7 +315,9 @@ def _without_needed(
     return [key for key in known if key in going and key not in needed]
 
 
-def _ancestry(thread: Thread, known: dict[Key, CheckpointRef], ref: CheckpointRef) -> set[Key]:
+def _ancestry(
+    thread: AdapterThread, known: dict[Key, CheckpointRef], ref: CheckpointRef
+) -> set[Key]:
     """The ancestors that the delta channels of a checkpoint are rebuilt from."""
     needed: set[Key] = set()
     missing = set(ref.metadata.get(COUNTERS) or ())

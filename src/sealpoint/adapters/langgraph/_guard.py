@@ -26,10 +26,10 @@ from langchain_core.runnables.config import (
 )
 from langgraph.pregel import Pregel
 
+from sealpoint.adapters.face import entered_off_loop
 from sealpoint.adapters.langgraph._call_gate import CallGate, PauseControl
-from sealpoint.adapters.langgraph._passes import (
+from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
-    entered_off_loop,
     is_nested,
     with_pass,
     without_pass,

@@ -3,13 +3,12 @@
 
 It translates and nothing else: a thread of the framework is a thread of the store, the namespace
 of a subgraph is a lane of it, a checkpoint is a checkpoint, pending writes are results. Reading
-verifies and does nothing else. What is put says where its run stands (`_passes.py`), is taken in
-the order of the calls (`_outbox.py`), and is judged by the gate where a run begins with it.
+verifies and does nothing else. What is put says where its run stands, is taken in the order of the
+calls (`_puts.py`), and is judged by the gate where a run begins with it.
 """
 
 import asyncio
 import copy
-import threading
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -19,9 +18,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import replace
 from typing import Any, Self
-from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -33,27 +30,17 @@ from langgraph.checkpoint.base import (
     DeltaChannelHistory,
 )
 
+from sealpoint.adapters.face import GuardedRuns
+from sealpoint.adapters.langgraph._configuration import TICKET, token_of, without_pass
 from sealpoint.adapters.langgraph._conversion import (
     Address,
     checkpoint_tuple,
     copies_of,
     keys_of_runs,
-    metadata_of,
-    of_channel,
     older_keys,
     require_text,
-    shown_question,
-    state_of,
-    storable_writes,
 )
-from sealpoint.adapters.langgraph._outbox import Outbox, Ticket
-from sealpoint.adapters.langgraph._passes import (
-    TICKET,
-    Passes,
-    in_words_of_graphs,
-    position_of,
-    without_pass,
-)
+from sealpoint.adapters.langgraph._puts import PutQueues
 from sealpoint.adapters.langgraph._schemas import (
     allow_types,
     check_declared,
@@ -62,34 +49,57 @@ from sealpoint.adapters.langgraph._schemas import (
 )
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.api import Store
-from sealpoint.errors import (
-    EncodeError,
-    Paused,
-    ResumeRefused,
-    SealpointError,
-    TypeNotAllowed,
-    UnknownThread,
-    UsageError,
-)
-from sealpoint.store import CheckpointRef, CommitDraft, ResultsDraft, RunPosition, SaveDraft
+from sealpoint.errors import ResumeRefused, UnknownThread, UsageError
+from sealpoint.store import CheckpointRef
 from sealpoint.world import World
 
-_INTERRUPT = "__interrupt__"
-_RESUME = "__resume__"
-_EDIT = "update"
-_BEGINNINGS = ("input", "fork")
-"""The sources of a checkpoint with which a run begins."""
-_NO_TASK = "00000000-0000-0000-0000-000000000000"
-"""Whose writes those of a `Command` are."""
-_SHORTER = (
-    "A dataclass, model, NamedTuple or Enum can be listed instead: "
-    "SealedSaver.for_graph(graph, store, types=[...])"
-)
-_PATIENCE_S = 0.005
-"""How long results of a run wait for the checkpoint after them: both are then one durable step."""
+
+class AwaitedSaver(BaseCheckpointSaver[Any]):
+    """The awaited half of a checkpointer: it does the same in other OS threads."""
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The same as `get_tuple`."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 (the framework's name)
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """The same as `list`."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (each := await asyncio.to_thread(next, found, None)) is not None:
+            yield each
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """The same as `delete_thread`."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """The same as `delete_for_runs`."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """The same as `copy_thread`."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """The same as `prune`."""
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """The same as `get_delta_channel_history`."""
+        return await asyncio.to_thread(
+            self.get_delta_channel_history, config=config, channels=channels
+        )
 
 
-class SealedSaver(BaseCheckpointSaver[Any]):
+class SealedSaver(AwaitedSaver):
     """A checkpointer for LangGraph on a sealed store.
 
     ```python
@@ -116,10 +126,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
                 "is awaited: the saver works in OS threads then.",
             )
         self._store = store
-        self._world = World.of(world)
-        self._passes = Passes.of(store)
-        self._outboxes: WeakValueDictionary[str, Outbox] = WeakValueDictionary()
-        self._lock = threading.Lock()
+        self._queues = PutQueues(store, World.of(world))
         self.is_guarded = False
         """Whether every run that uses it is decided about before it begins."""
         allow_framework_types(store.registry)
@@ -170,11 +177,6 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """The store that everything is kept in."""
         return self._store
 
-    @property
-    def passes(self) -> Passes:
-        """Which guarded runs may go on."""
-        return self._passes
-
     # ------------------------------------------------------------------ reading
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
@@ -185,8 +187,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             Tampered, RolledBack, Forked, Unanchored, NotTrusted: The store is not what it was.
         """
         address = Address.of(config)
-        snapshot, marks = self._passes.read(address, config)
-        return None if snapshot is None else checkpoint_tuple(address, snapshot, marks)
+        runs, token = GuardedRuns.of(self._store), token_of(config)
+        snapshot = runs.read(address.thread, token, address.lane or "", address.id)
+        return None if snapshot is None else checkpoint_tuple(address, snapshot, _marks_of(config))
 
     def list(
         self,
@@ -207,28 +210,13 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         left = limit
         for name in names:
             address = Address(name, None, None) if config is None else Address.of(config)
-            for ref in self._listed(address, filter or {}, before):
+            for ref in _refs_of(self._store, address, filter or {}, before):
                 if left is not None and left <= 0:
                     return
-                snapshot = self._store.thread(name).snapshot(ref.lane, ref.id)
+                snapshot = self._store.thread(name).adapter.snapshot(ref.lane, ref.id)
                 if snapshot is not None:
                     left = None if left is None else left - 1
                     yield checkpoint_tuple(address, snapshot)
-
-    def _listed(
-        self, address: Address, wanted: Mapping[str, Any], before: RunnableConfig | None
-    ) -> Iterator[CheckpointRef]:
-        end = ((before or {}).get("configurable") or {}).get("checkpoint_id")
-        require_text(end, "checkpoint_id")
-        # By id, as the framework's own savers do, in whichever order they were put.
-        refs = self._store.thread(address.thread).snapshots(address.lane, by_id=True)
-        for ref in refs:
-            if end is not None and ref.id >= end:
-                continue
-            if address.id is not None and ref.id != address.id:
-                continue
-            if all(ref.metadata.get(key) == value for key, value in wanted.items()):
-                yield ref
 
     # ------------------------------------------------------------------ writing
 
@@ -248,7 +236,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             Paused: An operator paused the thread.
         """
         address = Address.of(config)
-        self._settle(address, config, self._checkpoint(address, config, checkpoint, metadata))
+        write = self._queues.put_checkpoint(address, config, checkpoint, metadata)
+        self._queues.settle(address, config, write)
         return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
 
     def put_writes(
@@ -260,109 +249,15 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """Keep results of a task on a checkpoint, which may follow later."""
         address = Address.of(config)
-        self._settle(address, config, self._results(address, config, writes, task_id, task_path))
-
-    def _checkpoint(
-        self,
-        address: Address,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-    ) -> Ticket:
-        source = metadata.get("source")
-        # In a namespace every run of the subgraph begins with an input: only an edit is a new run.
-        begins = source == _EDIT or (not address.lane and source in _BEGINNINGS)
-        draft = SaveDraft(
-            state_of(checkpoint),
-            checkpoint["id"],
-            address.id,
-            metadata_of(config, metadata),
-            self._world_of(address, config),
-            lane=address.lane or "",
-            supersedes=True,
-            holds=True,
-            position=position_of(
-                address, config, self._store, begins=begins, answered=source == _EDIT
-            ),
-        )
-        return self._enqueued(address, config, draft)
-
-    def _results(
-        self,
-        address: Address,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str,
-    ) -> Ticket:
-        asked = [value for channel, value in writes if channel == _INTERRUPT]
-        draft = ResultsDraft(
-            storable_writes(writes),
-            checkpoint=address.id or "",
-            task=task_id,
-            path=task_path,
-            lane=address.lane or "",
-            question=shown_question(asked[-1], self._store.registry) if asked else None,
-            answers=all(channel == _RESUME for channel, _ in writes),
-            world=self._world_of(address, config),
-            position=self._results_position(address, config, writes, task_id),
-        )
-        return self._enqueued(address, config, draft)
-
-    def _results_position(
-        self,
-        address: Address,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-    ) -> RunPosition:
-        begins = task_id == _NO_TASK and not address.lane
-        answered = begins or any(channel == _RESUME for channel, _ in writes)
-        found = position_of(address, config, self._store, begins=begins, answered=answered)
-        if found.token is None and found.run is None:
-            # An edit puts what it writes before its checkpoint, in the name of the task.
-            return replace(found, answered=True)
-        return found
-
-    def _world_of(self, address: Address, config: RunnableConfig) -> World | None:
-        found = self._passes.find(address.thread, config)
-        return self._world if found is None else found.world
-
-    def _enqueued(self, address: Address, config: RunnableConfig, draft: CommitDraft) -> Ticket:
-        if draft.position is not None and draft.position.begins:
-            self._passes.forget_refusals(address.thread)
-        self._passes.raise_refusal(address, config)
-        return self._outbox(address.thread).put(draft)
-
-    def _settle(self, address: Address, config: RunnableConfig, ticket: Ticket) -> None:
-        try:
-            ticket.outbox.settle(ticket, patience_s=_patience_s(ticket.draft))
-        except SealpointError as error:
-            told = _in_words_of_graphs(error, ticket.draft)
-            self._passes.note_refusal(address, config, told)
-            if told is error:
-                raise
-            raise told from error.__cause__
-        # The work is done and kept, but the run must not go on. The framework puts no later
-        # checkpoint after one that failed, and the results of nodes that were on their way would be
-        # lost; so a guarded run is told nothing here, and stops before its next step.
-        held = isinstance(ticket.outcome, CheckpointRef) and ticket.outcome.held
-        if held and not self._passes.hold(address.thread, config):
-            raise Paused(f"thread {address.thread!r}: it is paused; what had been done is kept")
-
-    def _outbox(self, name: str) -> Outbox:
-        with self._lock:
-            found = self._outboxes.get(name)
-            if found is None:
-                found = self._outboxes[name] = Outbox(self._store.thread(name))
-            return found
+        write = self._queues.put_results(address, config, writes, task_id, task_path)
+        self._queues.settle(address, config, write)
 
     # ------------------------------------------------------------------ deleting and copying
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete all checkpoints of a thread, recorded by a signed entry; `erase` removes more."""
         try:
-            self._store.thread(str(thread_id)).delete(reason="delete_thread")
+            self._store.thread(str(thread_id)).adapter.delete(reason="delete_thread")
         except UnknownThread:
             return
 
@@ -376,7 +271,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         if not wanted:
             return
         for name in self._store.threads():
-            thread = self._store.thread(name)
+            thread = self._store.thread(name).adapter
             if keys := keys_of_runs(thread, wanted):
                 thread.delete(keys, reason="delete_for_runs")
 
@@ -388,7 +283,7 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             if strategy == "delete":
                 self.delete_thread(thread_id)
                 continue
-            thread = self._store.thread(str(thread_id))
+            thread = self._store.thread(str(thread_id)).adapter
             if keys := older_keys(thread):
                 thread.delete(keys, reason="prune: keep_latest")
 
@@ -403,9 +298,9 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         """
         source = self._store.thread(str(source_thread_id))
         drafts = copies_of(source)
-        outbox = self._outbox(str(target_thread_id))
-        for ticket in [outbox.put(draft) for draft in drafts]:
-            outbox.settle(ticket)
+        queue = self._queues.of(str(target_thread_id))
+        for write in [queue.put(draft) for draft in drafts]:
+            queue.settle(write)
 
     # ------------------------------------------------------------------ the rest of the contract
 
@@ -430,23 +325,6 @@ class SealedSaver(BaseCheckpointSaver[Any]):
             )
         return _next_version
 
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The same as `get_tuple`."""
-        return await asyncio.to_thread(self.get_tuple, config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 (the framework's name)
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """The same as `list`."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while (each := await asyncio.to_thread(next, found, None)) is not None:
-            yield each
-
     async def aput(
         self,
         config: RunnableConfig,
@@ -456,8 +334,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> RunnableConfig:
         """The same as `put`; its place in the order is that of the call."""
         address = Address.of(config)
-        ticket = self._checkpoint(address, config, checkpoint, metadata)
-        await asyncio.to_thread(self._settle, address, config, ticket)
+        write = self._queues.put_checkpoint(address, config, checkpoint, metadata)
+        await asyncio.to_thread(self._queues.settle, address, config, write)
         return address.config(checkpoint["id"], address.lane or "", _marks_of(config))
 
     async def aput_writes(
@@ -469,24 +347,8 @@ class SealedSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         """The same as `put_writes`; its place in the order is that of the call."""
         address = Address.of(config)
-        ticket = self._results(address, config, writes, task_id, task_path)
-        await asyncio.to_thread(self._settle, address, config, ticket)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """The same as `delete_thread`."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """The same as `delete_for_runs`."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """The same as `copy_thread`."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """The same as `prune`."""
-        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
+        write = self._queues.put_results(address, config, writes, task_id, task_path)
+        await asyncio.to_thread(self._queues.settle, address, config, write)
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -495,13 +357,21 @@ class SealedSaver(BaseCheckpointSaver[Any]):
         # Part of one checkpoint's state, which lies in those before it: nobody runs from these.
         return super().get_delta_channel_history(config=without_pass(config), channels=channels)
 
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """The same as `get_delta_channel_history`."""
-        return await asyncio.to_thread(
-            self.get_delta_channel_history, config=config, channels=channels
-        )
+
+def _refs_of(
+    store: Store, address: Address, wanted: Mapping[str, Any], before: RunnableConfig | None
+) -> Iterator[CheckpointRef]:
+    end = ((before or {}).get("configurable") or {}).get("checkpoint_id")
+    require_text(end, "checkpoint_id")
+    # By id, as the framework's own savers do, in whichever order they were put.
+    refs = store.thread(address.thread).adapter.snapshots(address.lane, by_id=True)
+    for ref in refs:
+        if end is not None and ref.id >= end:
+            continue
+        if address.id is not None and ref.id != address.id:
+            continue
+        if all(ref.metadata.get(key) == value for key, value in wanted.items()):
+            yield ref
 
 
 def _next_version(current: Any, _channel: None = None) -> Any:
@@ -510,26 +380,7 @@ def _next_version(current: Any, _channel: None = None) -> Any:
     return 1 if current is None else current + 1
 
 
-def _patience_s(draft: CommitDraft) -> float:
-    """How long something waits for what its run writes next; after a question that is nothing."""
-    waits = (
-        isinstance(draft, ResultsDraft) and draft.question is None and not draft.blocked_by_pause
-    )
-    return _PATIENCE_S if waits else 0.0
-
-
 def _marks_of(config: RunnableConfig) -> dict[str, Any]:
     """What an edit in several steps goes on with; it is not shown to the caller."""
-    found = config.get("configurable") or {}
-    return {TICKET: found[TICKET]} if TICKET in found else {}
-
-
-def _in_words_of_graphs(error: SealpointError, draft: CommitDraft) -> SealpointError:
-    """The same error, in the words of somebody who runs a graph."""
-    if isinstance(error, ResumeRefused):
-        return in_words_of_graphs(error)
-    if isinstance(error, EncodeError) and isinstance(draft, ResultsDraft):
-        error = of_channel(error, draft.value)
-    if isinstance(error, TypeNotAllowed) and error.hint.startswith("Write: "):
-        return TypeNotAllowed(error.message, hint=f"{error.hint}\n{_SHORTER}")
-    return error
+    token = token_of(config)
+    return {} if token is None else {TICKET: token}

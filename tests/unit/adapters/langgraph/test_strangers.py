@@ -31,7 +31,7 @@ def test_results_of_something_else_are_refused(value: Any) -> None:
         saver = SealedSaver(store)
         saved = saver.put(_CONFIG, empty_checkpoint(), {"source": "loop", "step": 0}, {})
         name = saved["configurable"]["checkpoint_id"]
-        store.thread("t").commit([ResultsDraft(value, checkpoint=name, task="stranger")])
+        store.thread("t").adapter.commit([ResultsDraft(value, checkpoint=name, task="stranger")])
 
         with pytest.raises(BytesMalformed, match="expected writes of a task"):
             saver.get_tuple(_CONFIG)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of subgraphs that nobody was told yet: a bounded number, and none is passed over."""
 
-from sealpoint.adapters.langgraph._passes import Refusals
+from sealpoint.adapters.face import Refusals
 from sealpoint.errors import StorageUnavailable, Superseded
 from sealpoint.limits import UNTOLD_REFUSALS_MAX
 

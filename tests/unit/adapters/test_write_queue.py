@@ -10,8 +10,8 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 import sealpoint
+from sealpoint.adapters.face import WriteQueue
 from sealpoint.adapters.langgraph import SealedSaver
-from sealpoint.adapters.langgraph._outbox import Outbox
 from sealpoint.api import Store
 from sealpoint.errors import TypeNotAllowed
 from sealpoint.store import CommitDraft, Outcome, ResultsDraft, SaveDraft
@@ -30,7 +30,7 @@ class _Counted:
     def commit(self, drafts: Sequence[CommitDraft]) -> list[Outcome]:
         """Write, and count."""
         self.groups.append(len(drafts))
-        return self._thread.commit(drafts)
+        return self._thread.adapter.commit(drafts)
 
 
 def _save(name: str) -> SaveDraft:
@@ -41,14 +41,14 @@ def test_results_that_wait_are_written_with_the_checkpoint_after_them() -> None:
     """In one step, and whoever waits comes back at once instead of when its patience ends."""
     with sealpoint.open_store("memory:") as store:
         thread: Any = _Counted(store)
-        outbox = Outbox(thread)
-        outbox.settle(outbox.put(_save("1")))
-        waiting = outbox.put(ResultsDraft([1], checkpoint="1", task="a"))
+        queue = WriteQueue(thread)
+        queue.settle(queue.put(_save("1")))
+        waiting = queue.put(ResultsDraft([1], checkpoint="1", task="a"))
         patient = threading.Thread(
-            target=outbox.settle, args=(waiting,), kwargs={"patience_s": _LONG_S}
+            target=queue.settle, args=(waiting,), kwargs={"patience_s": _LONG_S}
         )
         patient.start()
-        outbox.settle(outbox.put(_save("2")))
+        queue.settle(queue.put(_save("2")))
         patient.join(_LONG_S / 2)
 
         assert not patient.is_alive()
@@ -60,12 +60,12 @@ def test_results_that_nothing_follows_are_written_all_the_same() -> None:
     """Whoever waited in vain writes by itself."""
     with sealpoint.open_store("memory:") as store:
         thread: Any = _Counted(store)
-        outbox = Outbox(thread)
-        outbox.settle(outbox.put(_save("1")))
-        outbox.settle(outbox.put(ResultsDraft([1], checkpoint="1", task="a")), patience_s=0.001)
+        queue = WriteQueue(thread)
+        queue.settle(queue.put(_save("1")))
+        queue.settle(queue.put(ResultsDraft([1], checkpoint="1", task="a")), patience_s=0.001)
 
         assert thread.groups == [1, 1]
-        found = store.thread("t").snapshot()
+        found = store.thread("t").adapter.snapshot()
         assert found is not None
         assert [result.value for result in found.results] == [[1]]
 
@@ -79,7 +79,7 @@ def test_a_saver_keeps_no_thread_that_nobody_uses() -> None:
             saver.put(config, empty_checkpoint(), {"source": "loop", "step": 0}, {})
         gc.collect()
 
-        assert not saver._outboxes
+        assert not saver._queues._queues
 
 
 def test_a_type_that_is_not_allowed_in_writes_is_told_with_its_channel() -> None:
