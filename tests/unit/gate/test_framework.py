@@ -269,7 +269,8 @@ def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
         (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
     memory.thread("operator").unpause("fine")
 
-    getattr(memory.fresh(), how)(world=READ)
+    thread = memory.fresh()
+    (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
 
 
 def test_a_pause_stops_an_answer_and_keeps_what_was_done(memory: Team) -> None:
