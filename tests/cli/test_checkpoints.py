@@ -108,11 +108,11 @@ def test_show_shows_everything(saved: Machine) -> None:
     ]
     assert lines[5:] == [
         "",
+        'state: {"step": 2}',
+        "",
         'metadata: {"step": 2, "source": "loop"}',
         "",
         'world: {"model": {"name": "one"}}',
-        "",
-        'state: {"step": 2}',
         "",
         "What would be resumed with it:",
         f"  checkpoint step-2, seq:{lines[2].split()[1]}, the newest",
@@ -198,3 +198,22 @@ def test_a_long_state_is_cut_unless_all_of_it_is_asked_for(machine: Machine) -> 
     assert "... and" not in full
     assert "[99]: 1099" in full
     assert "x" * 5000 in full
+
+
+def test_types_that_are_not_known_here_are_shown_as_plain_data(machine: Machine) -> None:
+    """`--untyped` needs no code of the application: fields, and what their type is called."""
+    with machine.open(shop.registry) as store:
+        thread = store.thread("t")
+        thread.save({"orders": [shop.Order(["tea"])]})
+        thread.save({"orders": [shop.Order(["tea", "milk"])]})
+    shown = machine.done("show", "t", "--untyped")
+    loaded = machine.json("load", "t", "--untyped")
+    changes = machine.json("diff", "t", "--untyped")["changes"]
+    refused = machine.run("diff", "t")
+
+    assert 'shop.order(items=["tea", "milk"])' in shown
+    assert loaded == {"orders": [{"type": "shop.order", "fields": {"items": ["tea", "milk"]}}]}
+    assert [(each["kind"], each["path"]) for each in changes] == [
+        ("added", 'state["orders"][0].items[1]')
+    ]
+    assert "--untyped" in refused.stderr

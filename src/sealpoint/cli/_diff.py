@@ -11,7 +11,7 @@ import click
 
 from sealpoint.cli._options import Verb, json_option
 from sealpoint.cli._references import find_pair, load, ref_document, short_id, when
-from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
+from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_fields,
@@ -312,7 +312,7 @@ _STYLES = {"changed": "warning", "added": "good", "removed": "bad"}
     show_default=True,
     help="How many changes to print at most; 0 prints all. With --json, all are printed.",
 )
-@registry_option
+@shown_registry_options
 @store_options("namespace")
 @json_option
 def diff(
@@ -322,6 +322,7 @@ def diff(
     limit: int,
     registry_reference: str | None,
     *,
+    untyped: bool,
     where: StoreOptions,
     as_json: bool,
 ) -> None:
@@ -330,7 +331,7 @@ def diff(
     FROM and TO are ids or seq:N (or '#N', quoted for the shell). TO is the newest unless given,
     FROM the one before TO. State, metadata and world are compared.
     """
-    registry = chosen_registry(registry_reference)
+    registry = shown_registry(registry_reference, untyped=untyped)
     with where.reading(registry) as store:
         handle = store.thread(thread)
         first, second = find_pair(handle, older, newer)

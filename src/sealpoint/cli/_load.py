@@ -15,7 +15,7 @@ from sealpoint.cli._references import (
     ref_document,
     when,
 )
-from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
+from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_fields,
@@ -25,7 +25,7 @@ from sealpoint.cli._terminal import (
     print_note,
     working,
 )
-from sealpoint.cli._values import render
+from sealpoint.cli._values import render, untyped_json
 from sealpoint.errors import UnknownThread, UsageError
 
 
@@ -91,7 +91,7 @@ def save(
 @click.argument("thread")
 @click.argument("checkpoint", required=False)
 @click.option("--output", metavar="FILE", help="Write the state to FILE as JSON.")
-@registry_option
+@shown_registry_options
 @store_options("namespace")
 @json_option
 def load_state(
@@ -100,6 +100,7 @@ def load_state(
     output: str | None,
     registry_reference: str | None,
     *,
+    untyped: bool,
     where: StoreOptions,
     as_json: bool,
 ) -> None:
@@ -107,26 +108,28 @@ def load_state(
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
     that JSON cannot express without loss is shown in words instead; with --json or --output it
-    is an error.
+    is an error. A value of unknown type, with --untyped or of LangGraph, is an object with "type"
+    and "fields".
     """
-    with where.reading(chosen_registry(registry_reference)) as store:
+    with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)
         loaded = load(handle, find_ref(handle, checkpoint))
-    fault = json_fault(loaded.state)
+    state = untyped_json(loaded.state)
+    fault = json_fault(state)
     if fault is not None and (as_json or output is not None):
         raise UsageError(
             fault,
             hint="sealpoint show shows any state; to use it, load it in Python.",
         )
     if output is not None:
-        text = json.dumps(loaded.state, indent=2)
+        text = json.dumps(state, indent=2)
         write_document(output, f"{text}\n".encode(), "--output")
         if as_json:
             print_json({"thread": thread, **ref_document(loaded.ref), "output": output})
         else:
             print_fields([("state", output), ("id", loaded.ref.id), ("seq", str(loaded.ref.seq))])
     elif fault is None:
-        print_json(loaded.state)
+        print_json(state)
     else:
         print_note((Styled("Not JSON", "warning"), f": {fault}. Shown for people to read:"))
         print_lines(render(loaded.state, everything=True))

@@ -18,7 +18,7 @@ from sealpoint.cli._references import (
     when,
 )
 from sealpoint.cli._statement import question_lines, release_document, release_lines
-from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
+from sealpoint.cli._store import StoreOptions, shown_registry, shown_registry_options, store_options
 from sealpoint.cli._terminal import (
     Styled,
     columns,
@@ -29,7 +29,7 @@ from sealpoint.cli._terminal import (
     print_table,
     working,
 )
-from sealpoint.cli._values import render
+from sealpoint.cli._values import render, untyped_json
 from sealpoint.store import CheckpointRef, Loaded
 
 _LIMIT = 20
@@ -90,7 +90,7 @@ def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:
 @click.argument("thread")
 @click.argument("checkpoint", required=False)
 @click.option("--full", is_flag=True, help="Leave nothing out of a long state.")
-@registry_option
+@shown_registry_options
 @store_options("namespace")
 @json_option
 def show(
@@ -98,6 +98,7 @@ def show(
     checkpoint: str | None,
     registry_reference: str | None,
     *,
+    untyped: bool,
     full: bool,
     where: StoreOptions,
     as_json: bool,
@@ -105,9 +106,9 @@ def show(
     """Show one checkpoint of THREAD, with its state and types.
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
-    with types of the application needs --registry.
+    with types of the application needs --registry, or --untyped to see its plain data.
     """
-    with where.reading(chosen_registry(registry_reference)) as store:
+    with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:
         handle = store.thread(thread)
         loaded = load(handle, find_ref(handle, checkpoint))
         shown = read_release(handle, handle.release(loaded.ref))
@@ -118,12 +119,13 @@ def show(
 
 
 def _document(thread: str, loaded: Loaded, shown: ShownRelease) -> dict[str, Any]:
-    is_json = json_fault(loaded.state) is None
+    state = untyped_json(loaded.state)
+    is_json = json_fault(state) is None
     return {
         "thread": thread,
         **ref_document(loaded.ref),
         "world": loaded.world,
-        "state": loaded.state if is_json else None,
+        "state": state if is_json else None,
         "state_is_json": is_json,
         "rendering": list(render(loaded.state, everything=True)),
         "release": release_document(shown),
@@ -141,15 +143,15 @@ def _print(thread: str, loaded: Loaded, shown: ShownRelease, *, full: bool) -> N
             ("writer", ref.writer),
         ]
     )
+    print_line("")
+    lines = list(render(loaded.state, everything=full))
+    print_lines(lines)
     for name, value in (("metadata", loaded.metadata or None), ("world", loaded.world)):
         print_line("")
         if value is None:
             print_line(Styled(f"{name}: none", "quiet"))
         else:
             print_lines(render(value, name=name, everything=full))
-    print_line("")
-    lines = list(render(loaded.state, everything=full))
-    print_lines(lines)
     print_lines(["", Styled("What would be resumed with it:", "heading")])
     print_lines(release_lines(shown), hang=4)
     if asks := list(question_lines(shown)):

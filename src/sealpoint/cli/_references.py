@@ -15,8 +15,6 @@ from sealpoint.store import CheckpointRef, Loaded
 
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
 _METADATA_CHARS_LEAST = 24
-_FRAMEWORK = re.compile(r"'lang(?:chain|graph)\.")
-_FRAMEWORK_REGISTRY = "sealpoint.adapters.langgraph.framework:registry"
 
 
 def find_ref(thread: Thread, text: str | None) -> "CheckpointRef | str | None":
@@ -79,9 +77,10 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
         try:
             return thread.load(ref)
         except UnknownType as error:
-            error.hint = "Name the application's registry: --registry MODULE:OBJECT"
-            if _FRAMEWORK.search(error.message):
-                error.hint += f"; for messages alone, --registry {_FRAMEWORK_REGISTRY}"
+            error.hint = (
+                "Show it as plain data with --untyped, or name the application's registry: "
+                "--registry MODULE:OBJECT."
+            )
             raise
 
 

@@ -106,6 +106,9 @@ def _ask(question: str, thing: str, other_way: str, *, again: str | None = None)
 _OPERATOR = "operator"
 _Function = Callable[..., Any]
 
+_FRAMEWORK = ("langchain.", "langgraph.")
+"""How the names of the types begin that come with LangGraph: shown as data wherever they are."""
+
 registry_option = click.option(
     "--registry",
     "registry_reference",
@@ -113,6 +116,17 @@ registry_option = click.option(
     help="The application's registry, whose module is imported; without it, plain types only.",
 )
 """`--registry`, on every verb that decodes a state."""
+
+
+def shown_registry_options(function: _Function) -> _Function:
+    """`--registry` and `--untyped`, on verbs that only show a state."""
+    untyped = click.option(
+        "--untyped",
+        is_flag=True,
+        help="Show values of types that are not known here as plain data, with the type's name; "
+        "those that come with LangGraph always are.",
+    )
+    return registry_option(untyped(function))
 
 
 def operator_option(text: str) -> Callable[[_Function], _Function]:
@@ -247,6 +261,17 @@ def _find(
         given_config_dir=config_dir,
         given_state_dir=state_dir,
     )
+
+
+def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
+    """A registry to look at a state with: what it does not know, it may show as plain data.
+
+    Raises:
+        ObjectNotFound: There is no such object, or it is no registry.
+    """
+    found = chosen_registry(reference)
+    found.show_untyped(*(("",) if untyped else _FRAMEWORK))
+    return found
 
 
 def chosen_registry(reference: str | None) -> Registry:

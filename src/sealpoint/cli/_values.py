@@ -17,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.codec import UntypedValue
+
 _NESTED_CHARS_LEAST = 12
 _INT_BITS_MAX = 8192
 _MORE = " ... and "
@@ -56,7 +58,7 @@ def parts_of(value: Any) -> ValueParts:
     kind = type(value)
     if kind is str or isinstance(value, Enum):
         return _LEAF
-    fields = _fields_of(value)
+    fields = value.fields if kind is UntypedValue else _fields_of(value)
     if fields is not None:
         return ValueParts(ValueShape.RECORD, list(fields.items()))
     if isinstance(value, list | tuple | deque):
@@ -94,8 +96,21 @@ def _fields_of(value: Any) -> dict[str, Any] | None:
 def type_name(value: Any) -> str:
     """The type of a value, with its module unless it is built in."""
     kind = type(value)
+    if kind is UntypedValue:
+        return str(value.name)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return module + kind.__qualname__
+
+
+def untyped_json(value: Any) -> Any:
+    """The value with each of unknown type as an object with its type and its fields."""
+    if type(value) is UntypedValue:
+        return {"type": value.name, "fields": untyped_json(value.fields)}
+    if type(value) is list:
+        return [untyped_json(each) for each in value]
+    if type(value) is dict:
+        return {key: untyped_json(each) for key, each in value.items()}
+    return value
 
 
 def counted(parts: ValueParts) -> str:
@@ -152,7 +167,7 @@ def _brackets(value: Any, shape: ValueShape) -> tuple[str, str]:
         return "(", ")"
     if kind is dict or (kind is set and value):
         return "{", "}"
-    name = kind.__qualname__
+    name = value.name if kind is UntypedValue else kind.__qualname__
     if shape is ValueShape.SEQUENCE:
         return f"{name}([", "])"
     if shape is ValueShape.RECORD or not value:

@@ -11,7 +11,7 @@ from sealpoint.codec._keys import collision_fault
 from sealpoint.codec._memo import ObjectMemo, TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
-from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._rules import TypeRule, UntypedValue
 
 __all__ = [
     "BUILTINS",
@@ -24,6 +24,7 @@ __all__ = [
     "TreeMemo",
     "TypeRule",
     "TypeUse",
+    "UntypedValue",
     "allow_line",
     "collision_fault",
     "is_builtin",

@@ -26,7 +26,7 @@ from sealpoint.codec._arrays import is_key_scalar
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
 from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, NodeBudget, is_deep
-from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, unknown_name
+from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, UntypedValue, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from sealpoint.limits import DECODE_DEPTH_MAX, ENCODE_DEPTH_MAX, Limits
@@ -42,12 +42,14 @@ _UNCOPIED_TAGS = (Tag.ARRAY, Tag.TENSOR)
 class RuleTables:
     """A registry's rules, by what data can say."""
 
-    __slots__ = ("by_label", "by_name", "by_type")
+    __slots__ = ("by_label", "by_name", "by_type", "untyped")
 
     def __init__(self) -> None:
         self.by_label: dict[bytes, TypeRule] = {}
         self.by_name: dict[str, TypeRule] = {}
         self.by_type: dict[type, TypeRule] = {}
+        self.untyped: tuple[str, ...] = ()
+        """How the names of types begin that are shown without a rule."""
 
 
 class Decoding:
@@ -293,7 +295,9 @@ class Decoding:
         label = Label.parse(payload)
         rule = self._tables.by_name.get(label.name)
         if rule is None:
-            raise unknown_name(label.name)
+            if not label.name.startswith(self._tables.untyped):
+                raise unknown_name(label.name)
+            return UntypedValue.of(label.name, label.version, self.unpack(payload[size:]))
         if label.version != rule.version:
             rule.check_version(label)
         with _inside(rule):

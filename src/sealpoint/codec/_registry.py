@@ -15,7 +15,7 @@ from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._memo import MemoMaker, TreeMemo
-from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
+from sealpoint.codec._rules import TypeRule, UntypedValue, Upgrade, make_rule
 from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._time import known_zones
 from sealpoint.codec._tree_decode import TreeDecoding
@@ -169,6 +169,19 @@ class Registry:
         if rule is None:
             raise RuleInvalid(f"type {cls.__qualname__}: expected a rule for it, found none")
         self._put(replace(rule, memo_maker=memo_maker))
+
+    def show_untyped(self, *beginnings: str) -> None:
+        """Load values of types without a rule as `UntypedValue`, to be looked at.
+
+        No code of an application runs for them. They are not what was saved: a registry that shows
+        them is for reading alone.
+
+        Args:
+            beginnings: How the names of those types begin; `""` means all of them.
+        """
+        self._tables.untyped = beginnings
+        if UntypedValue not in self._tables.by_type:
+            self.allow(UntypedValue, name="sealpoint.untyped")  # so that two can be compared
 
     def _add(self, rule: TypeRule) -> None:
         if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):

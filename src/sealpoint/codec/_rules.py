@@ -157,6 +157,33 @@ class TypeRule:
                 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntypedValue:
+    """A value whose type is not known here: what the type is called, and its fields."""
+
+    name: str
+    version: int
+    fields: dict[str, Any]
+    """By name; the one value of a type that has none is called `value`."""
+
+    @classmethod
+    def of(cls, name: str, version: int, body: Any) -> "UntypedValue":
+        """The value that a body holds, whatever kind of class it was.
+
+        Raises:
+            BytesMalformed: It is no body.
+        """
+        if type(body) is not list or not body:
+            raise BytesMalformed(f"{name} version {version}: expected a body")
+        fields = body[0] if type(body[0]) is dict else {"value": body[0]}
+        extra = [part for part in body[1:] if type(part) is dict]  # those of a pydantic model
+        for part in extra:
+            fields = {**part, **fields}
+        if any(type(key) is not str for key in fields):
+            raise BytesMalformed(f"{name} version {version}: expected fields by name")
+        return cls(name=name, version=version, fields=fields)
+
+
 def unknown_name(name: str) -> UnknownType:
     """The error for a typed value that no rule of the registry is named like."""
     return UnknownType(
