@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from sealpoint.cli import main
 from tests.cli.machine import Machine
@@ -165,3 +165,25 @@ def test_unjustified_decisions_end_with_30(told: tuple[Machine, str], tmp_path: 
     assert "NOT justified: 1 finding" in verified.stdout
     assert "unjustified" in verified.stdout
     assert "NOT justified: t: entry 8" in bundle.stdout
+
+
+def test_a_bundle_can_be_read_and_not_only_verified(machine: Machine, tmp_path: Path) -> None:
+    """Where the store is not, `audit` and `why` tell what the bundle proves, by the pin alone."""
+    machine.done("save", "t", stdin="1")
+    machine.done("pause", "t", "--reason", "lunch")
+    bundle, pin = str(tmp_path / "b.jsonl"), str(tmp_path / "pin.json")
+    machine.done("export", "--output", bundle)
+    machine.done("trust", "export", "--output", pin)
+    whole = machine.done("audit")
+
+    def read(*arguments: str) -> Result:
+        return CliRunner().invoke(main, [*arguments, "--bundle", bundle, "--trust", pin])
+
+    listed = read("audit", "--thread", "t", "--json")
+    entry = json.loads(listed.stdout.splitlines()[-1])["entry"]
+
+    assert read("audit").stdout == whole
+    assert [json.loads(line)["kind"] for line in listed.stdout.splitlines()][-1] == "pause"
+    assert "lunch" in read("why", entry[:12]).stdout
+    assert machine.done("audit", "--bundle", bundle) == whole
+    assert CliRunner().invoke(main, ["audit", "--trust", pin]).exit_code == 2

@@ -75,7 +75,7 @@ def test_random_ids_are_shortened_and_it_says_so(machine: Machine) -> None:
 
     assert ref["id"] not in printed
     assert f"{ref['id'].removeprefix('checkpoint:')[:12]}..." in printed
-    assert "Random ids are shortened" in printed
+    assert "Ids are shortened" in printed
     assert ref["id"] in machine.done("show", "t")
 
 
@@ -217,3 +217,18 @@ def test_types_that_are_not_known_here_are_shown_as_plain_data(machine: Machine)
         ("added", 'state["orders"][0].items[1]')
     ]
     assert "--untyped" in refused.stderr
+
+
+def test_a_shortened_id_names_a_checkpoint(machine: Machine) -> None:
+    """What `log` prints can be given back, with or without its dots."""
+    for state in ("1", "2"):
+        machine.done("save", "t", stdin=state)
+    newest, oldest = machine.json("log", "t")["checkpoints"]
+    short = oldest["id"].partition(":")[2][:12]
+    printed = machine.done("log", "t")
+
+    assert f"{short}..." in printed
+    assert machine.json("load", "t", short) == 1
+    assert machine.json("load", "t", f"{short}...") == 1
+    assert machine.json("diff", "t", short)["to"]["id"] == newest["id"]
+    assert machine.refused("load", "t", "0" * 12) == (45, "unknown-checkpoint")

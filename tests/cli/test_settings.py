@@ -81,6 +81,7 @@ def test_every_verb_of_a_store_is_listed_here() -> None:
         ("model", "save-info"),
         ("rollout", "world"),
         ("status",),
+        ("stores",),
     }
     leaves = {
         words
@@ -228,3 +229,21 @@ def test_the_command_works_as_a_process(machine: Machine) -> None:
     assert unknown.returncode == 44
     assert json.loads(unknown.stderr)["error"]["code"] == "unknown-thread"
     assert unknown.stdout == ""
+
+
+def test_the_stores_of_this_machine_are_listed(machine: Machine, tmp_path: Path) -> None:
+    """With pin, keys and anchor, and whether the data is still there."""
+    options = machine.directories
+    empty = _run("stores", "--config-dir", str(tmp_path / "c"), "--state-dir", str(tmp_path / "s"))
+    (found,) = json.loads(_run("stores", *options, "--json").stdout)
+    text = _run("stores", *options).stdout
+    machine.path.unlink()
+    (gone,) = json.loads(_run("stores", *options, "--json").stdout)
+
+    assert "knows no store" in empty.stdout
+    assert found["url"] == machine.url
+    assert found["keys"] == ["operator", "root", "worker"]
+    assert (found["anchor"], found["data"], found["fault"]) == (True, True, "")
+    assert found["store"].startswith("store:")
+    assert "worker" in text
+    assert gone["data"] is False

@@ -13,6 +13,7 @@ from sealpoint.api._offline import (
     ShownResult,
     examine,
     export_request,
+    open_bundle,
     open_request,
     read_release,
     relay_answer,
@@ -20,7 +21,7 @@ from sealpoint.api._offline import (
 from sealpoint.api._open import open_store
 from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
 from sealpoint.api._roster import RootRotation, RosterAdmin
-from sealpoint.api._status import StatusFault, StoreStatus
+from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
 from sealpoint.api._store import Store
 from sealpoint.api._trust import TrustAdmin
 from sealpoint.api._why import Why, WhyApproval, verify_bundle
@@ -50,6 +51,7 @@ __all__ = [
     "KeyAdmin",
     "KeyInfo",
     "KeyStatus",
+    "KnownStore",
     "PolicyAdmin",
     "RestoreAdmin",
     "RestorePlan",
@@ -72,6 +74,8 @@ __all__ = [
     "examine",
     "export_request",
     "init",
+    "known_stores",
+    "open_bundle",
     "open_request",
     "open_store",
     "read_release",

@@ -13,21 +13,24 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, BinaryIO, Literal, Self
 
 import msgspec
 
+from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
 from sealpoint.api._init import WORKER
-from sealpoint.api._location import Directory, StoreLocation, Trust, now
+from sealpoint.api._location import Directory, StoreLocation, Trust, now, read_pin
 from sealpoint.api._open import remote_key
 from sealpoint.api._store import Store
+from sealpoint.api._why import verify_bundle
+from sealpoint.audit import BundleThread, fill_storage
 from sealpoint.codec import Registry, tree_blobs
 from sealpoint.config import PassphraseSource
 from sealpoint.errors import BundleInvalid, DecodeError, NotTrusted, SealpointError, UsageError
 from sealpoint.gate import Request, Thread
 from sealpoint.ledger import STORE_CHAIN, Kind, ResultsBody, parse_body, parse_header
-from sealpoint.limits import POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
+from sealpoint.limits import BUNDLE_BYTES_MAX, POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
 from sealpoint.signing import Attestation, Signer, SigningKey, TrustPin, Verdict
 from sealpoint.storage import Record, Storage
 from sealpoint.storage.memory import MemoryStorage
@@ -454,7 +457,22 @@ def _boxed(
     registry: Registry,
 ) -> StoreParts:
     """The parts of a store in memory, whose chain and thread are verified from the beginning."""
-    parts = StoreParts(
+    parts = _memory_parts(storage, pin, signer=signer, namespace=namespace, registry=registry)
+    core = Core(parts)
+    core.anchor_store_chain()
+    enter_copy(core, name, thread)
+    return parts
+
+
+def _memory_parts(
+    storage: Storage,
+    pin: TrustPin,
+    *,
+    signer: SigningKey | None,
+    namespace: str,
+    registry: Registry,
+) -> StoreParts:
+    return StoreParts(
         storage=storage,
         anchor=MemoryAnchor(),
         pin=pin,
@@ -467,10 +485,47 @@ def _boxed(
         random_bytes=os.urandom,
         on_event=None,
     )
+
+
+# ---------------------------------------------------------------------- bundles
+
+
+def open_bundle(source: bytes | BinaryIO, trust: Trust) -> Store:
+    """Open an evidence bundle to read it: a copy in memory, verified from the beginning.
+
+    `audit` and `why` tell of it what they tell of the store; of the states, only what the bundle
+    holds. It is read as it was when it was exported: later entries may exist.
+
+    Args:
+        source: The bundle, or a file that is open for reading its bytes.
+        trust: The pin of the store, or the path of one.
+
+    Raises:
+        BundleInvalid, NotTrusted, Tampered, Forked, RolledBack: As for `verify_bundle`.
+    """
+    data = source if isinstance(source, bytes) else source.read(BUNDLE_BYTES_MAX + 1)
+    pin = read_pin(trust)
+    report = verify_bundle(data, pin)
+    parts = _memory_parts(
+        fill_storage(data), pin, signer=None, namespace=report.namespace, registry=Registry()
+    )
     core = Core(parts)
     core.anchor_store_chain()
-    enter_copy(core, name, thread)
-    return parts
+    for thread in report.threads:
+        if thread.name:
+            enter_copy(core, thread.name, bytes.fromhex(thread.thread))
+        else:
+            _enter_erased(core, thread)
+    return Store(replace(parts, read_only=True))
+
+
+def _enter_erased(core: Core, thread: BundleThread) -> None:
+    """Let the anchor of a copy know a thread whose name an erasure has taken."""
+    uid = bytes.fromhex(thread.thread)
+    record = core.storage.read(uid, thread.seq)
+    gen = 0 if record is None else parse_header(record.header).gen
+    position = Position(uid, core.trust().epoch, gen, thread.seq, bytes.fromhex(thread.entry))
+    core.anchor.create(os.urandom(_SECRET_BYTES), position)
 
 
 # ---------------------------------------------------------------------- relaying

@@ -2,7 +2,7 @@
 """Is the past still what it was, who did what, and how is that proven to somebody else?"""
 
 from sealpoint.audit._bundle import export_bundle
-from sealpoint.audit._bundle_check import BundleReport, BundleThread, verify_bundle
+from sealpoint.audit._bundle_check import BundleReport, BundleThread, fill_storage, verify_bundle
 from sealpoint.audit._report import UNJUSTIFIED, Finding, Progress, Report
 from sealpoint.audit._trail import (
     NOT_RELEASED,
@@ -24,6 +24,7 @@ __all__ = [
     "Report",
     "audit_trail",
     "export_bundle",
+    "fill_storage",
     "record_of",
     "store_chain_record",
     "verify_bundle",

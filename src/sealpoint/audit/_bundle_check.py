@@ -45,6 +45,7 @@ from sealpoint.ledger import (
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
+from sealpoint.storage.memory import MemoryStorage
 
 _WORLDS_KEPT = 64
 _THREAD_DIGITS = 32
@@ -151,6 +152,22 @@ def verify_bundle(
         RolledBack: Its roster is older than the pin, a cut or a restore says.
     """
     return _Check(pin, judge).run(read_lines(source))
+
+
+def fill_storage(source: bytes) -> MemoryStorage:
+    """A store in memory with all that a bundle holds, which `verify_bundle` has verified."""
+    storage = MemoryStorage()
+    thread, records, blobs = STORE_CHAIN, list[Record](), dict[bytes, bytes]()
+    for line, _, _ in read_lines(source):
+        if isinstance(line, EntryLine):
+            records.append(_record(line))
+        elif isinstance(line, BlobLine):
+            blobs[bytes.fromhex(line.digest)] = line.data
+        elif isinstance(line, ThreadLine | EndLine):
+            storage.append(thread, 0, records, blobs=blobs)
+            thread = bytes.fromhex(line.thread) if isinstance(line, ThreadLine) else thread
+            records, blobs = [], {}
+    return storage
 
 
 class _Check:

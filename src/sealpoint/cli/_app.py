@@ -21,6 +21,7 @@ VERBS = {
         "types": ("_types:types", "Which types may be saved, and how to allow more."),
     },
     "Look": {
+        "stores": ("_status:stores", "List the stores that this machine knows."),
         "status": ("_status:status", "How a store stands here, and what to repair."),
         "threads": ("_threads:threads", "List the threads, and what each is at."),
         "log": ("_log:log", "List the checkpoints of a thread."),

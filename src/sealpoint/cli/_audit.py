@@ -14,7 +14,7 @@ from sealpoint.api import AuditRecord, Why
 from sealpoint.cli._options import Verb, json_option, time_option
 from sealpoint.cli._references import thread_text, when
 from sealpoint.cli._statement import measure_text
-from sealpoint.cli._store import StoreOptions, store_options
+from sealpoint.cli._store import StoreOptions, bundle_options, reading_bundle, store_options
 from sealpoint.cli._terminal import (
     Styled,
     print_code,
@@ -68,7 +68,8 @@ def _print_record(record: AuditRecord) -> None:
 )
 @time_option("--since", past=True, help="Only from then on: 2026-11-30, or 7d for a week ago.")
 @time_option("--until", past=True, help="Only before then.")
-@store_options("namespace")
+@bundle_options
+@store_options("namespace", unless="trust")
 @json_option
 def audit(
     *,
@@ -77,7 +78,9 @@ def audit(
     kind: str | None,
     since: datetime | None,
     until: datetime | None,
-    where: StoreOptions,
+    bundle: str | None,
+    trust: str | None,
+    where: StoreOptions | None,
     as_json: bool,
 ) -> None:
     """Tell who did what and when, oldest first; every entry is verified.
@@ -86,7 +89,7 @@ def audit(
     verify: what it holds from there on is not told.
     """
     found = told = 0
-    with where.reading() as store, working("reading the history"):
+    with reading_bundle(bundle, trust, where) as store, working("reading the history"):
         for record in store.audit(thread=thread, actor=actor, kind=kind, since=since, until=until):
             found += record.finding is not None
             if as_json:
@@ -103,15 +106,24 @@ def audit(
 @click.command(cls=Verb)
 @click.argument("reference", metavar="REQUEST|ENTRY")
 @click.option("--full", is_flag=True, help="Print the policy of that time as well.")
-@store_options("namespace")
+@bundle_options
+@store_options("namespace", unless="trust")
 @json_option
-def why(reference: str, *, full: bool, where: StoreOptions, as_json: bool) -> None:
+def why(
+    reference: str,
+    *,
+    full: bool,
+    bundle: str | None,
+    trust: str | None,
+    where: StoreOptions | None,
+    as_json: bool,
+) -> None:
     """Explain a decision: the rules that applied, the facts, and who approved.
 
     REQUEST is the id of a request, ENTRY the hash of an entry, as requests and audit show them;
     the first 8 digits or more are enough.
     """
-    with where.reading() as store, working("reading the history"):
+    with reading_bundle(bundle, trust, where) as store, working("reading the history"):
         found = store.why(reference)
     if as_json:
         print_json(found.as_dict())

@@ -75,7 +75,9 @@ def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
     if more:
         notes.append(f"... and older ones below entry {refs[-1].seq}; --limit 0 lists all.")
     if any(short_id(ref.id) != ref.id for ref in refs):
-        notes.append("Random ids are shortened; seq:N names a checkpoint as well.")
+        notes.append(
+            "Ids are shortened; their first 8 digits name a checkpoint, and so does seq:N."
+        )
     if notes:
         print_lines(["", *(Styled(note, "quiet") for note in notes)])
 

@@ -13,28 +13,40 @@ from sealpoint.ids import CheckpointId
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
 
+_SHORTENED = re.compile(r"(?:checkpoint:)?([0-9a-f]{8,31})(?:\.\.\.)?")
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
 _METADATA_CHARS_LEAST = 24
 
 
 def find_ref(thread: Thread, text: str | None) -> "CheckpointRef | str | None":
-    """What `Thread.load` takes for an id, `seq:N` or `#N`; None for the newest.
+    """What `Thread.load` takes for an id, whole or shortened, `seq:N` or `#N`; None: the newest.
 
     Raises:
-        UnknownCheckpoint: No checkpoint lies at that position.
+        UnknownCheckpoint: There is no such checkpoint, or more than one begins so.
     """
-    seq = None if text is None else _SEQ.fullmatch(text)
-    if seq is None:
+    if text is None or not (_SEQ.fullmatch(text) or _SHORTENED.fullmatch(text)):
         return text
     with working("looking for the checkpoint"):
-        for ref in thread.history():
-            if ref.seq == int(seq[1]):
-                return ref
-            if ref.seq < int(seq[1]):
-                break
-    raise UnknownCheckpoint(
-        f"thread {thread.name!r}: expected a checkpoint at position {seq[1]}, found none"
-    )
+        return _find_named(thread, text)
+
+
+def _find_named(thread: Thread, text: str) -> CheckpointRef:
+    """The one checkpoint that a text names; an id that is exactly so comes first."""
+    found = []
+    for ref in thread.history():
+        if _is_named(ref, text):
+            return ref
+        if _begins(ref, text):
+            found.append(ref)
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)} begin so" if found else "there is none"
+    raise UnknownCheckpoint(f"thread {thread.name!r}: no checkpoint is called {text!r}: {what}")
+
+
+def _begins(ref: CheckpointRef, text: str) -> bool:
+    short = _SHORTENED.fullmatch(text)
+    return short is not None and ref.id.startswith(f"{CheckpointId.prefix}:{short[1]}")
 
 
 def find_pair(
@@ -45,28 +57,20 @@ def find_pair(
     Raises:
         UnknownCheckpoint: The thread has no such checkpoint.
     """
-    found: CheckpointRef | None = None
-    first: CheckpointRef | None = None
     with working("looking for the checkpoints"):
+        last = next(thread.history(), None) if newer is None else _find_named(thread, newer)
+        if last is None:
+            raise UnknownCheckpoint(f"thread {thread.name!r}: it has no checkpoint")
+        if older is not None:
+            return _find_named(thread, older), last
         for ref in thread.history():
-            if older is None and first is not None:
-                found = ref
-            if first is None and (newer is None or _is_named(ref, newer)):
-                first = ref
-            if older is not None and _is_named(ref, older):
-                found = ref
-            if first is not None and found is not None:
-                return found, first
-    if first is None:
-        missing = "a checkpoint" if newer is None else f"checkpoint {newer!r}"
-    elif older is None:
-        missing = f"a checkpoint before entry {first.seq}"
-    else:
-        missing = f"checkpoint {older!r}"
-    raise UnknownCheckpoint(f"thread {thread.name!r}: expected {missing}, found none")
+            if ref.seq < last.seq:
+                return ref, last
+    raise UnknownCheckpoint(f"thread {thread.name!r}: there is no checkpoint before {last.seq}")
 
 
 def _is_named(ref: CheckpointRef, text: str) -> bool:
+    """Whether a text is the id or the position of a checkpoint."""
     seq = _SEQ.fullmatch(text)
     return ref.id == text if seq is None else ref.seq == int(seq[1])
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint status`: how a store stands on this machine, and what to repair."""
+"""`sealpoint status` and `stores`: how one store stands on this machine, and which it knows."""
 
 from dataclasses import asdict
 
 import click
 
-from sealpoint.api import StoreStatus
-from sealpoint.cli._options import Verb, json_option
+from sealpoint.api import StoreStatus, known_stores
+from sealpoint.cli._options import Verb, common_option, json_option
 from sealpoint.cli._policy import approver_lines, approvers_document
 from sealpoint.cli._store import StoreOptions, store_options
 from sealpoint.cli._terminal import (
@@ -16,6 +16,8 @@ from sealpoint.cli._terminal import (
     print_json,
     print_line,
     print_lines,
+    print_table,
+    short_hex,
     working,
 )
 from sealpoint.world import visible
@@ -69,3 +71,41 @@ def _print(found: StoreStatus) -> None:
         print_line((Styled("To repair", "bad"), f": {fault.message} [{fault.code}]"))
         if fault.repair:
             print_code([f"  {fault.repair}"])
+
+
+@click.command(cls=Verb)
+@common_option("config_dir")
+@common_option("state_dir")
+@json_option
+def stores(*, config_dir: str | None, state_dir: str | None, as_json: bool) -> None:
+    """List the stores that this machine knows: pin, keys, anchor, and whether the data is there.
+
+    It only looks at files: no store is opened, and no key.
+    """
+    found = known_stores(config_dir=config_dir, state_dir=state_dir)
+    if as_json:
+        print_json([asdict(each) for each in found])
+        return
+    if not found:
+        print_line("This machine knows no store: sealpoint init, or sealpoint trust import.")
+        return
+    print_table(
+        ("store", "data", "pin", "anchor", "keys here"),
+        [
+            (
+                each.url,
+                _yes({True: "there", False: "GONE", None: "not known"}[each.data], each.data),
+                _yes(short_hex(each.store.partition(":")[2]) if each.store else "none", each.store),
+                _yes("here" if each.anchor else "none", each.anchor),
+                ", ".join(each.keys) or "none",
+            )
+            for each in found
+        ],
+    )
+    for each in found:
+        if each.fault:
+            print_line(Styled(f"{each.url}: {each.fault}", "warning"))
+
+
+def _yes(text: str, good: object) -> str | Styled:
+    return text if good else Styled(text, "warning")

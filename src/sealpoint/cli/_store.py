@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from sealpoint.api import Admin, Store, admin, open_store
+from sealpoint.api import Admin, Store, admin, open_bundle, open_store
+from sealpoint.cli._json import read_document
 from sealpoint.cli._options import common_option, import_object
 from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
 from sealpoint.codec import Registry
@@ -27,6 +28,7 @@ from sealpoint.config import (
     read_passphrase_file,
 )
 from sealpoint.errors import KeyLocked, ObjectNotFound, UrlInvalid, UsageError
+from sealpoint.limits import BUNDLE_BYTES_MAX
 
 # ---------------------------------------------------------------------- passphrase
 # Passphrases on the command line: from the environment, or asked for on a terminal.
@@ -285,6 +287,35 @@ def chosen_registry(reference: str | None) -> Registry:
         message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
         raise ObjectNotFound(message)
     return found
+
+
+def bundle_options(function: _Function) -> _Function:
+    """`--bundle` and `--trust`, on verbs that read an evidence bundle as well as a store."""
+    bundle = click.option(
+        "--bundle", metavar="FILE", help="Read an evidence bundle of sealpoint export instead."
+    )
+    trust = click.option(
+        "--trust",
+        metavar="PIN",
+        help="With a bundle: the pin of its store; else the one that belongs to --store.",
+    )
+    return bundle(trust(function))
+
+
+def reading_bundle(bundle: str | None, trust: str | None, where: StoreOptions | None) -> Store:
+    """The store, or what a bundle holds of it, open for reading alone.
+
+    Raises:
+        UsageError: Nothing says what to read, or whose pin to believe.
+    """
+    if bundle is None:
+        if where is None:
+            raise UsageError("--trust is the pin of a bundle: name that with --bundle FILE")
+        return where.reading()
+    pin = trust if where is None else where.files.pin()
+    if pin is None:
+        raise UsageError("name the pin of the bundle's store with --trust PIN, or its --store")
+    return open_bundle(read_document(bundle, "--bundle", bytes_max=BUNDLE_BYTES_MAX), pin)
 
 
 def print_seen_by(where: StoreOptions) -> None:

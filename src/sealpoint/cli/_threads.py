@@ -35,7 +35,8 @@ def threads(*, partial: bool, only_names: bool, where: StoreOptions, as_json: bo
 
     Complete means that every thread the anchor knows was found in the store, and that the store
     has no others. If something would be left out, nothing is listed and the exit status is 49;
-    --partial lists the rest and says what is left out. It is 30 if a thread does not verify.
+    --partial lists the rest and says what is left out. It is 30 if a thread does not verify. A
+    thread that a restore cut goes on with a reason or approvals, unless it was released.
     """
     with where.reading() as store, working("listing threads"):
         found = store.threads(partial=partial)
@@ -89,10 +90,12 @@ _STYLES = {
 
 
 def _cells(each: ThreadSummary) -> tuple[str | Styled, ...]:
-    style = _STYLES.get(each.phase)
+    state, style = str(each.phase), _STYLES.get(each.phase, "")
+    if each.restored:
+        state, style = f"{state}; cut by a restore", "warning"
     return (
         shown_name(each.name),
-        str(each.phase) if style is None else Styled(str(each.phase), style),
+        Styled(state, style),
         "-" if each.changed is None else when(each.changed),
         visible(each.owner or "-"),
         "-" if each.entries is None else f"{each.entries:,}",
@@ -108,6 +111,7 @@ def _document(each: ThreadSummary) -> dict[str, Any]:
         "owner": each.owner,
         "entries": each.entries,
         "reason": each.reason or None,
+        "cut_by_restore": each.restored,
     }
 
 

@@ -8,7 +8,7 @@ written. What lies in them is the business of `sealpoint.signing`.
 from sealpoint.config._backends import StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._disk import replace_file
-from sealpoint.config._files import StoreFiles, read_pin_descriptor, read_pin_file
+from sealpoint.config._files import StoreFiles, known_urls, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.config._key_files import KeyFiles
 from sealpoint.config._passphrase import (
@@ -33,6 +33,7 @@ __all__ = [
     "environment_passphrase",
     "group_faults",
     "imported_name",
+    "known_urls",
     "lasting_forms",
     "load_settings",
     "make_shared_directory",

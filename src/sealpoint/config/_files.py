@@ -135,7 +135,7 @@ class StoreFiles:
 
     def known_urls(self) -> list[str]:
         """The URLs of the stores that this machine has files for, as their notes say."""
-        return [note.url for note in _known_stores(self._directory.settings.config_dir)]
+        return known_urls(self._directory.settings)
 
     def _ways_on(self) -> str:
         here = self.url.target()
@@ -365,6 +365,11 @@ def _anchor_of(files: StoreFiles) -> str:
         return str(files.anchor_directory(files.pin().store))
     except SealpointError:
         return "its anchor"
+
+
+def known_urls(settings: Settings) -> list[str]:
+    """The URLs of the stores that this machine has files for, as their notes say."""
+    return [note.url for note in _known_stores(settings.config_dir)]
 
 
 def _known_stores(config_dir: Path) -> Iterator[Note]:

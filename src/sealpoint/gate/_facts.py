@@ -105,7 +105,7 @@ def gather(
         diff=difference(release.world, world, read_world),
         world_now=world is not None,
         now=now,
-        restored=_was_cut(state, trust),
+        restored=was_cut(state, trust),
         living_session=living,
         paused=None if pause is None else f"{pause[0].writer}: {pause[1]}",
         answered=answered,
@@ -152,7 +152,7 @@ def _compared(before: _Saved, world: World) -> WorldDiff:
     return World.from_dict(before.found).diff(world)
 
 
-def _was_cut(state: ThreadState, trust: StoreChain) -> bool:
+def was_cut(state: ThreadState, trust: StoreChain) -> bool:
     """Whether a restore has cut the thread and not released it, and no session has begun since."""
     if not trust.epoch:
         return False

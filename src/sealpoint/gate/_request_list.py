@@ -21,6 +21,7 @@ from sealpoint.errors import (
     UnknownRequest,
     UsageError,
 )
+from sealpoint.gate._facts import was_cut
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
@@ -207,6 +208,8 @@ class ThreadSummary:
     """How many entries it has."""
     reason: str = ""
     """Why it is paused or not readable."""
+    restored: bool = False
+    """Whether an accepted restore cut it and did not release it, and it has not gone on since."""
 
 
 def summarise(core: Core, name: str, policies: Policies) -> ThreadSummary:
@@ -258,6 +261,7 @@ def _summary(state: ThreadState, name: str, policies: Policies) -> ThreadSummary
         owner=tip.fence.owner,
         entries=tip.entry.seq + 1,
         reason=reason,
+        restored=was_cut(state, state.core.trust()),
     )
 
 
