@@ -82,6 +82,8 @@ class AsyncStore:
         self._pool = pool
         self._lock = Lock()
         self._twins: WeakValueDictionary[str, AsyncThread] = WeakValueDictionary()
+        self.rollouts = AsyncRollouts(store.rollouts, pool)
+        """As `Store.rollouts`."""
 
     @property
     def id(self) -> StoreId:
@@ -117,11 +119,6 @@ class AsyncStore:
     async def policy(self) -> Policy | None:
         """As `Store.policy`; here it is a method, because it may have to read the store."""
         return await call(self._pool, lambda: self._store.policy)
-
-    @property
-    def rollouts(self) -> AsyncRollouts:
-        """As `Store.rollouts`."""
-        return AsyncRollouts(self._store.rollouts, self._pool)
 
     async def requests(self) -> Requests:
         """As `Store.requests`."""

@@ -98,7 +98,7 @@ class AnchorAdmin:
             StorageUnavailable, AnchorUnavailable: Store or anchor cannot be read.
         """
         with self._location.open_core(namespace=namespace, read_only=True) as core:
-            return _Comparison(core).positions(threads)
+            return _AnchorComparison(core).positions(threads)
 
     def adopt(
         self,
@@ -159,7 +159,7 @@ def _unanchored_by_name(core: Core) -> dict[str, bytes]:
     return found
 
 
-class _Comparison:
+class _AnchorComparison:
     """The positions that the anchor holds beside those at which the store ends."""
 
     def __init__(self, core: Core) -> None:

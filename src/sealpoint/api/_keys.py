@@ -345,36 +345,24 @@ class KeyAdmin:
             namespaces=None if namespaces is None else _namespaces(namespaces),
             expires=_expiry(expires),
         )
-        made = None if public is None else PublicKey.parse(public)
-        here = made is None
+        given = None if public is None else PublicKey.parse(public)
         with self._location.open_core(read_only=dry_run) as core:
             identity = identity_in(core.renewed_trust(), name)
             old = {PublicKey.parse(key.public).id for key in identity.keys}
             if dry_run:
-                if here:
+                if given is None:
                     self._require_key_here(name)
-                ended = _plan_end(core, _digits(old), progress)
+                made, ended = None, _plan_end(core, _digits(old), progress)
             else:
-                root = core.trust().root
-                roots = self._location.enough_root_signers(root)
-                made = made or self.prepare_next(name, new_passphrase=new_passphrase)
+                roots = self._location.enough_root_signers(core.trust().root)
+                made = given or self.prepare_next(name, new_passphrase=new_passphrase)
                 _require_not_root(core.trust(), name, made)
                 old.discard(made.id)
                 ended = rights.give(core, made, old, roots, reason=reason, progress=progress)
                 self._location.raise_pin_minimum(core.trust())
-        if here and not dry_run:
+        if made is not None and given is None:
             self._location.files.keys.take_next(name)
-        return Rotation(
-            name=name,
-            key=None if dry_run or made is None else str(made.id),
-            public=None if dry_run or made is None else str(made),
-            ended=tuple(str(key) for key in sorted(old)),
-            roster=None if dry_run else ended.roster,
-            threads=ended.threads,
-            here=here,
-            unverified=ended.unverified,
-            beyond=ended.beyond,
-        )
+        return _rotation(name, made, old, ended, here=given is None)
 
     def _require_key_here(self, name: str) -> None:
         if name not in self._location.files.keys.names():
@@ -395,6 +383,22 @@ class KeyAdmin:
         facts = {name: files.keys.facts(name) for name in files.keys.names()}
         with self._location.open_core(read_only=True) as core:
             return KeyListing(core.renewed_trust(), facts, core.now()).rows()
+
+
+def _rotation(
+    name: str, made: PublicKey | None, old: Iterable[KeyId], ended: EndedKeys, *, here: bool
+) -> Rotation:
+    return Rotation(
+        name=name,
+        key=None if made is None else str(made.id),
+        public=None if made is None else str(made),
+        ended=tuple(str(key) for key in sorted(old)),
+        roster=None if made is None else ended.roster,
+        threads=ended.threads,
+        here=here,
+        unverified=ended.unverified,
+        beyond=ended.beyond,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

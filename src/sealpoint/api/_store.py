@@ -18,6 +18,7 @@ from sealpoint.audit import (
 from sealpoint.codec import Registry
 from sealpoint.errors import NameInvalid, SealpointError
 from sealpoint.gate import (
+    Operations,
     Policies,
     Policy,
     Request,
@@ -31,42 +32,37 @@ from sealpoint.gate import (
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import CheckpointStore, Collected, Core, StoreParts, ThreadNames, is_reserved
+from sealpoint.store import CheckpointStore, Collected, StoreParts, ThreadNames, is_reserved
 
 
 class Store:
     """An open store. `open_store` makes one; use it in a `with` block, or close it."""
 
     def __init__(self, parts: StoreParts) -> None:
-        self._checkpoints = CheckpointStore(parts, self._handle)
-        core = self._checkpoints.core
+        self._checkpoints = CheckpointStore(
+            parts, lambda core, name: Thread(core, name, self._policies, self._book)
+        )
+        self._core = core = self._checkpoints.core
         self._policies = Policies(core)
         self._book = RolloutBook(core, self._policies)
         self._requests = RequestList(core, self._policies, self._book)
-        self._rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
-
-    @property
-    def _core(self) -> Core:
-        """What this package reads beside the methods."""
-        return self._checkpoints.core
-
-    def _handle(self, core: Core, name: str) -> Thread:
-        return Thread(core, name, self._policies, self._book)
+        self.rollouts = Rollouts(core, self._policies, self._book, self._checkpoints.thread)
+        """Changes of world that are accepted once, for many threads."""
 
     @property
     def id(self) -> StoreId:
         """The store's id, as the pin has it."""
-        return self._checkpoints.core.store
+        return self._core.store
 
     @property
     def namespace(self) -> str:
         """The namespace that the threads are in."""
-        return self._checkpoints.core.namespace
+        return self._core.namespace
 
     @property
     def registry(self) -> Registry:
         """The types that may be saved and loaded."""
-        return self._checkpoints.core.registry
+        return self._core.registry
 
     def __repr__(self) -> str:
         return f"<Store {self.id} namespace {self.namespace!r}>"
@@ -106,7 +102,7 @@ class Store:
             ListIncomplete: Some would be left out, and `partial` is not given.
             StorageUnavailable, AnchorUnavailable: Nobody can look.
         """
-        core = self._checkpoints.core
+        core = self._core
         for name in self.threads(partial=partial).names:
             yield summarise(core, name, self._policies)
 
@@ -119,12 +115,7 @@ class Store:
         Raises:
             PolicyInvalid: Its bytes are not there, or not the ones that the root signed for.
         """
-        return self._policies.in_force(self._checkpoints.core.trust().roster)
-
-    @property
-    def rollouts(self) -> Rollouts:
-        """Changes of world that are accepted once, for many threads."""
-        return self._rollouts
+        return self._policies.in_force(self._core.trust().roster)
 
     def requests(self) -> Requests:
         """Every request of the namespace that is about its thread as that is now.
@@ -163,30 +154,24 @@ class Store:
             NotTrusted: This identity may not, because of its role or because it asked itself.
             UsageError: There is no reason.
         """
-        return self._answer(request_id, Verdict.APPROVE, reason)
+        operations, request = self._find(request_id)
+        return operations.answer(request, Verdict.APPROVE, reason)
 
     def deny(self, request_id: str, *, reason: str) -> Attestation:
         """Deny a request for good, as the identity that the store was opened with.
 
         Args and errors are those of `approve`; who asked may deny too, to withdraw it.
         """
-        return self._answer(request_id, Verdict.DENY, reason)
-
-    def _answer(self, request_id: str, verdict: Verdict, reason: str) -> Attestation:
-        request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).operations.answer(
-            request.id, verdict, reason
-        )
+        operations, request = self._find(request_id)
+        return operations.answer(request, Verdict.DENY, reason)
 
     def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
         """Approve or deny a request as `approve` and `deny` do, and only sign it.
 
         Nothing is recorded: whoever has the attestation relays it, from this machine or another.
         """
-        request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).operations.attest(
-            request.id, verdict, reason
-        )
+        operations, request = self._find(request_id)
+        return operations.attest(request, verdict, reason)
 
     def relay(self, attestation: Attestation) -> int:
         """Record an attestation that somebody made elsewhere, such as with a key of their own.
@@ -198,8 +183,8 @@ class Store:
             UnknownRequest, RequestClosed: There is no such open request.
             Forged, NotTrusted: Its proof is none, or whoever signed it has no say in this.
         """
-        request = self._reported(attestation.statement)
-        return self._checkpoints.thread(request.thread).operations.relay(attestation)
+        operations, _ = self._find(attestation.statement)
+        return operations.relay(attestation)
 
     def break_glass(self, request_id: str, *, reason: str) -> int:
         """Let a request pass at once, without the approvals that it needs. It is recorded.
@@ -215,15 +200,17 @@ class Store:
             UnknownRequest, RequestClosed: There is no such open request.
             UsageError: There is no reason.
         """
-        request = self._reported(request_id)
-        return self._checkpoints.thread(request.thread).operations.break_glass(request.id, reason)
+        operations, request = self._find(request_id)
+        return operations.break_glass(request, reason)
 
-    def _reported(self, request_id: str) -> Request:
+    def _find(self, request_id: str) -> tuple[Operations, str]:
+        """What answers a request on its thread, and its whole id."""
         try:
-            return self._requests.find(request_id)
+            request = self._requests.find(request_id)
         except SealpointError as error:
-            self._checkpoints.core.emit_refused(error, "")
+            self._core.emit_refused(error, "")
             raise
+        return self._checkpoints.thread(request.thread).operations, request.id
 
     # ------------------------------------------------------------------ the whole store
 
@@ -236,7 +223,7 @@ class Store:
         Args:
             progress: Called now and then with how far it has come.
         """
-        core, book = self._checkpoints.core, self._book
+        core, book = self._core, self._book
         return verify_store(
             core, progress, lambda thread: reviewer(core, self._policies, thread, book).take
         )
@@ -267,7 +254,7 @@ class Store:
             UnknownThread, Unanchored: There is no such thread, or only the store knows it.
         """
         return audit_trail(
-            self._checkpoints.core, thread=thread, actor=actor, kind=kind, since=since, until=until
+            self._core, thread=thread, actor=actor, kind=kind, since=since, until=until
         )
 
     def why(self, ref: str) -> Why:
@@ -281,7 +268,7 @@ class Store:
             UnknownEntry: There is none of these digits, or more than one.
             Tampered, NotTrusted, RolledBack, Forked, Unanchored: Its thread does not verify.
         """
-        return explain_decision(self._checkpoints.core, self._policies, ref)
+        return explain_decision(self._core, self._policies, ref)
 
     def export(
         self, threads: Iterable[str] | None = None, *, payloads: bool = False
@@ -301,7 +288,7 @@ class Store:
             Tampered, NotTrusted, RolledBack, Forked: Something does not verify: it is no evidence.
             HeadMoved: The roster has changed meanwhile; export again.
         """
-        return export_bundle(self._checkpoints.core, threads, payloads=payloads)
+        return export_bundle(self._core, threads, payloads=payloads)
 
     def gc(
         self,

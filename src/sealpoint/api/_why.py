@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from sealpoint.api._location import read_pin
 from sealpoint.audit import (
@@ -240,36 +240,38 @@ class Explaining:
     def _gathered(self) -> tuple[ChainStep, ChainStep | None, bool]:
         """The entry itself, what spends its request, and whether its session has written."""
         subject: ChainStep | None = None
-        closed, spending, session, released = False, None, -1, True
+        closing: ChainStep | None = None
+        released = True
         for step in self._walk.steps():
             header = step.entry.header
             if header.seq == self._seq and step.before is not None:
                 self._newest = self._review.newest(header, step.before)
             judged = self._review.take(step.entry, step.body, step.before, step.chain)
-            if subject is not None and closed:
-                if KINDS[header.kind].is_checkpoint and header.fence == session:
-                    released = True
+            if closing is not None:
+                released = released or _is_saved_in(step, closing)
                 continue
             self._steps.append(step)
-            if step.entry.seq == self._seq:
-                subject = step
-            if KINDS[header.kind].moves_basis:
-                if subject is None:
-                    self._steps = [step]
-                else:
-                    closed = True
-                    self._unjustified = judged
-                    self._release = self._review.release
-                    spending = None if step is subject else step
-                    if header.kind is Kind.RESUME:
-                        session, released = header.seq, False
+            subject = step if header.seq == self._seq else subject
+            if KINDS[header.kind].moves_basis and subject is None:
+                self._steps = [step]
+            elif KINDS[header.kind].moves_basis:
+                closing, released = step, header.kind is not Kind.RESUME
+                self._unjustified, self._release = judged, self._review.release
         self._name = self._walk.name
         if subject is None:
             raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
-        if spending is not None and not self._spends(spending, self._request_of(subject)):
-            spending, released, self._unjustified = None, True, ()
-            self._release = None
-        return subject, spending, released
+        return self._spending(subject, closing, released=released)
+
+    def _spending(
+        self, subject: ChainStep, closing: ChainStep | None, *, released: bool
+    ) -> tuple[ChainStep, ChainStep | None, bool]:
+        """The same, without an entry that moved the basis for another reason."""
+        if closing is None or closing is subject:
+            return subject, None, released
+        if not self._spends(closing, self._request_of(subject)):
+            self._unjustified, self._release = (), None
+            return subject, None, True
+        return subject, closing, released
 
     def _request_of(self, subject: ChainStep) -> ChainStep | None:
         """The request that an entry makes, answers or spends."""
@@ -326,20 +328,27 @@ class Explaining:
         decided = spending or subject
         kind = decided.entry.header.kind
         if kind is Kind.RESUME:
-            how = "without anybody's approval"
-            if decided.body is not None and decided.body.rollout is not None:
-                how = f"by rollout {decided.body.rollout.digest[:12]}"
-            if request is not None:
-                approved = self._tally(request.body.statement, decided).approved_by
-                how = "with approval" if approved else "without approval, by breaking the glass"
-                if approved and self._broken_glass(request):
-                    how = "with approval, and by breaking the glass"
+            how = self._how_it_resumed(decided, request)
             words = f"entry {decided.entry.seq} let the run go on, {how}"
             return words if released else f"{words}; {NOT_RELEASED}"
         if kind is Kind.HANDOFF:
             return f"entry {decided.entry.seq} gave the thread to another owner"
         if request is None:
             return "nothing was decided: the entry only records what happened"
+        return self._state_of_request(request, decided)
+
+    def _how_it_resumed(self, decided: ChainStep, request: ChainStep | None) -> str:
+        if request is not None:
+            if not self._tally(request.body.statement, decided).approved_by:
+                return "without approval, by breaking the glass"
+            glass = ", and by breaking the glass" if self._broken_glass(request) else ""
+            return f"with approval{glass}"
+        if decided.body is not None and decided.body.rollout is not None:
+            return f"by rollout {decided.body.rollout.digest[:12]}"
+        return "without anybody's approval"
+
+    def _state_of_request(self, request: ChainStep, decided: ChainStep) -> str:
+        """What has become of a request that nothing has spent."""
         tally = self._tally(request.body.statement, decided)
         if tally.denied_by:
             return f"it was denied by {', '.join(visible(name) for name in tally.denied_by)}"
@@ -445,15 +454,7 @@ class Explaining:
         return ()
 
     def _facts(self, decided: ChainStep, request: ChainStep | None) -> Iterator[tuple[str, str]]:
-        before = decided.before
-        if before is not None and before.fence.owner is not None:
-            yield "owner", visible(before.fence.owner)
-        newest = self._newest
-        if newest is not None:
-            yield "newest checkpoint", f"entry {newest.seq}, {newest.entry}"
-            yield "its age", str(decided.entry.header.at - newest.time)
-            if newest.question is not None:
-                yield "question", "pending"
+        yield from self._facts_before(decided)
         named: Any = decided.body if isinstance(decided.body, ResumeBody) else None
         if request is not None:
             statement = request.body.statement
@@ -472,33 +473,42 @@ class Explaining:
             yield from _released(self._release)
         yield from self._worlds(named, request)
         if isinstance(named, ResumeBody):
-            if named.reason is not None:
-                yield "said deliberately", visible(named.reason)
-            if named.actor is not None:
-                yield "actor, as claimed", visible(named.actor)
-            if named.rollout is not None:
-                yield "rollout", f"{named.rollout.digest}: {visible(named.rollout.reason)}"
-                yield "proposed by", visible(named.rollout.requester)
-        elif named.pairs:
-            for before, after in named.pairs:
-                yield "lets pass", f"from world {before} to {after}"
+            yield from _said(named)
+            return
+        for before, after in named.pairs or ():
+            yield "lets pass", f"from world {before} to {after}"
+
+    def _facts_before(self, decided: ChainStep) -> Iterator[tuple[str, str]]:
+        """What the thread was when it was decided."""
+        before, newest = decided.before, self._newest
+        if before is not None and before.fence.owner is not None:
+            yield "owner", visible(before.fence.owner)
+        if newest is not None:
+            yield "newest checkpoint", f"entry {newest.seq}, {newest.entry}"
+            yield "its age", str(decided.entry.header.at - newest.time)
+            if newest.question is not None:
+                yield "question", "pending"
+
+    def _world_before(self, named: Any, request: ChainStep | None) -> str | None:
+        """The world that the checkpoint was saved in."""
+        if request is not None:
+            return cast("str | None", request.body.statement.world_from)
+        if self._release is not None:
+            return self._release.world
+        newest = self._newest
+        return newest.world if newest is not None and newest.entry == named.checkpoint else None
 
     def _worlds(self, named: Any, request: ChainStep | None) -> Iterator[tuple[str, str]]:
-        newest, old = self._newest, None
-        if request is not None:
-            old = request.body.statement.world_from
-        elif self._release is not None:
-            old = self._release.world
-        elif newest is not None and newest.entry == named.checkpoint:
-            old = newest.world
-        new = named.world if isinstance(named, ResumeBody) else named.world_to
+        old = self._world_before(named, request)
+        new, leaves = named.world_to if isinstance(named, Statement) else named.world, None
         if old is not None:
             yield "world it was saved in", old
         if new is not None:
             yield "world it goes on in", new
-        leaves = named.leaves if isinstance(named, ResumeBody) else None
         if request is not None and request.body.world is not None:
             leaves = request.body.world
+        elif isinstance(named, ResumeBody):
+            leaves = named.leaves
         if old is None or leaves is None or old == new:
             return
         before = read_world(self._core, self._walk.thread, old)
@@ -508,6 +518,17 @@ class Explaining:
                 yield "what differs", "; ".join(diff.lines())
         except WorldInvalid:
             yield "what differs", "cannot be told"
+
+
+def _said(body: ResumeBody) -> Iterator[tuple[str, str]]:
+    """What whoever resumed said, and the rollout that it rests on."""
+    if body.reason is not None:
+        yield "said deliberately", visible(body.reason)
+    if body.actor is not None:
+        yield "actor, as claimed", visible(body.actor)
+    if body.rollout is not None:
+        yield "rollout", f"{body.rollout.digest}: {visible(body.rollout.reason)}"
+        yield "proposed by", visible(body.rollout.requester)
 
 
 def _released(release: Release) -> Iterator[tuple[str, str]]:
@@ -523,6 +544,12 @@ def _released(release: Release) -> Iterator[tuple[str, str]]:
     if pending:
         told = (f"task {visible(each.task)} in entry {each.seq}" for each in pending)
         yield "pending results", ", ".join(told)
+
+
+def _is_saved_in(step: ChainStep, session: ChainStep) -> bool:
+    """Whether a checkpoint was saved in the session that an entry began."""
+    header = step.entry.header
+    return KINDS[header.kind].is_checkpoint and header.fence == session.entry.seq
 
 
 # ---------------------------------------------------------------------- why

@@ -6,6 +6,7 @@ thread and the list of requests gather those from verified chains, and write wha
 """
 
 from sealpoint.gate._adapter_thread import AdapterThread
+from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import (
     COMPARED_RULES,
     RULE_WORDS,
@@ -50,6 +51,7 @@ __all__ = [
     "GrantFacts",
     "Measure",
     "Newest",
+    "Operations",
     "Outcome",
     "PlannedWorld",
     "Policies",

@@ -10,7 +10,7 @@ the policy allows without a word. Inside a session the declared world becomes no
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,6 @@ from sealpoint.errors import (
     NeedsApproval,
     ResumeRefused,
     SealpointError,
-    Superseded,
     UnknownCheckpoint,
     UnknownThread,
     UsageError,
@@ -32,16 +31,14 @@ from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
 from sealpoint.gate._rules import Decision, GrantFacts, Outcome, refusal_hint
-from sealpoint.gate._run import EndedRuns, Run, named_older, older_in_lane, older_lanes
+from sealpoint.gate._run import Run, RunTracker, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
-    Key,
     Loaded,
     Release,
-    ResultsDraft,
     RunPosition,
     SessionStart,
     Snapshot,
@@ -89,11 +86,7 @@ class Gate:
         self.writer = ThreadWriter(state, reader, self._start_session, self._go_on)
         self._world: World | None = None
         """What the run of this handle's session declared to be able to do."""
-        self._displaced: tuple[Run | None, int | None, World | None] | None = None
-        """The run, session and world before a run that has not written anything yet."""
-        self._ended = EndedRuns()
-        self._run: Run | None = None
-        """The run of a framework that this handle's session belongs to, if it is one's."""
+        self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
     # ------------------------------------------------------------------ resuming
@@ -106,7 +99,7 @@ class Gate:
                 release, loaded = self._look_up(call, self._reader.read_loaded)
                 session = self._decide_and_open(call, release)
                 if session is not None:
-                    self._run = None
+                    self._runs.current = None
                     # Somebody may have gone on before the anchor had followed.
                     self._state.require_session(session)
                     # (6) only now is the caller given anything
@@ -117,7 +110,7 @@ class Gate:
         session = self._begin(call)
         position = RunPosition(token=token, deliberate=call.deliberate or None)
         run = Run(position, actor=call.actor)
-        run.session, self._run = session, None if token is None else run
+        run.session, self._runs.current = session, None if token is None else run
         return session
 
     def _begin(self, call: ResumeCall) -> int | None:
@@ -169,9 +162,10 @@ class Gate:
         with self._state.reporting():
             if not self._state.find():
                 return True
-            if self._run is None or self._run.position.token != token:
-                raise self._overtaken(None)
-            self._state.require_session(self._run.session)
+            run = self._runs.current
+            if run is None or run.position.token != token:
+                raise self._runs.overtaken(None)
+            self._state.require_session(run.session)
             return self._chain.tip().paused is None
 
     def _look_up(self, call: ResumeCall, read: Callable[[Release], _T]) -> tuple[Release, _T]:
@@ -271,27 +265,21 @@ class Gate:
 
     def _resume_body(self, call: ResumeCall, judged: _Judged) -> ResumeBody:
         """The entry that records an allowance."""
-        tip, world, release = self._chain.tip(), call.world, judged.release
+        world, release = call.world, judged.release
         granted = any(reason.measure.asks_people for reason in judged.decision.reasons)
         spent = judged.asked if granted else None
-        request = None if spent is None else spent.id
-        same = world is not None and world.digest == release.world
         return ResumeBody(
             salt=self._core.salt(),
             owner=self._context.owner(),
-            basis=tip.basis[0],
+            basis=self._chain.tip().basis[0],
             reason=call.deliberate if spent is None else spent.body.statement.reason,
-            checkpoint=release.entry,
-            release=release.digest,
-            world=None if world is None else world.digest,
-            leaves=None if world is None or same or request is not None else world.to_dict(),
-            policy=None if judged.policy is None else judged.policy.digest,
-            rules=tuple(reason.rule for reason in judged.decision.reasons),
-            request=request,
-            rollout=None if judged.rollout is None else judged.rollout.statement,
-            attestations=() if judged.rollout is None else judged.rollout.approvals,
+            world=_digest(world),
+            leaves=None if spent is not None else _new_leaves(world, release),
+            policy=_digest(judged.policy),
+            request=None if spent is None else spent.id,
             answer=call.answer_digest,
             actor=call.actor,
+            **_decision_fields(release, judged.decision, judged.rollout),
         )
 
     def _refusal(self, decision: Decision) -> SealpointError:
@@ -358,18 +346,18 @@ class Gate:
             group: list[CommitDraft] = []
             for draft in drafts:
                 try:
-                    if not self._goes_on_with_run(draft):
+                    if draft.position is not None and not self._runs.is_continued_by(draft):
                         outcomes += self._write(group)
                         group = []
-                        self._begin_run(draft, draft.position or RunPosition())
+                        self._runs.begin(draft, self._world)
                 except SealpointError as error:
                     outcomes += self._write(group)
                     group = []
                     self._state.report(error)
                     outcomes.append(error)
                     continue
-                if self._run is not None and draft.position is not None:
-                    self._run.note(draft)
+                if self._runs.current is not None and draft.position is not None:
+                    self._runs.current.note(draft)
                 group.append(draft)
             return outcomes + self._write(group)
 
@@ -380,7 +368,7 @@ class Gate:
         """
         if not group:
             return []
-        state, run = self._state, self._run
+        state, run = self._state, self._runs.current
         early = [] if run is None else run.take_early()
         if state.session is None:
             self._world = None
@@ -391,88 +379,10 @@ class Gate:
             world = draft.declared
         # Results count in the session that saves their checkpoint, so those are added once more.
         outcomes = self.writer.commit([*early, *group])[len(early) :]
-        if run is not None and run.session is None:
-            run.session = state.session
-        if self._displaced is not None and run is not None:
-            if run.session is None and isinstance(outcomes[0], SealpointError):
-                # Who is refused takes nobody's place, and what else it writes is refused as well.
-                self._ended.add(run, outcomes[0], None)
-                self._run, state.session, self._world = self._displaced
-            elif self._displaced[0] is not None:
-                self._ended.add(self._displaced[0], self._overtaken(None), run)
-            self._displaced = None
+        refused = None if run is None else self._runs.settle(run, outcomes[0])
+        if refused is not None:
+            state.session, self._world = refused.session, refused.world
         return outcomes
-
-    # ------------------------------------------------------------------ runs of frameworks
-
-    def _goes_on_with_run(self, draft: CommitDraft) -> bool:
-        """Whether something goes on with the run of this handle's session.
-
-        Raises:
-            Superseded: It does, or was decided about before, and another run goes on by now.
-            SealpointError: Its run was refused.
-        """
-        position, run = draft.position, self._run
-        if position is None:
-            return True
-        self._ended.refuse(position)
-        if position.token is None and (
-            run is None or run.position.token is not None or not run.includes(draft, self._state)
-        ):
-            return False
-        lost = run is None or run.session not in (None, self._state.session)
-        if lost or run is None or run.position.token != position.token:
-            self._run = None if lost else run
-            error = self._overtaken(None)
-            if lost and run is not None:
-                self._ended.add(run, error, None)
-            raise error
-        return True
-
-    def _begin_run(self, draft: CommitDraft, position: RunPosition) -> None:
-        """Let another run begin with something that is about to be written.
-
-        Raises:
-            Superseded: It only goes on, from what is not the newest any more.
-            UnknownCheckpoint: It names a checkpoint that is not there.
-        """
-        state = self._state
-        self._ended.refuse(position)  # what was just written may have ended it
-        if self._chain.head is None:
-            state.find()
-        newest = state.newest_place("")
-        named = position.checkpoint
-        place = None if named is None else state.place(Key("", named), rises=True)
-        is_older = place is not None and place != newest
-        goes_on = not (position.begins or position.answered)
-        saves = not draft.lane and not isinstance(draft, ResultsDraft)
-        if is_older and goes_on and not saves:
-            raise self._overtaken(named)
-        if saves and position.run is not None:
-            if named is not None and place is None:
-                raise UnknownCheckpoint(
-                    f"thread {state.name!r}: there is no checkpoint {named!r} to go on from"
-                )
-            # All of it is saved at the end: nobody can tell what the run was given.
-            position = position if position.begins else replace(position, answered=True)
-        if place is not None:
-            state.mark_seen()  # it goes on from what it was shown
-        self._displaced = (self._run, state.session, self._world)
-        self._ended.forget(position)
-        base = place or newest
-        lanes = {} if draft.lane else named_older(position, state)
-        if draft.lane and (older := older_in_lane(draft, state)) is not None:
-            lanes = {draft.lane: older}
-        early = [] if self._run is None else self._run.early_results(draft)
-        self._run = Run(
-            position,
-            None if base is None else base.key.id,
-            lanes,
-            draft.declared,
-            is_older=is_older,
-            early=early,
-        )
-        state.session = None
 
     def _go_on(self, draft: CommitDraft) -> None:
         """Refuse another world inside a session, unless it is narrower or an allowed first one."""
@@ -501,37 +411,27 @@ class Gate:
             hint="Call resume(world=...) with the new world: that begins a session with it.",
         )
 
-    def _overtaken(self, name: str | None) -> Superseded:
-        """What to say to a run that goes on from what is not the newest any more."""
-        stands = "" if name is None else f", and this one from checkpoint {name!r}"
-        return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
-
     def _start_session(self, draft: CommitDraft, owner: str, basis: int) -> SessionStart:
         """Judge the session that a save begins by itself."""
         world, trust = draft.declared, self._core.trust()
-        run = self._run if draft.position is not None else None
+        run = self._runs.current if draft.position is not None else None
         policy = self._context.policies.in_force(trust.roster)
         body = ResumeBody(
             salt=self._core.salt(),
             owner=owner,
             basis=basis,
-            world=None if world is None else world.digest,
-            policy=None if policy is None else policy.digest,
+            world=_digest(world),
+            policy=_digest(policy),
             actor=None if run is None else run.actor,
         )
         judged, release = self._judge_run(run, draft), None
         if judged is not None:
             release, decision, rollout = judged
-            other = world is not None and world.digest != release.world
             body = msgspec.structs.replace(
                 body,
                 reason=None if run is None else run.position.deliberate,
-                checkpoint=release.entry,
-                release=release.digest,
-                leaves=world.to_dict() if world is not None and other else None,
-                rules=tuple(reason.rule for reason in decision.reasons),
-                rollout=None if rollout is None else rollout.statement,
-                attestations=() if rollout is None else rollout.approvals,
+                leaves=_new_leaves(world, release),
+                **_decision_fields(release, decision, rollout),
             )
         self._world = world
         return SessionStart(body, trust, release, {} if run is None else run.lanes)
@@ -577,7 +477,7 @@ class Gate:
         if decision.outcome is not Outcome.ALLOW:
             reasons = tuple(reason.words for reason in decision.reasons)
             if run is not None and run.is_overtaken:
-                raise self._overtaken(run.base)
+                raise self._runs.overtaken(run.base)
             raise ResumeRefused(
                 f"thread {self._state.name!r}: this save would begin a session that is no "
                 f"ordinary continuation: {'; '.join(reasons)}",
@@ -594,3 +494,25 @@ class Gate:
             return self._reader.release(None if run is None else run.base)
         except UnknownCheckpoint:
             return None
+
+
+def _digest(named: World | Policy | None) -> str | None:
+    return None if named is None else named.digest
+
+
+def _new_leaves(world: World | None, release: Release) -> dict[str, Any] | None:
+    """What a world says, unless it is the one that the release has."""
+    return None if world is None or world.digest == release.world else world.to_dict()
+
+
+def _decision_fields(
+    release: Release, decision: Decision, rollout: Rollout | None
+) -> dict[str, Any]:
+    """What a resume entry records of a decision, whoever asked for it."""
+    return {
+        "checkpoint": release.entry,
+        "release": release.digest,
+        "rules": tuple(reason.rule for reason in decision.reasons),
+        "rollout": None if rollout is None else rollout.statement,
+        "attestations": () if rollout is None else rollout.approvals,
+    }

@@ -146,31 +146,39 @@ def fold_entry(
         roster: Who has a say in whether a request has expired; without it, the requester alone.
         then: The roster that a denial was recorded under; without it, it is counted later or not.
     """
-    at = entry.header.at
+    if isinstance(body, RequestBody):
+        if _is_bound(entry, body, basis, epoch):
+            made = Asked(entry=entry, body=body)
+            asked.setdefault(made.id, made)
+        return
+    found = asked.get(_request_of(body))
+    if found is None:
+        return
+    is_late = entry.header.at >= found.body.statement.expires
     match body:
-        case RequestBody():
-            if _is_bound(entry, body, basis, epoch):
-                made = Asked(entry=entry, body=body)
-                asked.setdefault(made.id, made)
         case VerdictBody(attestation=word):
-            if (found := asked.get(word.statement)) is not None:
-                asked[found.id] = replace(
-                    found,
-                    attestations=(*found.attestations, word),
-                    relayed=(*found.relayed, entry.seq),
-                    denials=(*found.denials, *_denials(found, word, entry, then)),
-                )
-        case ExpiryBody(request=request):
-            found = asked.get(request)
-            if found is not None and at >= found.body.statement.expires:
-                ended = _may_expire(entry.writer, found.body.statement, roster)
-                asked[found.id] = replace(found, expired=found.expired or ended)
-        case BreakGlassBody(request=request, reason=reason):
-            found = asked.get(request)
-            if found is not None and at < found.body.statement.expires:
-                asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
+            asked[found.id] = replace(
+                found,
+                attestations=(*found.attestations, word),
+                relayed=(*found.relayed, entry.seq),
+                denials=(*found.denials, *_denials(found, word, entry, then)),
+            )
+        case ExpiryBody() if is_late:
+            ended = _may_expire(entry.writer, found.body.statement, roster)
+            asked[found.id] = replace(found, expired=found.expired or ended)
+        case BreakGlassBody(reason=reason) if not is_late:
+            asked[found.id] = replace(found, broken_glass=(entry.writer, reason))
+
+
+def _request_of(body: Body) -> str:
+    """The id of the request that an entry is about; empty if it is about none."""
+    match body:
+        case VerdictBody(attestation=word):
+            return word.statement
+        case ExpiryBody(request=request) | BreakGlassBody(request=request):
+            return request
         case _:
-            pass
+            return ""
 
 
 def roster_then(entry: Entry, body: Body, trust: StoreChain) -> Roster | None:

@@ -184,12 +184,17 @@ class Reviewer:
             yield "a resume: more results of tasks lie before it than an audit takes in"
             return
         resume = _Resume(entry, body, before, chain, roster, policy)
-        # (3) What was released is what lies there.
         outline = self._log.outline(body.checkpoint)
         if outline is None:
             yield f"a resume: there was no checkpoint {_short(body.checkpoint)} to release"
             return
-        self.release = release = self._log.release(body.checkpoint, entry.header, before)
+        yield from self._review_release(resume, body.checkpoint, outline)
+
+    def _review_release(self, resume: _Resume, checkpoint: str, outline: Outline) -> Iterator[str]:
+        """Judge a resume that released a checkpoint."""
+        entry, body = resume.entry, resume.body
+        # (3) What was released is what lies there.
+        self.release = release = self._log.release(checkpoint, entry.header, resume.before)
         if release is not None and release.digest != body.release:
             yield (
                 f"a resume: it records release {_short(body.release)}, and what lay there was "
@@ -202,7 +207,7 @@ class Reviewer:
             yield from faults
             asked = self._asked.get(body.request)
             if asked is not None and not faults:
-                grant = grant_of(asked, roster, _forgiving(self._now(entry)))
+                grant = grant_of(asked, resume.roster, _forgiving(self._now(entry)))
         # (5) The rollout that it names let exactly this change of worlds pass.
         rollout = None
         if body.rollout is not None:

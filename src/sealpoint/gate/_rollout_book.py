@@ -7,6 +7,7 @@ below its verified, anchored head. What was verified once is not verified again.
 """
 
 from datetime import datetime, timedelta
+from itertools import takewhile
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -190,15 +191,16 @@ class RolloutBook:
         if self._pending is None or seen is None or seen[2:] != (tip.basis[0], epoch):
             self._pending, seen = Pending(time=tip.time), None
         if seen is None or seen[:2] != (head.seq, head.hash):
-            found = []
-            for header, record in chain.walk():
-                if (seen is not None and header.seq <= seen[0]) or header.kind is Kind.GENESIS:
-                    break
-                found.append((header, record))
-            fold_found(chain, tip.basis, reversed(found), self._pending)
+            last = -1 if seen is None else seen[0]
+            new = list(takewhile(lambda each: _is_after(each[0], last), chain.walk()))
+            fold_found(chain, tip.basis, reversed(new), self._pending)
         self._seen = (head.seq, head.hash, tip.basis[0], epoch)
         asked = self._pending.asked.values()
         return [each for each in asked if each.body.statement.action is Action.ROLLOUT]
+
+
+def _is_after(header: Header, seq: int) -> bool:
+    return header.seq > seq and header.kind is not Kind.GENESIS
 
 
 def _counted(asked: Asked, roster: Roster, needed: int, now: datetime) -> Rollout | None:

@@ -123,6 +123,19 @@ class _Group:
     examples: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _Failures:
+    """Threads that could not be read: how many, and the first of them with the message."""
+
+    count: int = 0
+    first: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, thread: str, message: str) -> None:
+        self.count += 1
+        if len(self.first) < _FAILURES_MAX:
+            self.first.append((thread, message))
+
+
 def make_plan(
     core: Core,
     world: World,
@@ -146,8 +159,8 @@ def make_plan(
     """
     core.renewed_trust()
     groups: dict[str | None, _Group] = {}
-    failures: list[tuple[str, str]] = []
-    failed = empty = 0
+    failures = _Failures()
+    empty = 0
     threads = core.each_thread()
     for slot, anchored in _live(threads):
         try:
@@ -156,17 +169,13 @@ def make_plan(
             if group is not None and len(group.examples) < _EXAMPLES_MAX:
                 group.examples.append(_name(core, slot, anchored))
         except SealpointError as error:
-            failed += 1
-            failures += [(anchored.thread.hex(), error.message)][: _FAILURES_MAX - len(failures)]
+            failures.add(anchored.thread.hex(), error.message)
             continue
-        if found is None:
-            empty += 1
+        empty += found is None
         if group is not None:
             group.threads += 1
     for each in unknown_threads(core, threads):
-        failed += 1
-        words = f"thread {each.name!r}: expected the anchor to know it"
-        failures += [(each.thread, words)][: _FAILURES_MAX - len(failures)]
+        failures.add(each.thread, f"thread {each.name!r}: expected the anchor to know it")
     undeclared, same = groups.pop(None, None), groups.pop(world.digest, None)
     planned = [
         _planned(
@@ -187,8 +196,8 @@ def make_plan(
         same=0 if same is None else same.threads,
         undeclared=0 if undeclared is None else undeclared.threads,
         empty=empty,
-        failures=tuple(failures),
-        failed=failed,
+        failures=tuple(failures.first),
+        failed=failures.count,
     )
 
 

@@ -170,22 +170,11 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     # (1) What no policy can permit.
     reasons = list(_barred(facts, policy))
     # (2) The rules that apply, all of them, each with its measure.
-    applying = dict(_applying(facts, policy))
-    applying |= {rule: RULE_WORDS[rule] for rule in facts.told if rule not in applying}
-    found = [
-        Reason(rule=rule, measure=_measure(rule, policy), words=words)
-        for rule, words in applying.items()
-    ]
+    found = _reasons(facts, policy)
     # (3) What a rollout lets pass is told, and asks for nothing more.
     rolled_out = _is_rolled_out(facts.rollout, found)
-    if rolled_out and facts.rollout is not None:
-        words = f" (rollout {facts.rollout.id[:12]} lets it pass: {facts.rollout.reason})"
-        found = [
-            replace(each, measure=Measure.RECORD, words=each.words + words)
-            if each.rule in COMPARED_RULES
-            else each
-            for each in found
-        ]
+    if rolled_out:
+        found = [_let_pass(each, facts.rollout) for each in found]
     # (4) What the policy does not want to hear of is not told.
     found = [each for each in found if each.measure > Measure.ALLOW]
     # (5) Without a policy only an ordinary continuation passes.
@@ -196,7 +185,7 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
     strictest = max((each.measure for each in (*reasons, *found)), default=Measure.ALLOW)
     outcome, remedy = _outcome(strictest, facts, policy)
     reasons += [
-        replace(each, words=each.words + remedy) if remedy and each.measure == strictest else each
+        replace(each, words=each.words + remedy) if each.measure == strictest else each
         for each in found
     ]
     return Decision(
@@ -206,6 +195,15 @@ def decide(facts: Facts, policy: Policy | None) -> Decision:
         needed=strictest.people,
         rolled_out=rolled_out,
     )
+
+
+def _reasons(facts: Facts, policy: Policy | None) -> list[Reason]:
+    applying = dict(_applying(facts, policy))
+    applying |= {rule: RULE_WORDS[rule] for rule in facts.told if rule not in applying}
+    return [
+        Reason(rule=rule, measure=_measure(rule, policy), words=words)
+        for rule, words in applying.items()
+    ]
 
 
 def _measure(rule: Rule, policy: Policy | None) -> Measure:
@@ -219,6 +217,14 @@ def _is_rolled_out(rollout: RolloutFacts | None, found: Sequence[Reason]) -> boo
     if rollout is None or strictest.passes or strictest == Measure.REFUSE:
         return False
     return len(set(rollout.approved_by)) >= max(strictest.people, rollout.needed)
+
+
+def _let_pass(reason: Reason, rollout: RolloutFacts | None) -> Reason:
+    """The same reason, as far as a rollout is about it recorded and no more."""
+    if rollout is None or reason.rule not in COMPARED_RULES:
+        return reason
+    words = f"{reason.words} (rollout {rollout.id[:12]} lets it pass: {rollout.reason})"
+    return replace(reason, measure=Measure.RECORD, words=words)
 
 
 def refusal_hint(decision: Decision, thread: str) -> str | None:

@@ -9,9 +9,19 @@ thread holds is another run, or one that was overtaken; the gate judges that.
 import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from sealpoint.errors import SealpointError
-from sealpoint.store import CommitDraft, Key, ResultsDraft, RunPosition, ThreadState
+from sealpoint.errors import SealpointError, Superseded, UnknownCheckpoint
+from sealpoint.store import (
+    CheckpointPlace,
+    CommitDraft,
+    Key,
+    Outcome,
+    ResultsDraft,
+    RunPosition,
+    ThreadState,
+)
 from sealpoint.world import World
 
 _ENDED_MAX = 64
@@ -71,18 +81,21 @@ class Run:
             return False
         if position.inside and not draft.lane:
             return self._has_met(position.checkpoint, state)
-        if position.begins or draft.declared != self._world:
-            return False
-        if not draft.lane and position.lanes and position.lanes != self.position.lanes:
-            return False
-        if self._asks and position.answered:
-            return False
-        saves = not draft.lane and not isinstance(draft, ResultsDraft)
-        if saves and self._asks and draft.key not in self._awaited:
+        if self._is_another(draft, position):
             return False
         if not self._stands_where(position.checkpoint, draft, state):
             return False
         return self.is_older or not draft.lane or self._goes_on_in_lane(draft, state)
+
+    def _is_another(self, draft: CommitDraft, position: RunPosition) -> bool:
+        """Whether something cannot be of this run, wherever it stands."""
+        if position.begins or draft.declared != self._world:
+            return True
+        if not draft.lane and position.lanes and position.lanes != self.position.lanes:
+            return True
+        # What is saved after a question has got an answer.
+        saves = _saves(draft) and draft.key not in self._awaited
+        return self._asks and (position.answered or saves)
 
     def take_early(self) -> list[ResultsDraft]:
         """The results that came before the run had begun, once."""
@@ -171,6 +184,144 @@ class EndedRuns:
             for ended, error in self._known:
                 if ended is position.run:
                     raise copy.copy(error)
+
+
+class _Displaced(NamedTuple):
+    """What a handle had before a run that has not written anything yet."""
+
+    run: Run | None
+    session: int | None
+    world: World | None
+
+
+class RunTracker:
+    """Which run of a framework the session of a handle belongs to, and which have ended."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self.current: Run | None = None
+        """The run of this handle's session, if it is a framework's."""
+        self._state = state
+        self._ended = EndedRuns()
+        self._displaced: _Displaced | None = None
+
+    def is_continued_by(self, draft: CommitDraft) -> bool:
+        """Whether something goes on with the run of this handle's session.
+
+        Raises:
+            Superseded: It does, or was decided about before, and another run goes on by now.
+            SealpointError: Its run was refused.
+        """
+        position, run = draft.position, self.current
+        if position is None:
+            return True
+        self._ended.refuse(position)
+        if position.token is None and not self._is_undecided_run_of(draft):
+            return False
+        lost = run is not None and run.session not in (None, self._state.session)
+        if run is not None and not lost and run.position.token == position.token:
+            return True
+        error = self.overtaken(None)
+        if run is not None and lost:
+            self._ended.add(run, error, None)
+            self.current = None
+        raise error
+
+    def _is_undecided_run_of(self, draft: CommitDraft) -> bool:
+        """Whether the run is one that nobody decided about before, and includes something."""
+        run = self.current
+        return run is not None and run.position.token is None and run.includes(draft, self._state)
+
+    def begin(self, draft: CommitDraft, world: World | None) -> None:
+        """Let another run begin with something that is about to be written.
+
+        Args:
+            draft: What is written.
+            world: The world of the handle's session until now.
+
+        Raises:
+            Superseded: It only goes on, from what is not the newest any more.
+            UnknownCheckpoint: It names a checkpoint that is not there.
+        """
+        state, position = self._state, draft.position or RunPosition()
+        self._ended.refuse(position)  # what was just written may have ended it
+        if state.chain.head is None:
+            state.find()
+        newest, place = state.newest_place(""), self._place_of(position)
+        is_older = place is not None and place != newest
+        if _saves(draft):
+            position = self._position_of_save(position, is_there=place is not None)
+        elif is_older and not (position.begins or position.answered):
+            raise self.overtaken(position.checkpoint)
+        if place is not None:
+            state.mark_seen()  # it goes on from what it was shown
+        self._displaced = _Displaced(self.current, state.session, world)
+        self._ended.forget(position)
+        base = place or newest
+        self.current = Run(
+            position,
+            None if base is None else base.key.id,
+            _older_lanes_of(draft, position, state),
+            draft.declared,
+            is_older=is_older,
+            early=[] if self.current is None else self.current.early_results(draft),
+        )
+        state.session = None
+
+    def _place_of(self, position: RunPosition) -> CheckpointPlace | None:
+        """Where the checkpoint lies that a run says it goes on from."""
+        named = position.checkpoint
+        return None if named is None else self._state.place(Key("", named), rises=True)
+
+    def _position_of_save(self, position: RunPosition, *, is_there: bool) -> RunPosition:
+        if position.run is None:
+            return position
+        if position.checkpoint is not None and not is_there:
+            raise UnknownCheckpoint(
+                f"thread {self._state.name!r}: there is no checkpoint {position.checkpoint!r} to "
+                "go on from"
+            )
+        # All of it is saved at the end: nobody can tell what the run was given.
+        return position if position.begins else replace(position, answered=True)
+
+    def settle(self, run: Run, outcome: Outcome) -> _Displaced | None:
+        """Take note of what became of the first write of a group of the current run.
+
+        Returns:
+            What the handle goes back to, if the run was refused; otherwise None.
+        """
+        if run.session is None:
+            run.session = self._state.session
+        displaced, self._displaced = self._displaced, None
+        if displaced is None:
+            return None
+        if run.session is None and isinstance(outcome, SealpointError):
+            # Who is refused takes nobody's place, and what else it writes is refused as well.
+            self._ended.add(run, outcome, None)
+            self.current = displaced.run
+            return displaced
+        if displaced.run is not None:
+            self._ended.add(displaced.run, self.overtaken(None), run)
+        return None
+
+    def overtaken(self, name: str | None) -> Superseded:
+        """What to say to a run that goes on from what is not the newest any more."""
+        stands = "" if name is None else f", and this one from checkpoint {name!r}"
+        return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
+
+
+def _saves(draft: CommitDraft) -> bool:
+    """Whether it is a checkpoint of the main lane."""
+    return not draft.lane and not isinstance(draft, ResultsDraft)
+
+
+def _older_lanes_of(
+    draft: CommitDraft, position: RunPosition, state: ThreadState
+) -> dict[str, str]:
+    """The checkpoints of other lanes that a run begins from although they are not the newest."""
+    if not draft.lane:
+        return named_older(position, state)
+    older = older_in_lane(draft, state)
+    return {} if older is None else {draft.lane: older}
 
 
 def older_lanes(lanes: Mapping[str, str]) -> tuple[str, ...]:

@@ -264,13 +264,16 @@ def test_nobody_goes_on_with_a_paused_thread(memory: Team, how: str) -> None:
     """Neither by a resume nor by what frameworks call."""
     memory.thread().save(1, id="1", world=READ)
     memory.thread("operator").pause("a look")
-    with pytest.raises(ResumeRefused, match="paused"):
+
+    def go_on() -> object:
         thread = memory.fresh()
-        (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
+        return (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
+
+    with pytest.raises(ResumeRefused, match="paused"):
+        go_on()
     memory.thread("operator").unpause("fine")
 
-    thread = memory.fresh()
-    (thread.resume if how == "resume" else thread.adapter.begin)(world=READ)
+    go_on()
 
 
 def test_a_pause_stops_an_answer_and_keeps_what_was_done(memory: Team) -> None:

@@ -280,11 +280,13 @@ class Opened(Store):
         self._gated = gated
         self._ungated = ungated
         super().__init__(parts)
+        self._gated_handle = self._checkpoints._new_handle
+        self._checkpoints._new_handle = self._handle
         self.storage = storage
         self.anchor = anchor
 
     def _handle(self, core: Core, name: str) -> Thread:
-        handle = super()._handle(core, name)
+        handle = self._gated_handle(core, name)
         if not self._gated:
             writer = handle._gate.writer
 

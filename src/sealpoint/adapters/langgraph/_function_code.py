@@ -126,20 +126,23 @@ def _definitions(code: types.CodeType) -> list[FunctionSyntax]:
     if len(found) < 2:  # noqa: PLR2004 - nothing to choose from
         return found
     # Several lambdas in one line: the innermost that all of the code comes from.
-    spans = [
-        ((place[0], place[2]), (place[1], place[3]))
-        for place in code.co_positions()
-        if None not in place and (place[0], place[2]) != (place[1], place[3])
-    ]
-    around = [
-        each
-        for each in found
-        if all(each.begin <= begin and end <= each.end for begin, end in spans)
-    ]
+    spans = _spans(code)
+    around = [each for each in found if _is_around(each, spans)]
     if not spans or not around:
         return found
     innermost = max(each.begin for each in around)
     return [each for each in around if each.begin == innermost]
+
+
+def _spans(code: types.CodeType) -> list[tuple[tuple[Any, Any], tuple[Any, Any]]]:
+    """Where code lies in its file: begin and end of each piece, as lines and columns."""
+    known = (place for place in code.co_positions() if None not in place)
+    found = (((first, begin), (last, end)) for first, last, begin, end in known)
+    return [(begin, end) for begin, end in found if begin != end]
+
+
+def _is_around(function: FunctionSyntax, spans: Iterable[tuple[Any, Any]]) -> bool:
+    return all(function.begin <= begin and end <= function.end for begin, end in spans)
 
 
 @functools.lru_cache(maxsize=_FILES_MAX)

@@ -178,7 +178,7 @@ def graph_types(graph: Any, named: Iterable[type] = ()) -> list[type]:
     Raises:
         UsageError: It is none of these, or what is named is no type.
     """
-    search = _Search()
+    search = _TypeSearch()
     own = list(named)
     for each in own:
         if not isinstance(each, type):
@@ -240,23 +240,13 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
         raise UsageError(f"graph: expected a StateGraph or a compiled graph, found {found}")
     if any(graph is each for each in above):
         return
-    builder = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+    builder = _builder_of(graph)
     runnables = []
     if builder is not None:
-        yield from (builder.state_schema, builder.input_schema, builder.output_schema)
-        yield builder.context_schema
-        yield from builder.schemas
-        for node in builder.nodes.values():
-            yield node.input_schema
-            runnables.append(node.runnable)
-        for branches in builder.branches.values():
-            yield from (branch.input_schema for branch in branches.values())
+        runnables += [node.runnable for node in builder.nodes.values()]
     if isinstance(graph, Pregel):
-        yield graph.context_schema
-        runnables.extend(node.bound for node in graph.nodes.values())
-    for channel in graph.channels.values():
-        yield getattr(channel, "ValueType", None)
-        yield getattr(channel, "UpdateType", None)
+        runnables += [node.bound for node in graph.nodes.values()]
+    yield from _written_schemas(graph, builder)
     parts = parts_of(runnables, "node")
     for place, function in parts.functions:
         # Tasks and entrypoints have no other schema than their annotations.
@@ -269,9 +259,30 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
         yield from _schemas(subgraph, [*above, graph])
 
 
+def _builder_of(graph: Any) -> Any:
+    """The graph as it was written, which a compiled one may still have."""
+    return graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+
+
+def _written_schemas(graph: Any, builder: Any) -> Iterator[Any]:
+    """The schemas that somebody wrote down for a graph, its channels, nodes and branches."""
+    if builder is not None:
+        yield from (builder.state_schema, builder.input_schema, builder.output_schema)
+        yield builder.context_schema
+        yield from builder.schemas
+        yield from (node.input_schema for node in builder.nodes.values())
+        for branches in builder.branches.values():
+            yield from (branch.input_schema for branch in branches.values())
+    if isinstance(graph, Pregel):
+        yield graph.context_schema
+    for channel in graph.channels.values():
+        yield getattr(channel, "ValueType", None)
+        yield getattr(channel, "UpdateType", None)
+
+
 def _parts(graph: Any) -> Parts:
     """What the nodes of a graph consist of."""
-    builder = graph if isinstance(graph, StateGraph) else getattr(graph, "builder", None)
+    builder = _builder_of(graph)
     if builder is not None:
         return parts_of([node.runnable for node in builder.nodes.values()], "node")
     return parts_of([node.bound for node in graph.nodes.values()], "node")
@@ -358,7 +369,7 @@ def _arguments(annotation: Any) -> list[Any]:
     return annotation if isinstance(annotation, list) else []  # the arguments of a Callable
 
 
-class _Search:
+class _TypeSearch:
     """The types that annotations name, also inside of one another."""
 
     def __init__(self) -> None:

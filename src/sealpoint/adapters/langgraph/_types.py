@@ -77,10 +77,6 @@ class FrameworkType:
     """What takes an object apart and puts it together again."""
 
 
-def _allowed(name: str, cls: type, pair: Pair, reason: str) -> FrameworkType:
-    return FrameworkType(cls=cls, name=name, reason=reason, pair=pair)
-
-
 # The fields that every message stores, whatever fields a later version adds. The order is part of
 # the stored form and stays.
 _MESSAGE = ("content", "additional_kwargs", "response_metadata", "type", "name", "id")
@@ -102,175 +98,83 @@ def _text_pair() -> Pair:
     return str.__str__, build
 
 
-FRAMEWORK_TYPES: tuple[FrameworkType, ...] = (
-    _allowed(
-        "langchain.human",
-        HumanMessage,
-        model_pair(HumanMessage, _MESSAGE),
-        "What a person said: text and content blocks, which are data.",
-    ),
-    _allowed(
-        "langchain.human-chunk",
-        HumanMessageChunk,
-        model_pair(HumanMessageChunk, _MESSAGE),
-        "A streamed part of a human message.",
-    ),
-    _allowed(
-        "langchain.ai",
-        AIMessage,
-        model_pair(AIMessage, _AI),
-        "What a model said; the tool calls in it are data, and a node decides whether to run them.",
-    ),
-    _allowed(
-        "langchain.ai-chunk",
-        AIMessageChunk,
-        model_pair(AIMessageChunk, _AI_CHUNK),
-        "A streamed part of a model's message.",
-    ),
-    _allowed(
-        "langchain.system",
-        SystemMessage,
-        model_pair(SystemMessage, _MESSAGE),
-        "An instruction to a model: text, which is data.",
-    ),
-    _allowed(
-        "langchain.system-chunk",
-        SystemMessageChunk,
-        model_pair(SystemMessageChunk, _MESSAGE),
-        "A streamed part of a system message.",
-    ),
-    _allowed(
-        "langchain.tool",
-        ToolMessage,
-        model_pair(ToolMessage, _TOOL),
-        "What a tool returned; its artifact may hold allowed types only.",
-    ),
-    _allowed(
-        "langchain.tool-chunk",
-        ToolMessageChunk,
-        model_pair(ToolMessageChunk, _TOOL),
-        "A streamed part of a tool's message.",
-    ),
-    _allowed(
-        "langchain.function",
-        FunctionMessage,
-        model_pair(FunctionMessage, _MESSAGE),
-        "What a function returned: the older form of a tool's message.",
-    ),
-    _allowed(
-        "langchain.function-chunk",
-        FunctionMessageChunk,
-        model_pair(FunctionMessageChunk, _MESSAGE),
-        "A streamed part of a function's message.",
-    ),
-    _allowed(
-        "langchain.chat",
-        ChatMessage,
-        model_pair(ChatMessage, _CHAT),
-        "A message of a role that the application names: text and content blocks.",
-    ),
-    _allowed(
-        "langchain.chat-chunk",
-        ChatMessageChunk,
-        model_pair(ChatMessageChunk, _CHAT),
-        "A streamed part of a chat message.",
-    ),
-    _allowed(
-        "langchain.message",
-        BaseMessage,
-        model_pair(BaseMessage, _MESSAGE),
-        "A message of no particular kind: text and content blocks.",
-    ),
-    _allowed(
-        "langchain.message-chunk",
-        BaseMessageChunk,
-        model_pair(BaseMessageChunk, _MESSAGE),
-        "A streamed part of a message of no particular kind.",
-    ),
-    _allowed(
-        "langchain.remove",
-        RemoveMessage,
-        model_pair(RemoveMessage, _MESSAGE),
-        "Asks the reducer of a list of messages to drop one by its id; it can do nothing else.",
-    ),
-    _allowed(
-        "langchain.document",
-        Document,
-        model_pair(Document, _DOCUMENT),
-        "A retrieved text with metadata, which is data.",
-    ),
-    _allowed(
-        "langchain.text",
-        TextAccessor,
-        _text_pair(),
-        "What `message.text` gives: a string that may also be called, and gives itself then.",
-    ),
-    _allowed(
-        "langgraph.send",
-        Send,
-        slots_pair(Send, _SEND),
-        "Privileged: starts a node with any input, so only in the channel of pending tasks.",
-    ),
-    _allowed(
-        "langgraph.command",
-        Command,
-        dataclass_pair(Command),
-        "Privileged: updates, resumes and jumps, so only where the functional API stores results.",
-    ),
-    _allowed(
-        "langgraph.interrupt",
-        Interrupt,
-        dataclass_pair(Interrupt),
-        "A question of a node that waits for an answer: its value and its id, which are data.",
-    ),
-    _allowed(
-        "langgraph.overwrite",
-        Overwrite,
-        dataclass_pair(Overwrite),
-        "A value that replaces a channel's instead of being reduced into it.",
-    ),
-    _allowed(
-        "langgraph.timeout",
-        TimeoutPolicy,
-        dataclass_pair(TimeoutPolicy),
-        "How long a pending task may take: two durations and a word, part of `Send`.",
-    ),
-    _allowed(
-        "langgraph.snapshot",
-        StateSnapshot,
-        named_tuple_pair(StateSnapshot),
-        "What `get_state` returned, where an application keeps it in its state: a tuple of data.",
-    ),
-    _allowed(
-        "langgraph.task",
-        PregelTask,
-        named_tuple_pair(PregelTask),
-        "A task in a snapshot: a tuple of data; it cannot be run.",
-    ),
-    _allowed(
-        "langgraph.delta",
-        _DeltaSnapshot,
-        named_tuple_pair(_DeltaSnapshot),
-        "How a delta channel stores its whole value now and then: a tuple of one.",
-    ),
-    _allowed(
-        "langgraph.item",
-        Item,
-        slots_pair(Item, _ITEM),
-        "What a node found in a long-term store: plain values with a key and two times.",
-    ),
-    _allowed(
-        "langgraph.search-item",
-        SearchItem,
-        slots_pair(SearchItem, {**_ITEM, "score": None}),
-        "What a node searched in a long-term store: an item and how well it fits.",
-    ),
-    _allowed(
-        "langgraph.get-op",
-        GetOp,
-        named_tuple_pair(GetOp),
-        "A question to a long-term store: a namespace and a key; it asks nothing by itself.",
-    ),
+_REASONS = {
+    "langchain.human": "What a person said: text and content blocks, which are data.",
+    "langchain.human-chunk": "A streamed part of a human message.",
+    "langchain.ai": "What a model said; the tool calls in it are data, and a node decides "
+    "whether to run them.",
+    "langchain.ai-chunk": "A streamed part of a model's message.",
+    "langchain.system": "An instruction to a model: text, which is data.",
+    "langchain.system-chunk": "A streamed part of a system message.",
+    "langchain.tool": "What a tool returned; its artifact may hold allowed types only.",
+    "langchain.tool-chunk": "A streamed part of a tool's message.",
+    "langchain.function": "What a function returned: the older form of a tool's message.",
+    "langchain.function-chunk": "A streamed part of a function's message.",
+    "langchain.chat": "A message of a role that the application names: text and content blocks.",
+    "langchain.chat-chunk": "A streamed part of a chat message.",
+    "langchain.message": "A message of no particular kind: text and content blocks.",
+    "langchain.message-chunk": "A streamed part of a message of no particular kind.",
+    "langchain.remove": "Asks the reducer of a list of messages to drop one by its id; it can "
+    "do nothing else.",
+    "langchain.document": "A retrieved text with metadata, which is data.",
+    "langchain.text": "What `message.text` gives: a string that may also be called, and "
+    "gives itself then.",
+    "langgraph.send": "Privileged: starts a node with any input, so only in the channel of "
+    "pending tasks.",
+    "langgraph.command": "Privileged: updates, resumes and jumps, so only where the functional "
+    "API stores results.",
+    "langgraph.interrupt": "A question of a node that waits for an answer: its value and its id, "
+    "which are data.",
+    "langgraph.overwrite": "A value that replaces a channel's instead of being reduced into it.",
+    "langgraph.timeout": "How long a pending task may take: two durations and a word, part of "
+    "`Send`.",
+    "langgraph.snapshot": "What `get_state` returned, where an application keeps it in its "
+    "state: a tuple of data.",
+    "langgraph.task": "A task in a snapshot: a tuple of data; it cannot be run.",
+    "langgraph.delta": "How a delta channel stores its whole value now and then: a tuple of one.",
+    "langgraph.item": "What a node found in a long-term store: plain values with a key and "
+    "two times.",
+    "langgraph.search-item": "What a node searched in a long-term store: an item and how well it "
+    "fits.",
+    "langgraph.get-op": "A question to a long-term store: a namespace and a key; it asks "
+    "nothing by itself.",
+}
+"""Why each may be stored, in one sentence."""
+
+_PAIRS: tuple[tuple[str, type, Pair], ...] = (
+    ("langchain.human", HumanMessage, model_pair(HumanMessage, _MESSAGE)),
+    ("langchain.human-chunk", HumanMessageChunk, model_pair(HumanMessageChunk, _MESSAGE)),
+    ("langchain.ai", AIMessage, model_pair(AIMessage, _AI)),
+    ("langchain.ai-chunk", AIMessageChunk, model_pair(AIMessageChunk, _AI_CHUNK)),
+    ("langchain.system", SystemMessage, model_pair(SystemMessage, _MESSAGE)),
+    ("langchain.system-chunk", SystemMessageChunk, model_pair(SystemMessageChunk, _MESSAGE)),
+    ("langchain.tool", ToolMessage, model_pair(ToolMessage, _TOOL)),
+    ("langchain.tool-chunk", ToolMessageChunk, model_pair(ToolMessageChunk, _TOOL)),
+    ("langchain.function", FunctionMessage, model_pair(FunctionMessage, _MESSAGE)),
+    ("langchain.function-chunk", FunctionMessageChunk, model_pair(FunctionMessageChunk, _MESSAGE)),
+    ("langchain.chat", ChatMessage, model_pair(ChatMessage, _CHAT)),
+    ("langchain.chat-chunk", ChatMessageChunk, model_pair(ChatMessageChunk, _CHAT)),
+    ("langchain.message", BaseMessage, model_pair(BaseMessage, _MESSAGE)),
+    ("langchain.message-chunk", BaseMessageChunk, model_pair(BaseMessageChunk, _MESSAGE)),
+    ("langchain.remove", RemoveMessage, model_pair(RemoveMessage, _MESSAGE)),
+    ("langchain.document", Document, model_pair(Document, _DOCUMENT)),
+    ("langchain.text", TextAccessor, _text_pair()),
+    ("langgraph.send", Send, slots_pair(Send, _SEND)),
+    ("langgraph.command", Command, dataclass_pair(Command)),
+    ("langgraph.interrupt", Interrupt, dataclass_pair(Interrupt)),
+    ("langgraph.overwrite", Overwrite, dataclass_pair(Overwrite)),
+    ("langgraph.timeout", TimeoutPolicy, dataclass_pair(TimeoutPolicy)),
+    ("langgraph.snapshot", StateSnapshot, named_tuple_pair(StateSnapshot)),
+    ("langgraph.task", PregelTask, named_tuple_pair(PregelTask)),
+    ("langgraph.delta", _DeltaSnapshot, named_tuple_pair(_DeltaSnapshot)),
+    ("langgraph.item", Item, slots_pair(Item, _ITEM)),
+    ("langgraph.search-item", SearchItem, slots_pair(SearchItem, {**_ITEM, "score": None})),
+    ("langgraph.get-op", GetOp, named_tuple_pair(GetOp)),
+)
+
+FRAMEWORK_TYPES = tuple(
+    FrameworkType(cls=cls, name=name, reason=_REASONS[name], pair=pair)
+    for name, cls, pair in _PAIRS
 )
 """Every type of the frameworks that may be stored, each with the reason why."""
 

@@ -120,9 +120,14 @@ def _is_default(item: Any, default: Any) -> bool:
     return item is default or (type(item) is type(default) and item == default)
 
 
+def _is_named(form: Any) -> bool:
+    """Whether a form is a map with names as keys."""
+    return type(form) is dict and all(type(name) is str for name in form)
+
+
 def _filled(cls: type, form: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """All fields in declared order, from those that were stored."""
-    if type(form) is not dict or any(type(name) is not str for name in form):
+    if not _is_named(form):
         raise BytesMalformed("fields: expected a map with names as keys")
     for name in form:
         if name not in defaults:
@@ -179,13 +184,7 @@ class _Model:
             ValueNotAllowed: It has something that has no place in a form.
         """
         attributes, given = value.__dict__, value.__pydantic_fields_set__
-        for name in attributes:
-            # A cached property lies there too, and the model computes it again.
-            if name not in self.declared and not inspect.getattr_static(self.cls, name, None):
-                raise ValueNotAllowed(f"attribute {name!r}: expected fields only")
-        for name in self.declared:
-            if name not in attributes:
-                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+        self._require_fields_only(attributes)
         fields = {name: attributes[name] for name in self.settled}
         for name in self.others:
             if name in given or not _is_model_default(attributes[name], self.declared[name]):
@@ -198,26 +197,23 @@ class _Model:
         extra = extra or {}
         return [fields, self.mask((*fields, *extra), given), extra, private or {}]
 
+    def _require_fields_only(self, attributes: Mapping[str, Any]) -> None:
+        for name in attributes:
+            # A cached property lies there too, and the model computes it again.
+            if name not in self.declared and not inspect.getattr_static(self.cls, name, None):
+                raise ValueNotAllowed(f"attribute {name!r}: expected fields only")
+        for name in self.declared:
+            if name not in attributes:
+                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+
     def build(self, form: Any) -> Any:
         """Put an object together from any form.
 
         Raises:
             DecodeError: The form is not one that `take` gives.
         """
-        if type(form) is not list or len(form) not in (_SHORT, _LONG):
-            raise BytesMalformed("model: expected fields and which of them were given")
-        fields, mask, extra, private = form if len(form) == _LONG else (*form, {}, {})
-        for part in (fields, extra, private):
-            if type(part) is not dict or any(type(name) is not str for name in part):
-                raise BytesMalformed("model: expected maps with names as keys")
-        for name in fields:
-            if name not in self.declared:
-                raise unknown_field(self.cls, name)
-        if not fields.keys().isdisjoint(extra) or (extra and not self.allows_extra):
-            raise BytesMalformed("extra attributes: expected other names than those of fields")
+        fields, mask, extra, private = self._parts_of(form)
         names = (*fields, *extra)
-        if type(mask) is not int or mask < 0 or mask >> len(names):
-            raise BytesMalformed("given fields: expected one bit for each field")
         # An extra attribute that the installed version declares has become that field.
         filled = {
             name: fields[name] if name in fields else extra.pop(name, REQUIRED)
@@ -234,6 +230,22 @@ class _Model:
         set_given(value, {name for place, name in enumerate(names) if mask >> place & 1})
         set_private(value, self._private(private))
         return value
+
+    def _parts_of(self, form: Any) -> tuple[dict[str, Any], int, dict[str, Any], dict[str, Any]]:
+        """Fields, which were given, extra and private attributes, as `take` gives them."""
+        if type(form) is not list or len(form) not in (_SHORT, _LONG):
+            raise BytesMalformed("model: expected fields and which of them were given")
+        fields, mask, extra, private = form if len(form) == _LONG else (*form, {}, {})
+        if not all(map(_is_named, (fields, extra, private))):
+            raise BytesMalformed("model: expected maps with names as keys")
+        unknown = next((name for name in fields if name not in self.declared), None)
+        if unknown is not None:
+            raise unknown_field(self.cls, unknown)
+        if not fields.keys().isdisjoint(extra) or (extra and not self.allows_extra):
+            raise BytesMalformed("extra attributes: expected other names than those of fields")
+        if type(mask) is not int or mask < 0 or mask >> (len(fields) + len(extra)):
+            raise BytesMalformed("given fields: expected one bit for each field")
+        return fields, mask, extra, private
 
     def _private(self, stored: dict[str, Any]) -> dict[str, Any] | None:
         declared = self.cls.__private_attributes__
@@ -403,6 +415,17 @@ def message_memo(value: BaseModel) -> ObjectMemo | None:
         return None  # something lies there that is no field, and would not come back
     if value.__pydantic_extra__ != _no_extra(type(value)) or value.__pydantic_private__:
         return None
+    plan = _plan_of(fields)
+    if plan is None:
+        return None
+    packed = _packed(plan.full_of(fields)) if plan.full else b""
+    if packed is None or len(packed) > _PACKED_BYTES_MAX:
+        return None
+    return _MessageMemo(value, plan, packed)
+
+
+def _plan_of(fields: Mapping[str, Any]) -> "_Plan | None":
+    """Which fields are scalars, empty and full containers; None if one is something else."""
     scalars: list[str] = []
     empty: list[tuple[str, type]] = []
     full: list[str] = []
@@ -416,11 +439,7 @@ def message_memo(value: BaseModel) -> ObjectMemo | None:
             full.append(name)
         else:
             empty.append((name, kind))
-    plan = _plan(tuple(scalars), tuple(empty), tuple(full))
-    packed = _packed(plan.full_of(fields)) if full else b""
-    if packed is None or len(packed) > _PACKED_BYTES_MAX:
-        return None
-    return _MessageMemo(value, plan, packed)
+    return _plan(tuple(scalars), tuple(empty), tuple(full))
 
 
 @lru_cache(maxsize=_PLANS_MAX)
