@@ -14,6 +14,8 @@ STAMP := $(VENV)/.sealpoint-setup
 # Errors only: pip's warnings are about the machine's configuration, not about us.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --no-input
 SPHINX := $(BIN)/sphinx-build -n -W --keep-going -q
+# Each process of the tests would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 CODE := src tests benchmarks fuzz mutants examples docs
 
 .DEFAULT_GOAL := help
@@ -58,7 +60,7 @@ types: setup ## Check types, strictly.
 	$(BIN)/mypy
 
 test: setup ## Run all tests except the long ones.
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 check: lint types docs ## Everything that can be wrong without running the code.
 
@@ -75,8 +77,8 @@ fuzz: setup ## Fuzz the decoder, then the model file reader, each for half of FU
 mutants: setup ## Plant faults in the gate and the ledger; the tests must notice each.
 	$(BIN)/python -m mutants --jobs $(MUTANTS_JOBS)
 
-soak: setup ## Run the long tests.
-	$(BIN)/python -m pytest -m soak --timeout 0 $(PYTEST_ARGS)
+soak: setup ## Run the long tests, and those that draw examples with all of theirs.
+	SEALPOINT_SOAK=1 $(BIN)/python -m pytest -m "soak or hypothesis" --timeout 0 $(PYTEST_ARGS)
 
 vectors: setup ## Regenerate the frozen vectors; there must be no diff.
 	$(BIN)/python -m tests.vectors.generate

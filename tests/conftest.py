@@ -1,16 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings for all tests: Hypothesis without deadlines, so that a busy machine fails nothing.
+"""Settings for all tests, and what a run took.
 
-Examples are the same in every run; `make soak` and the fuzz programs look for new ones.
+Hypothesis runs without deadlines, so that a busy machine fails nothing. Examples are the same in
+every run; `make soak` and the fuzz programs look for new ones.
 """
 
+import gc
+import time
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.effort import examples
+
+_SLOWEST_FILES = 10
+_STARTED_S = time.monotonic()
 
 settings.register_profile(
     "sealpoint",
+    max_examples=examples(100),
     deadline=None,
     derandomize=True,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("sealpoint")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector off everything that was imported: it lives as long as the process."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests ran, how long that took, and which files took longest."""
+    files: Counter[str] = Counter()
+    tests = 0
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                files[report.nodeid.partition("::")[0]] += report.duration
+                tests += report.when == "call"
+    if tests == 0:
+        return
+    took = time.monotonic() - _STARTED_S
+    terminalreporter.section("what it took")
+    terminalreporter.line(f"{tests:,} tests in {took / 60:.1f} minutes; the slowest files:")
+    for name, seconds in files.most_common(_SLOWEST_FILES):
+        terminalreporter.line(f"{seconds:8.1f} s  {name}")

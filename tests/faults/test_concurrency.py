@@ -15,7 +15,7 @@ from sealpoint.store import claimed_name
 from tests.faults.places import Fact, Place, core_of, facts
 from tests.faults.writers import Call, Plan, calls, race, state_of
 
-_seconds = pytest.mark.parametrize("seconds", [3, pytest.param(60, marks=pytest.mark.soak)])
+_seconds = pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.soak)])
 _LOADS_MAX = 60
 
 

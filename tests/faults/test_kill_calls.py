@@ -13,7 +13,7 @@ _ROUNDS = 5
 
 
 @every_kind
-@saves("new thread", every=4)
+@saves("new thread", every=9)
 @pytest.mark.parametrize("fault", ["kill", "kill after"])
 def test_kill_at_every_write_sync_and_name(
     tmp_path: Path, tracer: Traced, kind: str, situation: str, *, every: int, fault: str
@@ -40,7 +40,7 @@ def test_kill_in_the_middle_of_a_write(
 
 
 @every_kind
-@calls(110)
+@calls(220)
 def test_kill_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, every: int) -> None:
     """An `init` that was killed at any call can be repeated, or has come to its end."""
     bench = Bench(tmp_path, kind, tracer)
@@ -50,7 +50,7 @@ def test_kill_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, e
 
 
 @every_kind
-@calls(37)
+@calls(75)
 def test_kill_while_states_are_given_up(
     tmp_path: Path, tracer: Traced, kind: str, every: int
 ) -> None:

@@ -21,6 +21,7 @@ from sealpoint.errors import HeadMoved, SealpointError, Superseded
 from sealpoint.ledger import Place, Tip, begin, extend, verify_entry
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
+from tests.effort import examples
 from tests.ledgers import identity
 from tests.unit.store.simulator import World
 
@@ -38,7 +39,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(_STEPS)
 def test_whatever_the_writer_builds_verifies(steps: list[tuple[str, Any]]) -> None:
     """Sessions, processes, clocks and rosters in any order give a chain that the rules accept."""
@@ -132,7 +133,7 @@ def _changed(data: bytes, place: int, mask: int) -> bytes:
     return data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 10_000), _PARTS, st.integers(0, 1 << 16), st.integers(1, 255))
 def test_any_changed_byte_of_an_entry_is_refused(
     seq: int, part: str, place: int, mask: int
@@ -158,7 +159,7 @@ def test_any_changed_byte_of_an_entry_is_refused(
         assert codes
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10_000), st.integers(0, 1 << 16), st.integers(0, 255))
 def test_any_changed_byte_of_a_blob_is_refused(which: int, place: int, mask: int) -> None:
     """A blob that differs in one byte, or is gone, is refused by whoever needs it."""

@@ -13,6 +13,7 @@ from sealpoint.errors import BlobMismatch, SealpointError, UsageError
 from tests import strategies
 from tests.application import Message, Step, make_registry
 from tests.blobs import Blobs
+from tests.effort import examples
 
 REGISTRY = make_registry()
 
@@ -64,7 +65,7 @@ def test_the_unchanged_tree_loads() -> None:
 
 
 @given(st.sampled_from(NAMES), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_changed_byte_of_any_blob_is_refused(name: bytes, data: st.DataObject) -> None:
     """One byte with another value, anywhere in any blob, is a blob mismatch."""
     blob = STORE.stored[name]
@@ -100,7 +101,7 @@ def test_a_missing_blob_is_refused(name: bytes) -> None:
 
 
 @given(st.sampled_from(NAMES), st.sampled_from(NAMES))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_a_swapped_blob_is_refused(one: bytes, other: bytes) -> None:
     """Two genuine blobs in each other's places are refused."""
     if STORE.stored[one] == STORE.stored[other]:
@@ -169,7 +170,7 @@ def test_a_put_that_returns_no_digest_is_a_usage_error(name: Any) -> None:
 
 
 @given(strategies.values(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_hostile_blob_that_hashes_right_is_an_error_or_a_value(
     value: Any, data: st.DataObject
 ) -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sealpoint.errors import HeadMoved, SealpointError, Superseded, UnknownCheckpoint, UnknownThread
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
+from tests.effort import examples
 from tests.unit.store.laned import check_verified, put, results
 from tests.unit.store.simulator import Opened, World
 
@@ -203,7 +204,7 @@ class _History:
         return put(_state(state), key.id, key.lane)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_steps)
 def test_a_history_in_memory_is_what_the_model_says(steps: list[tuple[str, int, Any]]) -> None:
     """Saves, results, prunes and deletions on three lanes, by two workers in turn."""
@@ -220,7 +221,7 @@ def test_a_history_in_files_is_what_the_model_says(
 ) -> None:
     """The same where every process has to read what it is shown."""
 
-    @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(_steps)
     def check(steps: list[tuple[str, int, Any]]) -> None:
         folder: Path = tmp_path_factory.mktemp("lanes")

@@ -10,6 +10,7 @@ from sealpoint import Registry
 from sealpoint.codec import TreeMemo
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store._blobs import BlobWriter, blob_digest
+from tests.effort import examples
 
 _THREAD = bytes(16)
 _REGISTRY = Registry()
@@ -50,7 +51,7 @@ def _decoded(root: bytes, stored: dict[bytes, bytes]) -> Any:
     return _REGISTRY.decode_tree(root, lambda name: stored[name if type(name) is bytes else b""])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     first=st.lists(_message, max_size=60),
     edits=st.lists(_edit, min_size=1, max_size=8),

@@ -12,6 +12,7 @@ from sealpoint.errors import DecodeError, EncodeLimitExceeded, ValueNotAllowed
 from tests import strategies
 from tests.allowed import foreign_types
 from tests.application import make_registry
+from tests.effort import examples
 from tests.wire import extension
 
 REGISTRY = make_registry()
@@ -60,7 +61,7 @@ def _check(registry: Registry, data: bytes) -> None:
 
 
 @given(strategies.values(), st.data())
-@settings(max_examples=2000)
+@settings(max_examples=examples(2000))
 def test_a_mutated_encoding_is_an_error_or_an_allowed_value(
     value: Any, data: st.DataObject
 ) -> None:
@@ -69,7 +70,7 @@ def test_a_mutated_encoding_is_an_error_or_an_allowed_value(
 
 
 @given(strategies.values(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_registry_without_rules_builds_no_application_type(
     value: Any, data: st.DataObject
 ) -> None:
@@ -81,7 +82,7 @@ def test_a_registry_without_rules_builds_no_application_type(
 
 
 @given(st.binary(max_size=64))
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @example(b"")
 def test_arbitrary_bytes_are_an_error_or_an_allowed_value(data: bytes) -> None:
     """Bytes that no encoder wrote are no different."""
@@ -89,7 +90,7 @@ def test_arbitrary_bytes_are_an_error_or_an_allowed_value(data: bytes) -> None:
 
 
 @given(st.integers(0, 255), st.binary(max_size=40))
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_an_arbitrary_payload_under_any_tag_is_an_error_or_an_allowed_value(
     tag: int, payload: bytes
 ) -> None:
@@ -99,7 +100,7 @@ def test_an_arbitrary_payload_under_any_tag_is_an_error_or_an_allowed_value(
 
 
 @given(strategies.values())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_every_prefix_of_an_encoding_is_refused(value: Any) -> None:
     """An encoding that was cut off anywhere is an error."""
     encoded = REGISTRY.encode(value)
@@ -111,7 +112,7 @@ def test_every_prefix_of_an_encoding_is_refused(value: Any) -> None:
 
 
 @given(strategies.values(), st.binary(min_size=1, max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_bytes_after_the_value_are_refused(value: Any, trailing: bytes) -> None:
     """An encoding with anything behind it is an error, whatever stands there."""
     encoded = REGISTRY.encode(value)

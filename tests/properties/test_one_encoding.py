@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.application import make_registry
 from tests.blobs import Blobs
+from tests.effort import examples
 from tests.properties.hash_seeded import digests
 
 REGISTRY = make_registry()
@@ -32,7 +33,7 @@ def _tree(value: Any) -> tuple[bytes, set[bytes]]:
 
 
 @given(strategies.values())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_encoding_twice_gives_the_same_bytes(value: Any) -> None:
     """The same value, encoded twice, flat and as a tree, gives the same bytes and blobs."""
     assert REGISTRY.encode(value) == REGISTRY.encode(value)
@@ -40,7 +41,7 @@ def test_encoding_twice_gives_the_same_bytes(value: Any) -> None:
 
 
 @given(strategies.values())
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_a_decoded_value_encodes_to_the_bytes_it_came_from(value: Any) -> None:
     """Encoding what was decoded gives the same bytes and the same root."""
     data = REGISTRY.encode(value)
@@ -52,7 +53,7 @@ def test_a_decoded_value_encodes_to_the_bytes_it_came_from(value: Any) -> None:
 
 
 @given(st.lists(strategies.keys(), max_size=6))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.too_slow])
 def test_the_order_in_which_a_set_was_filled_leaves_no_trace(members: list[Any]) -> None:
     """A set filled forwards and one filled backwards have one encoding."""
     forwards = set(members)

@@ -20,6 +20,7 @@ from sealpoint.errors import SealpointError
 from tests import strategies
 from tests.application import Loose, Message, Pair, Record, Slotted, Step, make_registry
 from tests.blobs import Blobs
+from tests.effort import examples
 from tests.wire import extension
 
 _MANY = 1 << 30
@@ -118,7 +119,7 @@ def _check_listed(root: bytes, blobs: Blobs, limits: Limits | None = None) -> No
 
 
 @given(long_values())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_what_was_put_is_listed_and_is_what_a_reader_fetches(value: Any) -> None:
     """Whatever the value and its types, the list is complete and holds nothing else."""
     blobs = Blobs()
@@ -129,7 +130,7 @@ def test_what_was_put_is_listed_and_is_what_a_reader_fetches(value: Any) -> None
 
 
 @given(strategies.values(), st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_small_blobs_are_listed_too(value: Any, count: int) -> None:
     """The same holds where long members are cut into pieces, and for what is one blob."""
     blobs = Blobs()
@@ -152,7 +153,7 @@ def _cut(data: bytes, stream: int, count: int, blobs: Blobs, draw: Any) -> bytes
 
 
 @given(long_values(), st.lists(strategies.values(), max_size=4), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_tree_that_another_writer_cut_is_listed(
     value: Any, others: list[Any], data: st.DataObject
 ) -> None:
@@ -180,7 +181,7 @@ def test_a_tree_that_another_writer_cut_is_listed(
     st.lists(long_values(), min_size=1, max_size=3),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 50)), max_size=6),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_trees_that_share_a_memory_list_together_what_each_lists_alone(
     values: list[Any], edits: list[tuple[int, int]]
 ) -> None:
@@ -206,7 +207,7 @@ def test_trees_that_share_a_memory_list_together_what_each_lists_alone(
 
 
 @given(long_values(), st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_a_hostile_tree_is_listed_as_a_reader_fetches_it_or_refused(
     value: Any, data: st.DataObject
 ) -> None:

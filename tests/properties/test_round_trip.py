@@ -15,13 +15,14 @@ from sealpoint.codec._explain import walk
 from tests import strategies
 from tests.application import RULES, Numbers, make_registry
 from tests.blobs import Blobs
+from tests.effort import examples
 from tests.sameness import same
 
 REGISTRY = make_registry()
 
 
 @given(strategies.values())
-@settings(max_examples=1500)
+@settings(max_examples=examples(1500))
 def test_any_value_comes_back_the_same(value: Any) -> None:
     """A flat encoding gives back an equal value of the same type."""
     decoded = REGISTRY.decode(REGISTRY.encode(value))
@@ -30,7 +31,7 @@ def test_any_value_comes_back_the_same(value: Any) -> None:
 
 
 @given(strategies.values(), st.binary(max_size=2))
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_any_value_comes_back_the_same_from_a_tree(value: Any, seed: bytes) -> None:
     """A tree of blobs gives back an equal value of the same type."""
     blobs = Blobs()
@@ -41,7 +42,7 @@ def test_any_value_comes_back_the_same_from_a_tree(value: Any, seed: bytes) -> N
 
 
 @given(strategies.keys(), strategies.values())
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_any_key_comes_back_the_same(key: Any, value: Any) -> None:
     """A dict comes back with keys of the types they had."""
     decoded = REGISTRY.decode(REGISTRY.encode({key: value, "other": [key]}))
@@ -50,7 +51,7 @@ def test_any_key_comes_back_the_same(key: Any, value: Any) -> None:
 
 
 @given(st.lists(strategies.values(), max_size=4), st.integers(1, 200), st.integers(0, 20_000))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_long_values_come_back_the_same_from_a_tree(
     members: list[Any], repeats: int, size: int
 ) -> None:
@@ -72,7 +73,7 @@ def test_long_values_come_back_the_same_from_a_tree(
 
 @pytest.mark.parametrize("validate", [False, True])
 @given(value=strategies.root_models())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_models_that_are_one_bare_value_come_back_the_same(
     *, value: Numbers, validate: bool
 ) -> None:
@@ -84,7 +85,7 @@ def test_models_that_are_one_bare_value_come_back_the_same(
 
 
 @given(strategies.values())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_tree_and_flat_encoding_agree(value: Any) -> None:
     """The value that a tree holds is the value that the flat encoding holds."""
     blobs = Blobs()

@@ -18,6 +18,7 @@ from sealpoint.errors import (
     Tampered,
     UsageError,
 )
+from tests.effort import in_soak
 from tests.stories.user import User
 
 pytestmark = pytest.mark.skipif(
@@ -103,7 +104,7 @@ def _join(one: User, two: User) -> None:
     )
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_two_users_share_a_store_and_its_anchor(machine: Machine, scheme: str) -> None:
     """Each sees what the other saved, at once and without adopting anything."""
     machine.share()
@@ -124,7 +125,7 @@ def test_two_users_share_a_store_and_its_anchor(machine: Machine, scheme: str) -
         assert user.json("status")["group"] == _GROUP
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_what_one_user_saved_is_missed_by_the_other(machine: Machine, scheme: str) -> None:
     """The store is put back to before the second user's save, which the first never looked at."""
     machine.share()
@@ -151,7 +152,7 @@ def _copy(source: Path, target: Path) -> None:
         copy.chmod(found.st_mode & 0o7777)
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_without_a_group_the_second_user_is_told_why(machine: Machine, scheme: str) -> None:
     """Permission denied, whose file it is, and what to do; never that all is well."""
     machine.srv.chmod(0o755)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import sealpoint
+from tests.effort import in_soak
 
 _ROOT = Path(__file__).parents[2]
 _THREADS = [f"invoice-{number:02}" for number in range(50)]
@@ -74,7 +75,7 @@ class Site:
             return [finding.message for finding in store.verify().findings if finding.refuses]
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_fifty_threads_go_on_after_a_restore_that_released_them(
     scheme: str, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import sealpoint
 from sealpoint import api
+from tests.effort import in_soak
 from tests.stories.actor import Actor, Refused
 
 _READ: dict[str, Any] = {"tools": [{"name": "read"}]}
@@ -54,7 +55,7 @@ def _refused(code: str, act: Callable[[], Any]) -> Refused:
     return told.value
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_a_team_lets_a_paused_run_go_on_with_one_more_tool(scheme: str, tmp_path: Path) -> None:
     """From the save of one worker to evidence that verifies on a machine without the store."""
     office = Office(tmp_path, scheme)
@@ -175,7 +176,7 @@ def _check_evidence(office: Office, evidence: Path, folder: Path) -> None:
         api.verify_bundle(data.replace(b"99999", b"00042"), pin)
 
 
-@pytest.mark.parametrize("scheme", ["sqlite", "file"])
+@pytest.mark.parametrize("scheme", ["sqlite", in_soak("file")])
 def test_of_processes_that_race_for_one_grant_one_is_released(scheme: str, tmp_path: Path) -> None:
     """Several real processes of the requester resume at the same time, round after round."""
     office = Office(tmp_path, scheme)

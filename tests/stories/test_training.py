@@ -16,23 +16,43 @@ _STOP = 7
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The files of runs that never stopped, and of runs that did."""
-    whole, stopped = tmp_path_factory.mktemp("whole"), tmp_path_factory.mktemp("stopped")
-    for folder, first, last in ((whole, 0, _STEPS), (stopped, 0, _STOP), (stopped, _STOP, _STEPS)):
-        program = [sys.executable, "-m", "tests.stories.trainer", str(folder)]
-        subprocess.run([*program, str(first), str(last)], check=True)
-    return whole, stopped
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """The files of runs that never stopped, that did, and that forgot their random numbers."""
+    whole, stopped, forgetful = (
+        tmp_path_factory.mktemp(name) for name in ("whole", "stopped", "forgetful")
+    )
+    _in_a_process(
+        f"t.main(Path(sys.argv[1]), 0, {_STEPS}); t.main(Path(sys.argv[2]), 0, {_STOP})",
+        whole,
+        stopped,
+    )
+    for file in stopped.iterdir():
+        (forgetful / file.name).write_bytes(file.read_bytes())
+    _in_a_process(
+        f"t.main(Path(sys.argv[1]), {_STOP}, {_STEPS});"
+        "torch.set_rng_state = lambda state: None;"
+        f"t.main(Path(sys.argv[2]), {_STOP}, {_STEPS})",
+        stopped,
+        forgetful,
+    )
+    return whole, stopped, forgetful
+
+
+def _in_a_process(program: str, *folders: Path) -> None:
+    imports = "import sys; from pathlib import Path; import torch;"
+    trainer = "from tests.stories import trainer as t;"
+    command = [sys.executable, "-c", imports + trainer + program, *map(str, folders)]
+    subprocess.run(command, check=True)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_training_goes_on_bit_for_bit(
-    optimizer: str, precision: str, folders: tuple[Path, Path]
+    optimizer: str, precision: str, folders: tuple[Path, Path, Path]
 ) -> None:
     """Every weight, moment, random number and loss is the same, down to the bytes of the file."""
     name = f"{optimizer}-{precision}-{_STEPS}.safetensors"
-    whole, stopped = (folder / name for folder in folders)
+    whole, stopped = (folder / name for folder in folders[:2])
     state = load_checkpoint(whole)
 
     assert same_state(load_checkpoint(stopped), state)
@@ -41,18 +61,10 @@ def test_training_goes_on_bit_for_bit(
 
 
 def test_a_run_that_forgets_its_random_numbers_is_another_one(
-    folders: tuple[Path, Path], tmp_path: Path
+    folders: tuple[Path, Path, Path],
 ) -> None:
     """The comparison notices when a part of the state is not taken up."""
-    program = (
-        "import sys; from pathlib import Path; import torch;"
-        "from tests.stories import trainer as t;"
-        "torch.set_rng_state = lambda state: None;"
-        "t.main(Path(sys.argv[1]), 7, 12)"
-    )
-    for file in folders[1].glob(f"*-{_STOP}.safetensors"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
     name = f"adamw-full-{_STEPS}.safetensors"
+    whole, _, forgetful = (folder / name for folder in folders)
 
-    assert (tmp_path / name).read_bytes() != (folders[0] / name).read_bytes()
+    assert forgetful.read_bytes() != whole.read_bytes()

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small training run that stops and goes on: `python -m tests.stories.trainer`.
+"""A small training run that stops and goes on.
 
 Everything that decides what comes next is in its state: network, optimizer, scheduler, scaler, the
 random numbers of torch, numpy and Python, and the order of the data with the place in it.
 """
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,3 @@ def main(folder: Path, first: int, last: int) -> None:
         for _ in range(first, last):
             run.step()
         save_checkpoint(run.state(), folder / f"{name}-{last}.safetensors")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -37,6 +37,7 @@ from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.signing import Action, Attestation, Role, Statement, Verdict, attest
 from sealpoint.storage import Record
 from tests.attacks.gate.raid import Raid
+from tests.effort import examples
 from tests.ledgers import NOW, identity, key
 from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.simulator import World
@@ -236,7 +237,7 @@ def _yard() -> Iterator[Yard]:
 
 
 @given(st.data())
-@settings(max_examples=25, phases=[Phase.generate])
+@settings(max_examples=examples(25), phases=[Phase.generate])
 def test_junk_from_anybody_of_the_roster_counts_for_nothing(data: st.DataObject) -> None:
     """Whatever is relayed is read, judged, audited and spent over as if it were not there."""
     with _yard() as yard:

@@ -34,12 +34,13 @@ from tests.attacks.ledger.burglar import (
     DirectoryBurglar,
     MemoryBurglar,
 )
+from tests.effort import in_soak
 from tests.ledgers import identity, key, seals
 from tests.unit.store.simulator import World
 
 __all__ = ["BACKENDS", "Heist"]
 
-BACKENDS = ("memory", "sqlite", "file")
+BACKENDS = (in_soak("memory"), "sqlite", "file")
 
 Saved = list[tuple[CheckpointRef, Any]]
 """The checkpoints of a thread with their states, oldest first."""

@@ -191,7 +191,7 @@ def _warm(museum: Museum, every: Iterable[Damage]) -> Counter[str]:
 
 def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Museum) -> None:
     """Values flipped, cleared, retyped, copied, swapped, restored; rows and tables removed."""
-    verdicts = _cold(museum, _sampled(_all(museum), 25))
+    verdicts = _cold(museum, _sampled(_all(museum), 100))
 
     # How many blobs there are, and so how many edits, is drawn with each museum.
     assert verdicts["refused"] > verdicts["accepted"] > 10
@@ -199,16 +199,16 @@ def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Mu
 
 def test_an_open_store_tells_the_truth_or_refuses_after_any_edit_of_rows(museum: Museum) -> None:
     """The same edits under a store that is open already."""
-    verdicts = _warm(museum, _sampled(_all(museum), 60))
+    verdicts = _warm(museum, _sampled(_all(museum), 240))
 
-    assert verdicts["refused"] > 30
+    assert verdicts["refused"] > 20
 
 
 def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_bytes(museum: Museum) -> None:
     """Bytes, pages and cells of the file changed, moved, cut off or restored."""
-    counted = _bytes(museum, islice(page_damages(museum.pristine, museum.older), 0, None, 13))
+    counted = _bytes(museum, islice(page_damages(museum.pristine, museum.older), 0, None, 52))
 
-    assert counted["refused"] > 60
+    assert counted["refused"] > 15
 
 
 def _bytes(museum: Museum, every: Iterable[tuple[str, bytes]]) -> Counter[str]:

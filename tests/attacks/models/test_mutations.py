@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sealpoint.errors import SealpointError
+from tests.effort import examples
 from tests.pt_files import archive, ours, records_of, saved, stock
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -73,7 +74,7 @@ _byte = st.integers(0, 255)
 _places = st.tuples(st.integers(0, 3), st.integers(0, 1 << 20), _byte)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(place=_places, also=st.none() | st.tuples(st.integers(0, 1 << 20), _byte))
 def test_changed_bytes_are_refused_or_loaded_alike(
     honest: list[bytes], place: tuple[int, int, int], also: tuple[int, int] | None
@@ -88,7 +89,7 @@ def test_changed_bytes_are_refused_or_loaded_alike(
     _judge(bytes(data))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(index=st.integers(0, 3), cut=st.integers(0, 1 << 20), length=st.integers(0, 200))
 @example(index=0, cut=0, length=0)
 def test_cut_files_are_refused(honest: list[bytes], index: int, cut: int, length: int) -> None:
@@ -102,7 +103,7 @@ def test_cut_files_are_refused(honest: list[bytes], index: int, cut: int, length
     assert not _judge(data[:at])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     pair=st.tuples(st.integers(0, 3), st.integers(0, 3)),
     places=st.tuples(*[st.integers(0, 1 << 20)] * 2),
@@ -121,7 +122,7 @@ def test_spliced_pickles_are_refused_or_loaded_alike(
     _judge(archive(records))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     index=st.integers(0, 3), changes=st.lists(st.tuples(st.integers(0, 4096), _byte), max_size=3)
 )
@@ -141,7 +142,7 @@ def test_changed_pickles_are_refused_or_loaded_alike(
 _opcodes = st.lists(st.sampled_from(list(b"()t]e}us.qhNK\x85\x86Rcba"))).map(bytes)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(program=st.binary(max_size=200) | _opcodes)
 def test_any_program_is_refused_or_loaded_alike(program: bytes) -> None:
     """Bytes that nobody wrote as a pickle, and opcodes in any order."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpoint.codec._tree_encode import cut_bytes, id_ends, member_ends, members_target
+from tests.effort import examples
 
 _SOURCE = random.Random(5)  # noqa: S311 # test data
 _DATA = {
@@ -36,7 +37,7 @@ def test_chunks_of_bytes_join_to_the_whole_and_are_bounded(name: str, seed: int)
 
 
 @given(st.binary(max_size=5000), st.integers(0, 0xFFFFFFFF))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_any_bytes_join_to_the_whole(data: bytes, seed: int) -> None:
     """Cutting loses and adds nothing, also for short and empty byte strings."""
     assert b"".join(map(bytes, cut_bytes(data, seed))) == data
@@ -53,7 +54,7 @@ def test_an_insertion_moves_few_boundaries(name: str) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=3000), max_size=60), st.integers(0, 0xFFFFFFFF))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_members_are_never_cut_in_two(parts: list[bytes], seed: int) -> None:
     """Chunks of members join to all members, and each chunk ends where a member does."""
     chunks = list(_cut_members(parts, seed))

@@ -11,6 +11,7 @@ from sealpoint import Registry
 from sealpoint.codec._msgpack import NodeBudget, count_nodes
 from tests import strategies
 from tests.application import make_registry
+from tests.effort import examples
 from tests.wire import array, extension, mapping, text
 
 _MANY = 1 << 30
@@ -43,7 +44,7 @@ def test_each_object_is_counted_once(data: bytes, nodes: int) -> None:
 
 
 @given(strategies.values())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_count_is_between_one_and_the_bytes(value: Any) -> None:
     """No value has more objects than bytes."""
     data = REGISTRY.encode(value)

@@ -24,6 +24,7 @@ from sealpoint.codec._wire import TIMESTAMP, Tag
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
 from tests import strategies
 from tests.application import Step, make_registry
+from tests.effort import examples
 from tests.wire import array, extension, mapping, text
 
 REGISTRY = make_registry()
@@ -209,7 +210,7 @@ def test_an_unknown_tag_is_refused_where_it_would_be_skipped_too() -> None:
 
 
 @given(st.binary(max_size=300), st.integers(1, 20))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_bytes_end_in_an_error_or_a_state(data: bytes, size: int) -> None:
     """Bytes that are no encoding give one of our errors, or references, at any cut."""
     scan = ReferenceScan(_BYTES_MAX)
@@ -222,7 +223,7 @@ def test_any_bytes_end_in_an_error_or_a_state(data: bytes, size: int) -> None:
 
 
 @given(strategies.values(), st.lists(st.integers(0, 1 << 16), max_size=6))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_value_is_stepped_over_to_its_end(value: Any, cuts: list[int]) -> None:
     """A flat encoding holds no references, and a scan ends with it, wherever it is cut."""
     data = REGISTRY.encode(value)

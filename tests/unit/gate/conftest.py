@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import BACKENDS
 from tests.unit.gate.team import Team
 from tests.unit.store.simulator import World
 
 
-@pytest.fixture(params=["memory", "sqlite", "file"])
+@pytest.fixture(params=BACKENDS)
 def team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
-    """A team whose store is in memory, in a database and in a directory."""
+    """A team whose store is in memory, and in `make soak` in a database and in a directory."""
     made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
     yield Team(made)
     made.close()

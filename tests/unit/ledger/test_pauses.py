@@ -19,6 +19,7 @@ from sealpoint.ledger import (
     parse_header,
     read_basis_and_pause,
 )
+from tests.effort import examples
 from tests.ledgers import NOW, SALT, ThreadLedger
 from tests.unit.ledger.gating import GATE_KINDS, add, begun, record, refusal, team
 
@@ -245,7 +246,7 @@ class _Model:
             self.session = kind is Kind.RESUME
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(_EVERY_KIND), max_size=24))
 def test_what_is_read_from_the_head_is_what_was_followed(kinds: list[Kind]) -> None:
     """On every legal chain, basis and pause read backwards are those of the walk forwards."""

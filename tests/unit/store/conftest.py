@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import BACKENDS
 from tests.unit.store.simulator import World
 
 
-@pytest.fixture(params=["memory", "sqlite", "file"])
+@pytest.fixture(params=BACKENDS)
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    """A store in memory, in a database and in a directory: a claim holds for all of them."""
+    """A store in memory, and in `make soak` in a database and in a directory."""
     made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
     yield made
     made.close()

@@ -344,19 +344,13 @@ class World:
         return self.clock
 
     def _parts(self, signer: PrivateKey | None, **changes: Any) -> StoreParts:
-        storage: Storage = self.memory
-        anchor: Anchor = self.anchored
         read_only: bool = changes.get("read_only", False)
+        storage: Storage = self.memory
         if self.folder is not None:
             storage = self._backend(
                 self.folder / "store.db", create=not read_only, read_only=read_only
             )
-            anchor = LocalAnchor(
-                self.folder / "anchor",
-                store=self.pin.store.raw,
-                key=b"k" * 32,
-                read_only=read_only,
-            )
+        anchor = self._anchor(read_only=read_only)
         closes = self.folder is not None
         options: dict[str, Any] = {
             "storage": SimulatedStorage(storage, closes=closes),
@@ -374,6 +368,13 @@ class World:
         if "anchor" in changes and closes:
             anchor.close()
         return StoreParts(**(options | changes))
+
+    def _anchor(self, *, read_only: bool) -> Anchor:
+        if self.folder is None:
+            return self.anchored
+        folder = self.folder / "anchor"
+        store = self.pin.store.raw
+        return LocalAnchor(folder, store=store, key=b"k" * 32, read_only=read_only)
 
     def open(self, who: str | None = "worker", *, gated: bool = False, **changes: Any) -> Opened:
         """Open the store as an identity; other parts may be given instead of the world's."""
@@ -451,11 +452,12 @@ class World:
 
     def position(self, name: str, namespace: str = "default") -> Position | None:
         """What the anchor has for a name."""
-        core = Core(self._parts(None))
+        anchor = self._anchor(read_only=True)
         try:
-            return core.anchor.get(self.slot(name, namespace))
+            return anchor.get(self.slot(name, namespace))
         finally:
-            self._release(core)
+            if self.folder is not None:
+                anchor.close()
 
     # ------------------------------------------------------------------ behind everybody's back
 

@@ -32,6 +32,7 @@ from sealpoint.errors import (
     ValueNotAllowed,
     VersionUnknown,
 )
+from tests.effort import examples
 from tests.unit.adapters.langgraph.samples import SAMPLES, registry
 
 _PAIRS = {each.name: each.pair for each in FRAMEWORK_TYPES}
@@ -275,7 +276,7 @@ def test_a_form_that_no_message_has_is_refused(form: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(_PAIRS))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     form=st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
