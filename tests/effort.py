@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-__all__ = ["BACKENDS", "examples", "in_soak"]
+__all__ = ["BACKENDS", "SOAKING", "examples", "in_soak"]
 
-_SOAKING = bool(os.environ.get("SEALPOINT_SOAK"))
+SOAKING = bool(os.environ.get("SEALPOINT_SOAK"))
 _SHARE = 5
 _EXAMPLES_MIN = 10
 
 
 def examples(count: int) -> int:
     """As many examples in `make soak`, and a fifth of them in a daily run."""
-    return count if _SOAKING else min(count, max(count // _SHARE, _EXAMPLES_MIN))
+    return count if SOAKING else min(count, max(count // _SHARE, _EXAMPLES_MIN))
 
 
 def in_soak(value: object) -> Any:
