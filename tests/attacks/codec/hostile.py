@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worst-case hostile inputs of up to 1 MB each, by the name of what they do.
 
-In a daily run most have a quarter of that, and a quarter of the time.
+In a daily run most have a quarter of that.
 
 Run as a program it decodes those named on its command line (inputs or groups of them) and prints,
 for each, the seconds of processor time and the mebibytes of memory it took, and how it ended.
