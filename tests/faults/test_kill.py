@@ -199,7 +199,7 @@ def test_kill_at_any_line_of_a_save(
 ) -> None:
     """A kill at any line of store, storage or anchor that a save executes loses nothing."""
     # The fewest of a few: names whose slots of the anchor collide take some lines more.
-    counted = (Place(tmp_path / f"counted-{turn}", kind) for turn in range(3))
+    counted = (Place(tmp_path / f"counted-{turn}", kind) for turn in range(2))
     lines = min(_prepared(place, children, situation)[1].executed_lines() for place in counted)
     draw = random.Random(situation)  # noqa: S311 # which lines
     chosen = draw.sample(range(1, lines + 1), min(lines, kills_max))
@@ -218,10 +218,14 @@ def test_kill_at_any_line_of_a_save(
     assert hits >= 0.9 * len(chosen) - 1
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("rounds", "kills"), [(1, 6), pytest.param(10, 30, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_kill_at_random_moments(tmp_path: Path, children: Nursery, kind: str, rounds: int) -> None:
-    """A writer dies 30 times on a store; its successors and the rival beside it lose nothing."""
+def test_kill_at_random_moments(
+    tmp_path: Path, children: Nursery, kind: str, *, rounds: int, kills: int
+) -> None:
+    """A writer dies again and again; its successors and the rival beside it lose nothing."""
     delays = random.Random(0)  # noqa: S311 # when to kill
     for turn in range(rounds):
         place = Place(tmp_path / str(turn), kind).make()
@@ -230,7 +234,7 @@ def test_kill_at_random_moments(tmp_path: Path, children: Nursery, kind: str, ro
         other = children.start(
             _job(place, SMALL + 99, names=("other", "shared"), saves=0, pause_s=0.01)
         )
-        for number in range(30):
+        for number in range(kills):
             victim = number + SMALL * (number % 2)
             names = ("own", "shared")
             job = _job(place, victim, names=names, saves=0, os_threads=2, pause_s=0.001)
