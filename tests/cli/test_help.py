@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The help of the command: what it loads, what it lists, and that it fits a terminal."""
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -75,7 +78,28 @@ def test_a_verb_loads_its_own_file_and_no_other_verb(machine: Machine) -> None:
         *("asyncio", "cryptography", "importlib.metadata", "blake3", "torch"),
         *("sealpoint.aio", "sealpoint.models", "sealpoint.adapters", "sealpoint.scan"),
         *("sealpoint.cli._keys", "sealpoint.cli._model", "sealpoint.cli._rollout"),
+        *("sealpoint.api._admin", "sealpoint.api._offline", "rich"),
     }
+
+
+@pytest.mark.parametrize("package", ["sealpoint", "sealpoint.api"])
+def test_a_name_that_is_loaded_late_is_the_one_that_type_checkers_see(package: str) -> None:
+    """Each comes from where the package says that it does, and others are refused."""
+    module = import_module(package)
+    tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+    said = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sealpoint")
+        for alias in node.names
+    }
+
+    assert said.keys() | {"__version__"} >= set(module.__all__)
+    for name, home in said.items():
+        expected = getattr(import_module(home or ""), name)
+        assert getattr(module, name) is expected, name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = module.nothing
 
 
 def test_the_verbs_of_the_help_are_there() -> None:

@@ -1,38 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The face: what users hold, composed of everything below."""
+"""The face: what users hold, composed of everything below.
 
-from sealpoint.api._admin import Admin, RestoreAdmin, admin
-from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding
+Opening a store is loaded at once; what administers one, reads requests elsewhere or explains, on
+its first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from sealpoint.api._init import init
-from sealpoint.api._key_list import KeyInfo, KeyStatus
-from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
-from sealpoint.api._offline import (
-    ExaminedRequest,
-    ExportedRequest,
-    ShownRelease,
-    ShownResult,
-    examine,
-    export_request,
-    open_bundle,
-    open_request,
-    read_release,
-    relay_answer,
-)
 from sealpoint.api._open import open_store
-from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
-from sealpoint.api._roster import RootRotation, RosterAdmin
-from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
 from sealpoint.api._store import Store
-from sealpoint.api._trust import TrustAdmin
-from sealpoint.api._why import Why, WhyApproval, verify_bundle
-from sealpoint.audit import AuditRecord, BundleReport, BundleThread
-from sealpoint.store import (
-    AcceptedRestore,
-    RestorePlan,
-    ThreadOutcome,
-    ThreadRestore,
-    UnverifiedThread,
-)
+
+if TYPE_CHECKING:
+    from sealpoint.api._admin import Admin, RestoreAdmin, admin
+    from sealpoint.api._anchor import Adopted, AnchorAdmin, AnchorPosition, AnchorStanding
+    from sealpoint.api._key_list import KeyInfo, KeyStatus
+    from sealpoint.api._keys import KeyAdmin, Revocation, Rotation
+    from sealpoint.api._offline import (
+        ExaminedRequest,
+        ExportedRequest,
+        ShownRelease,
+        ShownResult,
+        examine,
+        export_request,
+        open_bundle,
+        open_request,
+        read_release,
+        relay_answer,
+    )
+    from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
+    from sealpoint.api._roster import RootRotation, RosterAdmin
+    from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
+    from sealpoint.api._trust import TrustAdmin
+    from sealpoint.api._why import Why, WhyApproval, verify_bundle
+    from sealpoint.audit import AuditRecord, BundleReport, BundleThread
+    from sealpoint.store import (
+        AcceptedRestore,
+        RestorePlan,
+        ThreadOutcome,
+        ThreadRestore,
+        UnverifiedThread,
+    )
 
 __all__ = [
     "AcceptedRestore",
@@ -82,3 +91,24 @@ __all__ = [
     "relay_answer",
     "verify_bundle",
 ]
+
+# Where the other names live; what is needed most and loaded soonest comes first.
+_HOMES = (
+    *("sealpoint.api._why", "sealpoint.store", "sealpoint.audit", "sealpoint.api._offline"),
+    *("sealpoint.api._policy", "sealpoint.api._status", "sealpoint.api._key_list"),
+    *("sealpoint.api._keys", "sealpoint.api._roster", "sealpoint.api._trust"),
+    *("sealpoint.api._anchor", "sealpoint.api._admin"),
+)
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name on its first use."""
+        if name in __all__:
+            for home in _HOMES:
+                module = import_module(home)
+                if hasattr(module, name):
+                    value = globals()[name] = getattr(module, name)
+                    return value
+        message = f"module 'sealpoint.api' has no attribute {name!r}"
+        raise AttributeError(message)

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from sealpoint.api import Admin, Store, admin, open_bundle, open_store
+from sealpoint import api
+from sealpoint.api import Store, open_store
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import common_option, import_object
 from sealpoint.cli._terminal import Styled, ask_hidden, can_ask, print_line
@@ -169,9 +170,9 @@ class StoreOptions:
         return "local" if self.files.group() is None else "group"
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> "api.Admin":
         """What administers the store; it asks for the passphrases of keys that it opens."""
-        return admin(
+        return api.admin(
             self.url,
             secrets_dir=self.settings.secrets_dir,
             passphrase=asked_passphrase,
@@ -315,7 +316,7 @@ def reading_bundle(bundle: str | None, trust: str | None, where: StoreOptions | 
     pin = trust if where is None else where.files.pin()
     if pin is None:
         raise UsageError("name the pin of the bundle's store with --trust PIN, or its --store")
-    return open_bundle(read_document(bundle, "--bundle", bytes_max=BUNDLE_BYTES_MAX), pin)
+    return api.open_bundle(read_document(bundle, "--bundle", bytes_max=BUNDLE_BYTES_MAX), pin)
 
 
 def print_seen_by(where: StoreOptions) -> None:
