@@ -70,6 +70,7 @@ _PAGES = (
     "docs/guides/resume-safely.md",
     "docs/guides/retention.md",
     "docs/guides/upgrade.md",
+    "docs/guides/write-a-backend.md",
     "docs/guides/write-an-adapter.md",
     "docs/models/checkpoint-safety.md",
     "docs/models/from-torch-load.md",

@@ -119,8 +119,8 @@ def _shared(location: StoreLocation, name: str | None) -> Group | None:
         return None
     group = Group.find(name, location.settings.state_dir)
     group.require_member()
-    make_shared_directory(location.settings.state_dir, group)
-    make_shared_directory(location.directory(), group)
+    for directory in (location.directory(), location.settings.state_dir):
+        make_shared_directory(directory, group)
     _require_new(location)
     location.files.declare_group(group)
     return group

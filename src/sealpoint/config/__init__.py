@@ -5,9 +5,8 @@ The only reader of the environment, and the only place where key and pin files a
 written. What lies in them is the business of `sealpoint.signing`.
 """
 
-from sealpoint.config._backends import StoreUrl, lasting_forms
+from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_forms
 from sealpoint.config._code import code_of, imported_name, module_digest
-from sealpoint.config._disk import replace_file
 from sealpoint.config._files import StoreFiles, known_urls, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.config._key_files import KeyFiles
@@ -18,9 +17,12 @@ from sealpoint.config._passphrase import (
     read_passphrase_file,
     unlocking,
 )
+from sealpoint.config._secret_files import replace_file
 from sealpoint.config._settings import Settings, check_identity_name, load_settings
 
 __all__ = [
+    "BACKENDS",
+    "Backend",
     "Group",
     "KeyFiles",
     "PassphraseSource",

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The backend of the guide passes the suite, and one row is all it takes to use it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sealpoint
+from sealpoint.config._backends import BACKENDS
+from sealpoint.errors import RolledBack, StorageUnavailable, UrlInvalid, UsageError
+from sealpoint.testing.conformance.storage import StorageConformance
+from tests.repo._markdown import blocks
+from tests.repo._tree import ROOT
+
+_PAGE = ROOT / "docs" / "guides" / "write-a-backend.md"
+
+
+def _page() -> dict[str, Any]:
+    """What the code of the guide defines."""
+    names: dict[str, Any] = {"__name__": "guide"}
+    for block in blocks(_PAGE.read_text(encoding="utf-8")):
+        if block.language == "python":
+            exec(compile(block.text, _PAGE.name, "exec"), names)  # noqa: S102 # our own guide
+    return names
+
+
+_NAMES = _page()
+TestDictStorage: type[StorageConformance] = _NAMES["TestDictStorage"]
+
+
+@pytest.fixture
+def directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Where keys and anchor lie, while the table has the guide's row."""
+    _NAMES["databases"].clear()
+    monkeypatch.setitem(BACKENDS, "dict", _NAMES["row"])
+    return {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+
+
+def test_a_store_that_is_nowhere_on_this_machine_is_made_and_opened(
+    directories: dict[str, Any],
+) -> None:
+    """Nothing but the row knows the backend."""
+    sealpoint.init("dict:agents", **directories)
+    with sealpoint.open_store("dict:agents", **directories) as store:
+        store.thread("invoice-7").save({"step": 1})
+    with sealpoint.open_store("dict:agents", read_only=True, **directories) as store:
+        assert store.thread("invoice-7").load().state == {"step": 1}
+
+
+def test_its_loss_is_noticed(directories: dict[str, Any]) -> None:
+    """A store that was here and is vacant was rolled back; one that never was is not there."""
+    sealpoint.init("dict:agents", **directories)
+    _NAMES["databases"].clear()
+
+    with pytest.raises(RolledBack):
+        sealpoint.open_store("dict:agents", **directories)
+
+
+def test_its_trust_is_moved_to_another_address(directories: dict[str, Any]) -> None:
+    """Keys and anchor go along when a store gets another URL, once there is one."""
+    sealpoint.init("dict:agents", **directories)
+    with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
+        sealpoint.admin("dict:moved", **directories).trust.move_from("dict:agents")
+    databases = _NAMES["databases"]
+    databases["moved"] = databases.pop("agents")
+    sealpoint.admin("dict:moved", **directories).trust.move_from("dict:agents")
+
+    with sealpoint.open_store("dict:moved", **directories) as store:
+        store.thread("invoice-7").save({"step": 1})
+
+
+def test_it_is_shared_by_no_group_of_users(directories: dict[str, Any]) -> None:
+    """A group shares files of one machine, and here are none."""
+    with pytest.raises(UsageError, match="on this machine"):
+        sealpoint.init("dict:agents", group="root", **directories)
+
+
+def test_its_url_is_strict(directories: dict[str, Any]) -> None:
+    """What the row does not read is no URL."""
+    with pytest.raises(UrlInvalid, match="dict: and a name"):
+        sealpoint.open_store("dict:no name", **directories)
