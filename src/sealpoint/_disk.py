@@ -70,7 +70,7 @@ _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 sync_data = getattr(os, "fdatasync", os.fsync)
 
 
-class Unsafe(Exception):  # noqa: N818 # never seen by users: callers raise an error of theirs
+class Unsafe(Exception):  # never seen by users: callers raise an error of theirs
     """Something is of another kind or owner than it should be, or open to others.
 
     Args:
@@ -99,7 +99,7 @@ class Unsafe(Exception):  # noqa: N818 # never seen by users: callers raise an e
 def refusing(
     error: type[SealpointError], path: str | Path, named: str | None = None
 ) -> Iterator[None]:
-    """Raise what is unsafe about a path as an error of the caller's, which says how to repair it."""
+    """Raise what is unsafe about a path as an error of the caller's that says how to repair it."""
     try:
         yield
     except Unsafe as exc:

@@ -24,7 +24,7 @@ _LAYERS = [
     "store",
     "ledger | storage | anchor",
     "codec | signing | (world) | (scan)",
-    "ids | _directories",
+    "ids | _disk",
     "errors | limits",
 ]
 

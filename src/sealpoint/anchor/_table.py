@@ -16,9 +16,10 @@ from hmac import compare_digest
 from pathlib import Path
 from struct import Struct
 
+from sealpoint import _disk
+from sealpoint._disk import FILE, refusing
 from sealpoint.anchor._contract import RESERVED_SEQ, Position
-from sealpoint.anchor._directory import open_file
-from sealpoint.errors import AnchorUnavailable
+from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
 
 # ---------------------------------------------------------------------- slots
 # The bytes of a local anchor: header, slots, copies, and the code that authenticates them.
@@ -433,9 +434,13 @@ def open_table(
         DirectoryUnusable: It is not safely this user's own.
         OSError: It cannot be opened or read.
     """
-    descriptor = open_file(directory, within, name, read_only=read_only, group=group)
+    place = directory / name
+    with refusing(DirectoryUnusable, place, f"anchor file {place}"):
+        descriptor, _ = _disk.open_safe(
+            name, FILE, within=within, group=group, writable=not read_only
+        )
     try:
-        return Table(descriptor, seal, directory / name)
+        return Table(descriptor, seal, place)
     except BaseException:
         os.close(descriptor)
         raise
@@ -462,14 +467,10 @@ def write_table(
     capacity = CAPACITY_MIN if grown_from is None else grown_from.capacity * 2
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=within)
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, mode=0o600, dir_fd=within)
+    descriptor = _disk.new_file(name, within=within, group=group)
     try:
         with os.fdopen(descriptor, "r+b", buffering=0) as file:
             left = HEADER_BYTES + capacity * SLOT_BYTES
-            if group is not None:
-                os.fchown(descriptor, -1, group)
-                os.fchmod(descriptor, 0o660)  # nosec B103 (the group was declared)
             # Every block is written, not left as a hole, so that the disk cannot be full later.
             while left:
                 left -= file.write(_ZEROS[:left])
@@ -480,7 +481,7 @@ def write_table(
                     used = _copy_slots(grown_from, table, capacity)
                     table[USED_AT : USED_AT + USED.size] = USED.pack(used)
                 table.flush()
-            os.fsync(descriptor)
+            _disk.sync(descriptor)
     except BaseException:
         os.unlink(name, dir_fd=within)
         raise

@@ -33,12 +33,14 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
+from sealpoint import _disk
+from sealpoint._disk import DIRECTORY, refusing, reporting
 from sealpoint.anchor._contract import Position, require_position, require_slot
-from sealpoint.anchor._directory import make_directory, opened_directory, publish, sync_data
 from sealpoint.anchor._table import (
     KEY_BYTES,
     SUPERSEDED_AT,
@@ -77,6 +79,26 @@ _REOPEN_MAX = 100
 
 _open_files: "weakref.WeakSet[SharedFile]" = weakref.WeakSet()
 _open_files_lock = threading.Lock()
+
+
+@contextmanager
+def _opened_directory(directory: Path, group: int | None) -> Iterator[int]:
+    """Open a directory after checking it; what is done through the descriptor stays in it.
+
+    Raises:
+        DirectoryUnusable: It is a link, no directory, of another user, or writable for others.
+        FileNotFoundError: There is none.
+    """
+    named = f"anchor directory {directory}"
+    try:
+        with refusing(DirectoryUnusable, directory, named):
+            descriptor, _ = _disk.open_safe(directory, DIRECTORY, group=group)
+    except NotADirectoryError as exc:
+        raise DirectoryUnusable(f"{named}: expected a directory, found {exc.strerror}") from exc
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 class SharedFile:
@@ -151,17 +173,19 @@ class SharedFile:
 
     def make(self) -> None:
         """Make an empty file unless there is one, and open it."""
-        make_directory(self._directory, self._group)
+        directory = f"anchor directory {self._directory}"
+        with reporting(DirectoryUnusable, f"{directory}: expected to make it"):
+            _disk.make_directory(self._directory, self._group, parents=True)
         temporary = f"anchor.{os.urandom(8).hex()}.new"
-        try:
-            with opened_directory(self._directory, self._group) as within:
-                write_table(within, temporary, self._seal, group=self._group)
-                publish(within, temporary, _NAME, replace=False)
-        except FileExistsError:
-            pass  # Another process was faster; its file is as good.
-        except OSError as exc:
-            message = f"anchor directory {self._directory}: expected to make a file, found {exc}"
-            raise DirectoryUnusable(message) from exc
+        # Another process may be faster; its file is as good.
+        with (
+            reporting(DirectoryUnusable, f"{directory}: expected to make a file"),
+            suppress(FileExistsError),
+            _opened_directory(self._directory, self._group) as within,
+        ):
+            write_table(within, temporary, self._seal, group=self._group)
+            _disk.publish(temporary, _NAME, within=within, replace=False)
+            _disk.sync(within)
         self._opened()
 
     def make_locked(self) -> Table:
@@ -182,7 +206,7 @@ class SharedFile:
         old.count(used)
         if not old.crowded:
             return old
-        with opened_directory(self._directory, self._group) as within:
+        with _opened_directory(self._directory, self._group) as within:
             # (2) The larger file, complete and locked before anybody can see it.
             write_table(within, _GROWN, self._seal, grown_from=old, group=self._group)
             new = open_table(
@@ -193,7 +217,8 @@ class SharedFile:
                 # (3) From here on every reader asks which file has the name.
                 old.mark(superseded=True)
                 # (4) and (5) Renamed, and the directory on the disk.
-                publish(within, _GROWN, _NAME, replace=True)
+                _disk.publish(_GROWN, _NAME, within=within, replace=True)
+                _disk.sync(within)
             except BaseException:
                 _let_go(new)
                 raise
@@ -224,7 +249,7 @@ class SharedFile:
     def _opened(self) -> Table | None:
         if self.table is None:
             try:
-                with opened_directory(self._directory, self._group) as within:
+                with _opened_directory(self._directory, self._group) as within:
                     self.table = open_table(
                         self._directory,
                         within,
@@ -420,7 +445,7 @@ class LocalAnchor:
                         # Whoever wrote it may have died or failed before it was on the disk;
                         # after a failed sync only what is written again gets there.
                         table.rewrite(offset)
-                        sync_data(table.descriptor)
+                        _disk.sync_data(table.descriptor)
                     return found
                 table.require_absent(slot)
                 free = table.find_free(slot)
@@ -428,7 +453,7 @@ class LocalAnchor:
                     table = self._file.grow(table)
                     free = table.find_free(slot)
                 table.insert(slot, free, body_of(position))
-                sync_data(table.descriptor)
+                _disk.sync_data(table.descriptor)
                 return position
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc

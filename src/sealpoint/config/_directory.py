@@ -13,14 +13,14 @@ from pathlib import Path
 import msgspec
 
 from sealpoint.config._backends import StoreUrl
-from sealpoint.config._disk import (
+from sealpoint.config._mounted import read_mounted
+from sealpoint.config._secret_files import (
     check_directory,
     make_directory,
     read_file,
     sync_directory,
     write_new_file,
 )
-from sealpoint.config._mounted import read_mounted
 from sealpoint.config._settings import Settings
 
 _NAME_BYTES = 16

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from sealpoint._directories import make_directory
+from sealpoint import _disk
+from sealpoint._disk import FILE, GROUP_DIRECTORY, GROUP_FILE, STRANGERS_ANY, refusing, reporting
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing, UsageError
 
 try:
@@ -24,14 +25,11 @@ except ImportError:  # pragma: no cover - only where there is no POSIX
     grp = None  # type: ignore[assignment]
 
 
-_DIRECTORY_MODE = 0o2770
-_FILE_MODE = 0o660
 _SECRET_MODE = 0o640
 _SHARED_NAME = "slots.key"
 _SECRET_BYTES_MAX = 128
-_GROUP_ALL = 0o2070
-_GROUP_FILE = 0o060
-_STRANGERS_ANY = 0o007
+_GROUP_OWNS = 0o2070
+_GROUP_USES = 0o060
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -77,12 +75,8 @@ def make_shared_directory(path: Path, group: Group) -> None:
     Raises:
         DirectoryUnusable: It cannot be made, or is another's.
     """
-    try:
-        make_directory(path, group.gid, parents=True)
-    except OSError as exc:
-        raise DirectoryUnusable(
-            f"{path}: expected a directory to share, found {exc.strerror}"
-        ) from exc
+    with reporting(DirectoryUnusable, f"{path}: expected a directory to share"):
+        _disk.make_directory(path, group.gid, parents=True)
     fault = _directory_fault(path, group)
     if fault is not None:
         raise DirectoryUnusable(f"{path}: {fault[0]}", hint=f"Run: {fault[1]}")
@@ -109,21 +103,14 @@ def share_secret(directory: Path, secret: bytes, group: Group) -> None:
     Raises:
         DirectoryUnusable: The directory cannot be written.
     """
-    path, temporary = directory / _SHARED_NAME, directory / f".new-{os.urandom(8).hex()}"
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(descriptor, f"{secret.hex()}\n".encode())
-            os.fchown(descriptor, -1, group.gid)
-            os.fchmod(descriptor, _SECRET_MODE)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        temporary.replace(path)
-    except OSError as exc:
-        raise DirectoryUnusable(
-            f"{directory}: expected to write {_SHARED_NAME} there, found {exc.strerror}"
-        ) from exc
+    with reporting(DirectoryUnusable, f"{directory}: expected to write {_SHARED_NAME} there"):
+        _disk.write_file(
+            directory / _SHARED_NAME,
+            f"{secret.hex()}\n".encode(),
+            replace=True,
+            mode=_SECRET_MODE,
+            group=group.gid,
+        )
 
 
 def read_shared_secret(directory: Path, group: Group) -> bytes:
@@ -135,7 +122,8 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
     """
     path = directory / _SHARED_NAME
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with refusing(KeyFileUnsafe, path):
+            descriptor = _disk.open_plain(path, FILE)
     except OSError as exc:
         raise KeyMissing(
             f"group {group.name!r}: expected the anchor's secret at {path}, found {exc.strerror}",
@@ -144,13 +132,9 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
         ) from exc
     try:
         found = os.fstat(descriptor)
-        mode = stat.S_IMODE(found.st_mode)
-        if not stat.S_ISREG(found.st_mode) or found.st_gid != group.gid or mode & _STRANGERS_ANY:
-            raise KeyFileUnsafe(
-                f"{path}: expected a file of group {group.name!r} that others cannot read, found "
-                f"group {found.st_gid} and mode {mode:04o}",
-                hint=f"Run: {_repair(path, group, _SECRET_MODE)}",
-            )
+        with refusing(KeyFileUnsafe, path):
+            _disk.require_safe(found, FILE, group=group.gid)
+            _disk.require_mode(found, STRANGERS_ANY)
         data = os.read(descriptor, _SECRET_BYTES_MAX)
     finally:
         os.close(descriptor)
@@ -187,12 +171,12 @@ def _directory_fault(path: Path, group: Group) -> tuple[str, str] | None:
         is_link = path.is_symlink()
     except OSError as exc:
         return f"expected a directory, found {exc.strerror}", _look(path)
-    fault = _mode_fault(found, group, mode=_DIRECTORY_MODE, needed=_GROUP_ALL)
+    fault = _mode_fault(found, group, mode=GROUP_DIRECTORY, needed=_GROUP_OWNS)
     if fault is None:
         return None
     if is_link:
         return f"{fault} where a symbolic link leads", _look(path)
-    return fault, _repair(path, group, _DIRECTORY_MODE)
+    return fault, _repair(path, group, GROUP_DIRECTORY)
 
 
 def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
@@ -204,8 +188,8 @@ def _file_fault(path: Path, group: Group) -> tuple[str, str] | None:
         return f"expected a file, found {exc.strerror}", _look(path)
     if stat.S_ISLNK(found.st_mode):
         return "expected a file, found a symbolic link", _look(path)
-    fault = _mode_fault(found, group, mode=_FILE_MODE, needed=_GROUP_FILE)
-    return None if fault is None else (fault, _repair(path, group, _FILE_MODE))
+    fault = _mode_fault(found, group, mode=GROUP_FILE, needed=_GROUP_USES)
+    return None if fault is None else (fault, _repair(path, group, GROUP_FILE))
 
 
 def _mode_fault(found: os.stat_result, group: Group, *, mode: int, needed: int) -> str | None:

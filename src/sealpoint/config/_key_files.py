@@ -12,12 +12,12 @@ import os
 from pathlib import Path
 
 from sealpoint.config._directory import StoreDirectory
-from sealpoint.config._disk import (
+from sealpoint.config._mounted import read_descriptor
+from sealpoint.config._secret_files import (
     move_file,
     replace_file,
     write_new_file,
 )
-from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._settings import check_identity_name
 from sealpoint.errors import (
     ConfigError,

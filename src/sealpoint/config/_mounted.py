@@ -18,13 +18,13 @@ import stat
 import time
 from pathlib import Path
 
-from sealpoint.config._disk import check_file, check_owner, kind_of, read_file
+from sealpoint._disk import DIRECTORY, OTHERS_WRITE, kind_of, refusing, require_safe
+from sealpoint.config._secret_files import check_file, check_owner, read_file
 from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing
 
 _LINKS_MAX = 8
 _ATTEMPTS = 10
 _PAUSE_S = 0.005
-_OTHERS_WRITE = 0o022
 
 
 def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) -> bytes | None:
@@ -95,7 +95,7 @@ def _resolved(top: Path, name: str) -> Path | None:
                 return None
             raise
         # In a directory with the sticky bit others may make names, which are theirs.
-        check_owner(str(step), found, root_too=True)
+        check_owner(str(step), found)
         if stat.S_ISLNK(found.st_mode):
             links += 1
             target = str(step.readlink())
@@ -113,16 +113,10 @@ def _resolved(top: Path, name: str) -> Path | None:
 def _check_mounted_directory(path: Path) -> None:
     """Refuse a directory in which others can put something in the place of what is there."""
     found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise DirectoryUnusable(f"{path}: expected a directory, found {kind_of(found)}")
-    check_owner(str(path), found, root_too=True)
     # With the sticky bit, as Kubernetes mounts it, nobody replaces or removes what others own.
-    if found.st_mode & _OTHERS_WRITE and not found.st_mode & stat.S_ISVTX:
-        raise DirectoryUnusable(
-            f"{path}: expected a directory that others cannot change, found mode "
-            f"{stat.S_IMODE(found.st_mode):04o}",
-            hint="chmod go-w the directory if nobody else has written to it.",
-        )
+    refused = 0 if found.st_mode & stat.S_ISVTX else OTHERS_WRITE
+    with refusing(DirectoryUnusable, path):
+        require_safe(found, DIRECTORY, root_too=True, refused=refused)
 
 
 def _leads_out(named: Path, top: Path) -> KeyFileUnsafe:

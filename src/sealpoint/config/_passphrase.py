@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sealpoint.config._disk import read_file
+from sealpoint.config._secret_files import read_file
 from sealpoint.errors import ConfigError, KeyLocked
 from sealpoint.signing import Passphrase, Unlock
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import platformdirs
 
-from sealpoint.config._disk import check_directory, read_file
+from sealpoint.config._secret_files import check_directory, read_file
 from sealpoint.errors import ConfigError, DirectoryUnusable, NameInvalid
 
 # ---------------------------------------------------------------------- names

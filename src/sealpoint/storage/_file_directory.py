@@ -31,50 +31,23 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from sealpoint._disk import (
+    DIRECTORY,
+    FILE,
+    GROUP_DIRECTORY,
+    OWN_DIRECTORY,
+    Unsafe,
+    new_file,
+    open_safe,
+    require_safe,
+    sync,
+    write_all,
+)
 from sealpoint.errors import DirectoryUnusable, Edited, StorageUnavailable
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - only where there is no POSIX
-    fcntl = None  # type: ignore[assignment]
-
-
-_FILE_MODE = 0o600
-_MADE_MODE = 0o1700
-_DIRECTORY_MODE = 0o700
-_GROUP_FILE_MODE = 0o660
-_GROUP_DIRECTORY_MODE = 0o2770
-_OTHERS_WRITE = 0o022
-_STRANGERS_WRITE = 0o002
-_KIND_AND_OTHERS = 0o170000 | _OTHERS_WRITE
+_CREATED_MODE = 0o1700
 _SHARE_TRIES = 100
 _SHARE_PAUSE_S = 0.01
-# Not on every system: this module can be imported where a store cannot be opened.
-_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-_DIRECTORY: int = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
-_FILE: int = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _NO_FOLLOW
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
-# What opening a link, a file in place of a directory, a socket or a device without driver gives.
-_OTHER_KIND = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
-_KINDS = {
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFREG: "a file",
-    stat.S_IFSOCK: "a socket",
-}
-_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-
-
-def sync(descriptor: int) -> None:
-    """Wait until a file's bytes, or a directory's names, are on the disk."""
-    if _FULL_SYNC is None:
-        os.fsync(descriptor)
-    else:
-        # On macOS a plain fsync leaves the bytes in the drive.
-        fcntl.fcntl(descriptor, _FULL_SYNC)
 
 
 class _Open:
@@ -170,25 +143,16 @@ class Directory(_Open):
             DirectoryUnusable: It is no directory, another user's, or others can write in it.
         """
         try:
-            descriptor = os.open(path, _DIRECTORY)
+            descriptor, found = open_safe(path, DIRECTORY, group=group)
         except FileNotFoundError as exc:
             raise StorageUnavailable(f"store {path}: expected a directory, found none") from exc
-        except OSError as exc:
-            if exc.errno not in _OTHER_KIND:
-                raise
-            raise DirectoryUnusable(
-                f"store {path}: expected a directory, found a link or something else",
-                hint="Name the directory itself in the URL.",
-            ) from exc
-        try:
-            found = _checked(descriptor, f"store {path}", stat.S_IFDIR, group)
-            return cls(descriptor, path, found, group)
-        except Edited as exc:
-            hint = "chmod 700 the directory if it is yours and nobody else has written to it."
+        except Unsafe as exc:
+            hint = exc.hint(path) or "Name the directory itself in the URL."
             if group is not None:
                 place = shlex.quote(path)
                 hint = f"chgrp -R -- {group} {place}; chmod -R -- g+rwX,o-w {place}"
-            raise DirectoryUnusable(exc.message, hint=hint) from exc
+            raise DirectoryUnusable(f"store {path}: {exc}", hint=hint) from exc
+        return cls(descriptor, path, found, group)
 
     def child(self, name: str, *, writing: bool = False) -> "Directory | None":
         """Open a directory in this one, or None where there is none.
@@ -197,15 +161,12 @@ class Directory(_Open):
             Edited: It is no directory, another user's, or others can write in it.
         """
         try:
-            descriptor = os.open(name, _DIRECTORY, dir_fd=self.descriptor)
+            descriptor, found = open_safe(name, DIRECTORY, within=self.descriptor, group=self.group)
         except FileNotFoundError:
             return None
-        except OSError as exc:
-            if exc.errno not in _OTHER_KIND:
-                raise
-            raise self._other_kind(name) from exc
+        except Unsafe as exc:
+            raise Edited(f"{self.path}/{name}: {exc}") from exc
         path = f"{self.path}/{name}"
-        found = _checked(descriptor, path, stat.S_IFDIR, self.group)
         child = Directory(descriptor, path, found, self.group)
         if writing and not child.is_durable:
             self._make_durable(child)
@@ -218,7 +179,7 @@ class Directory(_Open):
             return child
         # Another process may be faster; its directory is as good.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, _MADE_MODE, dir_fd=self.descriptor)
+            os.mkdir(name, _CREATED_MODE, dir_fd=self.descriptor)
         child = self.child(name)
         if child is None:
             raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
@@ -230,7 +191,7 @@ class Directory(_Open):
         try:
             sync(self.descriptor)
             if self.group is None:
-                os.fchmod(child.descriptor, _DIRECTORY_MODE)
+                os.fchmod(child.descriptor, OWN_DIRECTORY)
             else:
                 _share(child.descriptor)
         except BaseException:
@@ -244,15 +205,12 @@ class Directory(_Open):
             Edited: It is no file, another user's, or others can write to it.
         """
         try:
-            descriptor = os.open(name, _FILE, dir_fd=self.descriptor)
+            descriptor, found = open_safe(name, FILE, within=self.descriptor, group=self.group)
         except FileNotFoundError:
             return None
-        except OSError as exc:
-            if exc.errno not in _OTHER_KIND:
-                raise
-            raise self._other_kind(name) from exc
-        path = f"{self.path}/{name}"
-        return File(descriptor, path, _checked(descriptor, path, stat.S_IFREG, self.group))
+        except Unsafe as exc:
+            raise Edited(f"{self.path}/{name}: {exc}") from exc
+        return File(descriptor, f"{self.path}/{name}", found)
 
     def size_bytes(self, name: str) -> int | None:
         """How large a file is, or None where there is none.
@@ -273,9 +231,10 @@ class Directory(_Open):
             found = os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        fault = _fault(found, stat.S_IFREG, self.group)
-        if fault is not None:
-            raise Edited(f"{self.path}/{name}: {fault}")
+        try:
+            require_safe(found, FILE, group=self.group)
+        except Unsafe as exc:
+            raise Edited(f"{self.path}/{name}: {exc}") from exc
         return found
 
     def new_file(self, name: str) -> int:
@@ -284,16 +243,7 @@ class Directory(_Open):
         Raises:
             FileExistsError: There is something of this name.
         """
-        descriptor = os.open(name, _NEW_FILE, _FILE_MODE, dir_fd=self.descriptor)
-        try:
-            # Whatever mask the process has, the user, or the group, can read it again.
-            os.fchmod(descriptor, _FILE_MODE if self.group is None else _GROUP_FILE_MODE)
-        except BaseException:
-            os.close(descriptor)
-            with contextlib.suppress(OSError):
-                self.remove(name)
-            raise
-        return descriptor
+        return new_file(name, within=self.descriptor, group=self.group)
 
     def new_empty_file(self, name: str) -> None:
         """Make an empty file, unless there is something of this name."""
@@ -328,55 +278,18 @@ class Directory(_Open):
         """Wait until the names in this directory are on the disk."""
         sync(self.descriptor)
 
-    def _other_kind(self, name: str) -> Edited:
-        return Edited(f"{self.path}/{name}: expected what a store has there, found another kind")
-
 
 def _share(descriptor: int) -> None:
     """Open a directory to the group; if another member made it, wait a moment for them to."""
     for _ in range(_SHARE_TRIES):
         try:
-            os.fchmod(descriptor, _GROUP_DIRECTORY_MODE)
+            os.fchmod(descriptor, GROUP_DIRECTORY)
             return
         except PermissionError:
             if not os.fstat(descriptor).st_mode & stat.S_ISVTX:
                 return
             time.sleep(_SHARE_PAUSE_S)
     # Its maker died: its name is on the disk now, and whoever comes next syncs once more.
-
-
-def _checked(descriptor: int, path: str, kind: int, group: int | None) -> os.stat_result:
-    """What was opened; it is closed again if it cannot be used."""
-    try:
-        found = os.fstat(descriptor)
-        if group is None:
-            if found.st_mode & _KIND_AND_OTHERS == kind and found.st_uid == os.geteuid():
-                return found
-        elif _fault(found, kind, group) is None:
-            return found
-        raise Edited(f"{path}: {_fault(found, kind, group)}")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def _fault(found: os.stat_result, kind: int, group: int | None) -> str | None:
-    """Why a file or directory is not to be used, or None."""
-    mode = found.st_mode
-    if stat.S_IFMT(mode) != kind:
-        other = _KINDS.get(stat.S_IFMT(mode), "something else")
-        return f"expected {_KINDS[kind]}, found {other}"
-    if group is not None:
-        if found.st_gid != group:
-            return f"expected group {group}, which shares the store, found group {found.st_gid}"
-        if mode & _STRANGERS_WRITE:
-            return f"expected a mode in which only the group writes, found {stat.S_IMODE(mode):04o}"
-        return None
-    if found.st_uid != os.geteuid():
-        return f"expected user {os.geteuid()} as its owner, found user {found.st_uid}"
-    if mode & _OTHERS_WRITE:
-        return f"expected a mode in which only its owner writes, found {stat.S_IMODE(mode):04o}"
-    return None
 
 
 # ---------------------------------------------------------------------- file drafts
@@ -441,9 +354,7 @@ class Drafts:
         draft, descriptor = self._new()
         self._drafts.append(_Draft(draft, descriptor, directory, name, replaces))
         for piece in pieces:
-            written = os.write(descriptor, piece)
-            while written < len(piece):
-                written += os.write(descriptor, memoryview(piece)[written:])
+            write_all(descriptor, piece)
 
     def settle(self) -> None:
         """Give all drafts their names; when it returns, they survive a power cut."""

@@ -8,7 +8,6 @@ nothing that a fork, or closing while another OS thread reads, could hurt; every
 root by its path and compares it with the one that was opened first.
 """
 
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -16,9 +15,9 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from sealpoint._directories import make_directory
+from sealpoint._disk import make_directory, sync_directory
 from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
-from sealpoint.storage._file_directory import Directory, Drafts, draft_names, sync
+from sealpoint.storage._file_directory import Directory, Drafts, draft_names
 from sealpoint.storage._file_entries import read_record
 from sealpoint.storage._file_threads import THREADS, locked, open_thread
 
@@ -219,7 +218,7 @@ def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -
             raise SchemaUnknown(
                 f"store {path}: expected a new or an empty directory, found other files in it"
             )
-        _sync_parent(path)
+        sync_directory(path.parent)
         for name in (THREADS, LABELS):
             root.open_or_create(name).close()
         with Drafts(root) as drafts:
@@ -257,11 +256,3 @@ def _require_mark(root: Directory, *, read_only: bool) -> None:
         if not file.is_durable and not read_only:
             # Whoever made the store may have crashed before its name was on the disk.
             root.sync()
-
-
-def _sync_parent(path: Path) -> None:
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        sync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -14,12 +14,10 @@ import stat
 import time
 from pathlib import Path
 
+from sealpoint import _disk
+from sealpoint._disk import FILE, refusing, reporting
 from sealpoint.errors import Edited, StorageUnavailable
-from sealpoint.storage._file_directory import sync
 from sealpoint.storage._sqlite_rows import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
-
-_OWN_MODE = 0o600
-_GROUP_MODE = 0o660
 
 
 def file_identity(path: Path) -> tuple[int, int]:
@@ -93,8 +91,7 @@ def create_file(path: Path, group: int | None = None) -> None:
 
     It is made complete under another name, then given its own, which fails if that is taken: of
     two processes that create at once one makes the store, and the other uses it. If a group shares
-    it, its members may write it: SQLite gives the files beside it the same mode. They may also
-    rename whatever is made in its directory, so all is done through descriptors, never by a path.
+    it, its members may write it: SQLite gives the files beside it the same mode.
 
     Raises:
         sqlite3.Error: SQLite failed.
@@ -103,42 +100,10 @@ def create_file(path: Path, group: int | None = None) -> None:
     """
     if os.path.lexists(path):
         return
-    draft = f".{path.name[:100]}.{os.urandom(8).hex()}"
-    try:
-        content = _empty_store()
-        with contextlib.ExitStack() as opened:
-            within = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            opened.callback(os.close, within)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(draft, flags, _OWN_MODE, dir_fd=within)
-            file = opened.enter_context(os.fdopen(descriptor, "wb"))
-            opened.callback(_remove, draft, within)
-            file.write(content)
-            file.flush()
-            if group is not None:
-                os.fchown(descriptor, -1, group)
-                os.fchmod(descriptor, _GROUP_MODE)
-            sync(descriptor)
-            os.link(draft, path.name, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
-            named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
-            if not os.path.samestat(named, os.fstat(descriptor)):
-                raise StorageUnavailable(
-                    f"store {path}: expected the file that was made, found another in its place",
-                    hint=f"Look who else may write to {path.parent}; remove what they put there.",
-                )
-            sync(within)
-    except FileExistsError:
-        return
-    except OSError as exc:
-        raise StorageUnavailable(
-            f"store {path}: expected a directory {path.parent} that can be written, "
-            f"found {exc.strerror}"
-        ) from exc
-
-
-def _remove(name: str, within: int) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(name, dir_fd=within)
+    content = _empty_store()
+    expected = f"store {path}: expected a directory {path.parent} that can be written"
+    with reporting(StorageUnavailable, expected), contextlib.suppress(FileExistsError):
+        _disk.write_file(path, content, replace=False, group=group)
 
 
 def _empty_store() -> bytes:
@@ -171,19 +136,17 @@ def sync_log(path: Path) -> None:
     Raises:
         StorageUnavailable: It cannot be synced.
     """
-    try:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(path.with_name(f"{path.name}-wal"), flags)
+    log = path.with_name(f"{path.name}-wal")
+    with (
+        reporting(StorageUnavailable, f"store {path}: expected its log to reach the disk"),
+        refusing(StorageUnavailable, log),
+        contextlib.suppress(FileNotFoundError),
+    ):
+        descriptor = _disk.open_plain(log, FILE)
         try:
-            os.fsync(descriptor)
+            _disk.sync(descriptor)
         finally:
             os.close(descriptor)
-    except FileNotFoundError:
-        return
-    except OSError as exc:
-        raise StorageUnavailable(
-            f"store {path}: expected its log to reach the disk, found {exc.strerror}"
-        ) from exc
 
 
 # ---------------------------------------------------------------------- compacting

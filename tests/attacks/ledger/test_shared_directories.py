@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import pytest
 
-from sealpoint.anchor._directory import make_directory
+from sealpoint._disk import make_directory
 from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.errors import SealpointError
 from sealpoint.storage._file_root import create_root
@@ -32,7 +32,7 @@ _GROUP = Group(name="team", gid=_TEAM, state_dir="unused")
 
 _MAKERS: dict[str, Callable[[Path], None]] = {
     "config": lambda shared: make_shared_directory(shared / "made", _GROUP),
-    "anchor": lambda shared: make_directory(shared / "made" / "anchors", _TEAM),
+    "anchor": lambda shared: make_directory(shared / "made" / "anchors", _TEAM, parents=True),
     "file": lambda shared: create_root(shared / "made", 1.0, _TEAM),
     "sqlite": lambda shared: create_file(shared / "made", _TEAM),
 }

@@ -319,7 +319,10 @@ def test_every_directory_on_the_way_is_checked(files: StoreFiles, level: int) ->
     for act in actions:
         with pytest.raises(DirectoryUnusable) as caught:
             act()
-        assert caught.value.message == f"{directory}: expected mode 0700, found 0770"
+        assert (
+            caught.value.message
+            == f"{directory}: expected a mode in which only its owner writes, found 0770"
+        )
 
 
 def test_a_directory_of_a_store_is_never_a_link(files: StoreFiles, tmp_path: Path) -> None:

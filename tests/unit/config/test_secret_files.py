@@ -5,13 +5,12 @@ import errno
 import os
 import socket
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sealpoint.config._disk import (
+from sealpoint.config._secret_files import (
     check_directory,
     make_directory,
     read_file,
@@ -213,8 +212,11 @@ def test_a_directory_that_others_can_change_is_refused(tmp_path: Path, mode: int
     for function in (check_directory, make_directory):
         with pytest.raises(DirectoryUnusable) as caught:
             function(path)
-        assert caught.value.message == f"{path}: expected mode 0700, found {mode:04o}"
-        assert "chmod 700" in caught.value.hint
+        assert (
+            caught.value.message
+            == f"{path}: expected a mode in which only its owner writes, found {mode:04o}"
+        )
+        assert f"chmod go-w {path}" in caught.value.hint
 
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
@@ -231,7 +233,7 @@ def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
             function(path / "below")
         with pytest.raises(DirectoryUnusable, match="expected a directory, found a symbolic link"):
             function(tmp_path / "link")
-    with pytest.raises(DirectoryUnusable, match="found File exists"):
+    with pytest.raises(DirectoryUnusable, match="found a link to nothing"):
         make_directory(tmp_path / "dangling", follow=True)
     assert check_directory(tmp_path / "link", follow=True)
     assert not check_directory(tmp_path / "nothing")
@@ -347,9 +349,7 @@ def test_a_directory_that_cannot_be_written_is_named(
     """Root may write everywhere, so the refusal of the system is simulated."""
     with pytest.raises(DirectoryUnusable, match="No such file"):
         write(tmp_path / "none" / "f", _NEW)
-    monkeypatch.setattr(
-        tempfile, "mkstemp", _failing(PermissionError(errno.EACCES, "Permission denied"))
-    )
+    monkeypatch.setattr(os, "open", _failing(PermissionError(errno.EACCES, "Permission denied")))
     with pytest.raises(DirectoryUnusable) as caught:
         write(tmp_path / "f", _NEW)
 

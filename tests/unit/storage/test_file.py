@@ -190,7 +190,7 @@ def test_root_that_is_no_directory_is_refused(tmp_path: Path) -> None:
 
     for name in ("link", "dangling", "file"):
         for create in (True, False):
-            with pytest.raises(DirectoryUnusable, match="found a link or something else"):
+            with pytest.raises(DirectoryUnusable, match="expected a directory, found"):
                 FileStorage(tmp_path / name, create=create)
     assert not (tmp_path / "nothing").exists()
 
