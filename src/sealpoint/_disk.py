@@ -22,6 +22,7 @@ import errno
 import os
 import shlex
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,9 @@ STRANGERS_WRITE = 0o002
 _ROOT_USER = 0
 _NO_FOLLOW = "O_NOFOLLOW"
 _DRAFT_PREFIX = ".new-"
+_ANOTHER = "another one in the place of the one that was made"
+_LOCK_PAUSE_S = 0.00002
+_LOCK_PAUSE_MAX_S = 0.001
 _KIND_AND_OTHERS = stat.S_IFMT(0o177777) | OTHERS_WRITE
 _KINDS = {
     stat.S_IFBLK: "a device",
@@ -120,9 +124,6 @@ def reporting(error: type[SealpointError], expected: str) -> Iterator[None]:
         raise error(f"{expected}, found {exc.strerror or type(exc).__name__}") from exc
 
 
-# ---------------------------------------------------------------------- checking
-
-
 def has_owners() -> bool:
     """Whether files have owners and modes on this system."""
     return hasattr(os, "geteuid")
@@ -131,6 +132,23 @@ def has_owners() -> bool:
 def kind_of(found: os.stat_result) -> str:
     """What something is, in words."""
     return _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
+
+
+def permission_denied(path: Path) -> tuple[str, str]:
+    """Whose the lowest part of a path is that can be looked at, and what its user can do."""
+    whose = "permission denied"
+    for part in (path, *path.parents):
+        with contextlib.suppress(OSError):
+            found = part.lstat()
+            whose += (
+                f": {part} is of user {found.st_uid} and group {found.st_gid}, "
+                f"mode {stat.S_IMODE(found.st_mode):04o}"
+            )
+            break
+    return whose, (
+        "Run this as that user. To share a store among users, make it for a group: "
+        "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME."
+    )
 
 
 def require_safe(
@@ -194,9 +212,6 @@ def require_mode(found: os.stat_result, refused: int) -> None:
     mode = stat.S_IMODE(found.st_mode)
     if has_owners() and mode & refused:
         raise Unsafe(f"expected {_MODES[refused]}, found {mode:04o}", f"chmod {_CHMOD[refused]}")
-
-
-# ---------------------------------------------------------------------- opening
 
 
 def open_plain(
@@ -265,9 +280,6 @@ def open_safe(
     return descriptor, found
 
 
-# ---------------------------------------------------------------------- the way to the disk
-
-
 def sync(descriptor: int) -> None:
     """Wait until a file's bytes, or a directory's names, are on the disk."""
     if _FULL_SYNC is None:
@@ -278,14 +290,9 @@ def sync(descriptor: int) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until the names in a directory are on the disk, where the system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Wait until the names in a directory are on the disk."""
+    with contextlib.ExitStack() as opened:
+        sync(_opened(opened, path))
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -295,22 +302,20 @@ def write_all(descriptor: int, data: bytes) -> None:
         written += os.write(descriptor, memoryview(data)[written:])
 
 
-def new_file(
-    path: str | Path, *, within: int | None = None, mode: int = OWN_FILE, group: int | None = None
-) -> int:
-    """Make an empty file, and open it for reading and writing.
+def new_file(name: str, *, within: int, mode: int = OWN_FILE, group: int | None = None) -> int:
+    """Make an empty file in an open directory, and open it for reading and writing.
 
     Args:
-        path: Its path, or its name in `within`.
-        within: An open directory.
-        mode: Its mode, whatever mask the process has, unless a group shares it.
+        name: Its name.
+        within: The directory.
+        mode: Its mode, whatever mask the process has.
         group: The group whose members share it, if they do.
 
     Raises:
         FileExistsError: There is something of this name.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags | getattr(os, _NO_FOLLOW, 0), OWN_FILE, dir_fd=within)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, _NO_FOLLOW, 0)
+    descriptor = os.open(name, flags, OWN_FILE, dir_fd=within)
     try:
         if group is not None:
             os.fchown(descriptor, -1, group)
@@ -320,47 +325,37 @@ def new_file(
     except BaseException:
         os.close(descriptor)
         with contextlib.suppress(OSError):
-            os.unlink(path, dir_fd=within)
+            os.unlink(name, dir_fd=within)
         raise
     return descriptor
 
 
-def publish(
-    draft: str | Path, path: str | Path, *, within: int | None = None, replace: bool
-) -> None:
-    """Give a file that is on the disk its name in the same directory; it loses its draft's name.
+def publish(draft: str, name: str, *, within: int, replace: bool) -> None:
+    """Give a file that is on the disk its name, on the disk too; it loses its draft's name.
 
     Args:
-        draft: What it is called so far: a path, or a name in `within`.
-        path: What it is to be called.
-        within: The open directory, which the caller syncs.
+        draft: What it is called so far.
+        name: What it is to be called.
+        within: The open directory of both.
         replace: Whether it takes the place of what has the name.
 
     Raises:
         FileExistsError: Something has the name, and it is not to be replaced.
     """
     if replace:
-        os.replace(draft, path, src_dir_fd=within, dst_dir_fd=within)
-        return
-    try:
-        # Unlike a rename, a second name is never given in the place of a file. Whoever put a link
-        # in the place of the draft does not get what it leads to named.
-        if within is None:
-            os.link(draft, path)
-        else:
-            os.link(draft, path, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
+        os.replace(draft, name, src_dir_fd=within, dst_dir_fd=within)
+    else:
+        try:
+            # Unlike a rename, a second name is never given in the place of a file. Whoever put a
+            # link in the place of the draft does not get what it leads to named.
+            os.link(draft, name, src_dir_fd=within, dst_dir_fd=within, follow_symlinks=False)
+        finally:
             os.unlink(draft, dir_fd=within)
+    sync(within)
 
 
 def write_file(
-    path: Path,
-    data: bytes,
-    *,
-    replace: bool,
-    mode: int = OWN_FILE,
-    group: int | None = None,
+    path: Path, data: bytes, *, replace: bool, mode: int = OWN_FILE, group: int | None = None
 ) -> None:
     """Write a whole file, and let it and its name reach the disk.
 
@@ -368,7 +363,7 @@ def write_file(
         path: The file.
         data: What it holds.
         replace: Whether it takes the place of another; else one that is there stays.
-        mode: Its mode, unless a group shares it.
+        mode: Its mode.
         group: The group whose members share it, if they do.
 
     Raises:
@@ -377,38 +372,20 @@ def write_file(
     """
     draft = f"{_DRAFT_PREFIX}{os.urandom(8).hex()}"
     with contextlib.ExitStack() as opened:
-        within = None
-        named: tuple[str | Path, str | Path] = path.with_name(draft), path
-        if group is not None:
-            within = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            opened.callback(os.close, within)
-            named = draft, path.name
-        descriptor = new_file(named[0], within=within, mode=mode, group=group)
+        within = _opened(opened, path.parent)
+        descriptor = new_file(draft, within=within, mode=mode, group=group)
+        opened.callback(os.close, descriptor)
         try:
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(data)
-                file.flush()
-                sync(descriptor)
-            publish(*named, within=within, replace=replace)
-            if within is not None:
-                _require_named(descriptor, path.name, within)
+            write_all(descriptor, data)
+            sync(descriptor)
+            publish(draft, path.name, within=within, replace=replace)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(named[0], dir_fd=within)
+                os.unlink(draft, dir_fd=within)
             raise
-        finally:
-            os.close(descriptor)
-        if within is None:
-            sync_directory(path.parent)
-        else:
-            sync(within)
-
-
-def _require_named(descriptor: int, name: str, within: int) -> None:
-    """Look whether a member of the group has put another file in the place of a draft."""
-    named = os.stat(name, dir_fd=within, follow_symlinks=False)
-    if not os.path.samestat(named, os.fstat(descriptor)):
-        raise OSError(errno.ESTALE, "another one in the place of the one that was made")
+        named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
+        if group is not None and not os.path.samestat(named, os.fstat(descriptor)):
+            raise OSError(errno.ESTALE, _ANOTHER)
 
 
 def move_file(source: Path, target: Path) -> None:
@@ -467,6 +444,27 @@ def _share(descriptor: int, group: int) -> None:
     """Open a directory to a group, if it is as new as the one that was made."""
     # One that is this user's and empty holds nothing that the members could not see anyway.
     if os.fstat(descriptor).st_uid != os.geteuid() or os.listdir(descriptor):
-        raise OSError(errno.ESTALE, "another one in the place of the one that was made")
+        raise OSError(errno.ESTALE, _ANOTHER)
     os.fchown(descriptor, -1, group)
     os.fchmod(descriptor, GROUP_DIRECTORY)
+
+
+def wait_for_lock(descriptor: int, wait_s: float, *, shared: bool = False) -> bool:
+    """Take the lock of an open file or directory, which ends with the process at the latest.
+
+    Returns:
+        Whether it was free, or became so in time.
+    """
+    kind = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
+    deadline = pause = 0.0
+    while True:
+        try:
+            fcntl.flock(descriptor, kind)
+            return True
+        except BlockingIOError:
+            now = time.monotonic()
+            deadline = deadline or now + wait_s
+            if now > deadline:
+                return False
+        pause = min(pause * 2 or _LOCK_PAUSE_S, _LOCK_PAUSE_MAX_S)
+        time.sleep(pause)

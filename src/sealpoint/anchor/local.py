@@ -30,7 +30,6 @@ A file that somebody shortens while it is open ends the process, as with every m
 
 import os
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,8 +72,6 @@ except ImportError:  # pragma: no cover - only where there is no POSIX
 _NAME = "anchor.slots"
 _GROWN = "anchor.grown"
 _LOCK_WAIT_S = 30.0
-_LOCK_PAUSE_S = 0.00002
-_LOCK_PAUSE_MAX_S = 0.001
 _REOPEN_MAX = 100
 
 _open_files: "weakref.WeakSet[SharedFile]" = weakref.WeakSet()
@@ -128,7 +125,6 @@ class SharedFile:
         self._seal = seal
         self._read_only = read_only
         self._group = group
-        self._lock_kind = (fcntl.LOCK_SH if read_only else fcntl.LOCK_EX) | fcntl.LOCK_NB
         self._seen = False
         self._closed = False
         with _open_files_lock:
@@ -185,7 +181,6 @@ class SharedFile:
         ):
             write_table(within, temporary, self._seal, group=self._group)
             _disk.publish(temporary, _NAME, within=within, replace=False)
-            _disk.sync(within)
         self._opened()
 
     def make_locked(self) -> Table:
@@ -218,7 +213,6 @@ class SharedFile:
                 old.mark(superseded=True)
                 # (4) and (5) Renamed, and the directory on the disk.
                 _disk.publish(_GROWN, _NAME, within=within, replace=True)
-                _disk.sync(within)
             except BaseException:
                 _let_go(new)
                 raise
@@ -260,7 +254,7 @@ class SharedFile:
                     )
                     if not self._read_only:
                         # Whoever gave the file its name may have died before that was on the disk.
-                        os.fsync(within)
+                        _disk.sync(within)
             except FileNotFoundError as exc:
                 if self._seen:
                     raise self._vanished() from exc
@@ -269,21 +263,11 @@ class SharedFile:
         return self.table
 
     def _wait_for_lock(self, descriptor: int) -> None:
-        deadline = pause = 0.0
-        while True:
-            try:
-                fcntl.flock(descriptor, self._lock_kind)
-                return
-            except BlockingIOError as exc:
-                now = time.monotonic()
-                deadline = deadline or now + _LOCK_WAIT_S
-                if now > deadline:
-                    raise AnchorUnavailable(
-                        f"anchor in {self._directory}: expected its lock within "
-                        f"{_LOCK_WAIT_S:.0f} s, found another process holding it"
-                    ) from exc
-            pause = min(pause + _LOCK_PAUSE_S, _LOCK_PAUSE_MAX_S)
-            time.sleep(pause)
+        if not _disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
+            raise AnchorUnavailable(
+                f"anchor in {self._directory}: expected its lock within {_LOCK_WAIT_S:.0f} s, "
+                "found another process holding it"
+            )
 
     def _release(self) -> None:
         table, self.table = self.table, None

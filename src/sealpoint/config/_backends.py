@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Literal, Protocol, Self
 from urllib.parse import quote, unquote_to_bytes
 
+from sealpoint._disk import permission_denied
 from sealpoint.errors import StorageUnavailable, UrlInvalid, UsageError
 from sealpoint.storage import Storage
 from sealpoint.storage.file import FileStorage
@@ -281,28 +282,13 @@ def _is_vacant(target: str, url: str, *, is_directory: bool) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return True
     except PermissionError as exc:
-        raise StorageUnavailable(
-            f"store {url}: permission denied{_whose(Path(target))}",
-            hint="Run this as that user. To share a store among users, make it for a group: "
-            "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
-        ) from exc
+        denied, hint = permission_denied(Path(target))
+        raise StorageUnavailable(f"store {url}: {denied}", hint=hint) from exc
     except OSError as exc:
         raise StorageUnavailable(
             f"store {url}: expected to look for it, found {exc.strerror}"
         ) from exc
     return False
-
-
-def _whose(path: Path) -> str:
-    """Of which user the lowest part of a path is that can be looked at."""
-    for part in (path, *path.parents):
-        try:
-            found = part.lstat()
-        except OSError:
-            continue
-        mode = stat.S_IMODE(found.st_mode)
-        return f": {part} is of user {found.st_uid} and group {found.st_gid}, mode {mode:04o}"
-    return ""
 
 
 def _open_file(target: str, *, create: bool, read_only: bool, group: int | None) -> Storage:

@@ -116,12 +116,16 @@ class StoreFiles:
         found = self.url.target()
         url = shlex.quote(str(self.url))
         move = f"sealpoint trust move {url} --store {url}"
-        note = read_note(self.note_path) if self._directory.is_safe(self.directory) else None
+        note = (
+            read_note(self._directory.note_path)
+            if self._directory.is_safe(self.directory)
+            else None
+        )
         if note is None:
             if self.has_pin():
                 raise NotTrusted(
-                    f"store {self.url}: {self.note_path}, which says where the store lies, is "
-                    "missing",
+                    f"store {self.url}: {self._directory.note_path}, which says where the store "
+                    "lies, is missing",
                     hint=f"If {found} is the store: {move}",
                 )
             return found
@@ -160,7 +164,7 @@ class StoreFiles:
         """
         pin = old.pin()
         if self.directory == old.directory:
-            replace_file(self.note_path, self._directory.note())
+            replace_file(self._directory.note_path, self._directory.note())
             return
         if self.has_pin():
             raise StoreExists(f"store {self.url}: expected no pin yet, found {self._pin_path}")
@@ -170,7 +174,7 @@ class StoreFiles:
             raise DirectoryUnusable(
                 f"{old.directory}: expected to become {self.directory}, found {exc.strerror}"
             ) from exc
-        replace_file(self.note_path, self._directory.note())
+        replace_file(self._directory.note_path, self._directory.note())
         self.write_pin(pin)
 
     def has_pin(self) -> bool:
@@ -334,11 +338,6 @@ class StoreFiles:
     def directory(self) -> Path:
         """Where pin and keys lie."""
         return self._directory.path
-
-    @property
-    def note_path(self) -> Path:
-        """The file that says what the address of the store is, and where it leads."""
-        return self._directory.note_path
 
     @property
     def state_dir(self) -> Path:

@@ -9,13 +9,12 @@ root by its path and compares it with the one that was opened first.
 """
 
 import re
-import stat
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from sealpoint._disk import make_directory, sync_directory
+from sealpoint._disk import make_directory, permission_denied, sync_directory
 from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
 from sealpoint.storage._file_directory import Directory, Drafts, draft_names
 from sealpoint.storage._file_entries import read_record
@@ -136,24 +135,12 @@ class Failures:
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, PermissionError):
-            raise self._denied() from error
+            denied, hint = permission_denied(self._path)
+            raise StorageUnavailable(f"store {self._path}: {denied}", hint=hint) from error
         if isinstance(error, OSError):
             raise StorageUnavailable(
                 f"store {self._path}: expected the file system to succeed, found {error.strerror}"
             ) from error
-
-    def _denied(self) -> StorageUnavailable:
-        try:
-            found = self._path.stat()
-            mode = stat.S_IMODE(found.st_mode)
-            whose = f"of user {found.st_uid} and group {found.st_gid}, with mode {mode:04o}"
-        except OSError:
-            whose = "out of reach"
-        return StorageUnavailable(
-            f"store {self._path}: permission denied: it is {whose}",
-            hint="Run this as that user. To share a store among users, make it for a group: "
-            "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
-        )
 
 
 class StoreRoot:

@@ -11,12 +11,12 @@ import heapq
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 
+from sealpoint._disk import wait_for_lock
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._file_blobs import remove_empty_shards
 from sealpoint.storage._file_directory import Directory, draft_names
@@ -36,9 +36,6 @@ try:
 except ImportError:  # pragma: no cover - only where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
-
-_PAUSE_S = 0.00005
-_PAUSE_MAX_S = 0.005
 
 _held: set[int] = set()
 _fork_lock = threading.RLock()
@@ -71,7 +68,11 @@ def locked(
         yield None
         return
     try:
-        _wait(directory, wait_seconds_max)
+        if not wait_for_lock(directory.descriptor, wait_seconds_max):
+            raise StorageUnavailable(
+                f"{directory.path}: expected its lock within {wait_seconds_max:g} s, found another "
+                "writer holding it"
+            )
         try:
             yield directory
         finally:
@@ -81,24 +82,6 @@ def locked(
         with _fork_lock:
             _held.discard(directory.descriptor)
             os.close(directory.descriptor)
-
-
-def _wait(directory: Directory, wait_seconds_max: float) -> None:
-    deadline = pause = 0.0
-    while True:
-        try:
-            fcntl.flock(directory.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError as exc:
-            now = time.monotonic()
-            deadline = deadline or now + wait_seconds_max
-            if now > deadline:
-                raise StorageUnavailable(
-                    f"{directory.path}: expected its lock within {wait_seconds_max:g} s, "
-                    "found another writer holding it"
-                ) from exc
-        pause = min(pause * 2 or _PAUSE_S, _PAUSE_MAX_S)
-        time.sleep(pause)
 
 
 def _before_fork() -> None:

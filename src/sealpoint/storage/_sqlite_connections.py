@@ -27,13 +27,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sealpoint._disk import permission_denied
 from sealpoint.errors import Edited, ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
 from sealpoint.limits import SQL_OPEN_STEPS_MAX, SQL_STEPS_MAX
 from sealpoint.storage._sqlite_file import (
     create_file,
+    denied_place,
     file_bytes,
     file_identity,
-    permission_denied,
     refuse_beside,
     sync_log,
 )
@@ -177,8 +178,11 @@ def failure(
         return Edited(f"store {path}: expected tables that end, found pages that lead in circles")
     if code in _EDITED_CODES:
         return Edited(f"store {path}: expected the tables as written, found {name}")
-    denied = permission_denied(path) if code in _DENIED_CODES else None
-    return denied or StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
+    place = denied_place(path) if code in _DENIED_CODES else None
+    if place is not None:
+        denied, hint = permission_denied(place)
+        return StorageUnavailable(f"store {path}: {denied}", hint=hint)
+    return StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
 
 
 def recover(connection: BoundedConnection) -> None:

@@ -67,22 +67,13 @@ def refuse_beside(path: Path) -> None:
                 raise Edited(f"store {path}: expected a file of its own, found {beside.name}")
 
 
-def permission_denied(path: Path) -> StorageUnavailable | None:
-    """Permission denied, if that is why SQLite could not open a file."""
+def denied_place(path: Path) -> Path | None:
+    """The file of a store, or its directory, that this user may not use; None if it may."""
     for place in (path.parent, path, path.with_name(f"{path.name}-wal")):
-        try:
-            found = place.stat()
-        except OSError:
-            continue
         wanted = os.R_OK | os.W_OK | (os.X_OK if place == path.parent else 0)
         effective = os.access in os.supports_effective_ids
-        if not os.access(place, wanted, effective_ids=effective):
-            return StorageUnavailable(
-                f"store {path}: permission denied: {place} is of user {found.st_uid} and group "
-                f"{found.st_gid}, with mode {stat.S_IMODE(found.st_mode):04o}",
-                hint="Run this as that user. To share a store among users, make it for a group: "
-                "sealpoint init --group NAME, and sealpoint trust import PIN --group NAME.",
-            )
+        if os.path.lexists(place) and not os.access(place, wanted, effective_ids=effective):
+            return place
     return None
 
 

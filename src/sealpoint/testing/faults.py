@@ -19,14 +19,14 @@ with sealpoint.open_store("memory:") as store:
 import os
 import signal
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NoReturn
+from typing import NoReturn, ParamSpec, TypeVar
 
-from sealpoint.anchor import Anchor, Position
+from sealpoint.anchor import Anchor
 from sealpoint.api import Store
 from sealpoint.errors import AnchorUnavailable, StorageUnavailable
-from sealpoint.storage import Record, Storage
+from sealpoint.storage import Storage
 
 __all__ = [
     "Faults",
@@ -38,6 +38,9 @@ __all__ = [
     "inject",
     "storage_error",
 ]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class Step(StrEnum):
@@ -120,145 +123,51 @@ class Faults:
         if action is not None:
             action()
 
+    def wrap(
+        self, call: Callable[_P, _T], before: Step, after: Step | None = None
+    ) -> Callable[_P, _T]:
+        """A call with the step that it begins with, and the one that a success ends with."""
+
+        def stepped(*args: _P.args, **named: _P.kwargs) -> _T:
+            self.pass_through(before)
+            found = call(*args, **named)
+            if after is not None:
+                self.pass_through(after)
+            return found
+
+        return stepped
+
 
 class FaultyStorage:
     """A storage that hands every call on to another one, and fails when it is told to."""
 
     def __init__(self, storage: Storage, faults: Faults) -> None:
-        self._storage = storage
-        self._faults = faults
-
-    def append(
-        self,
-        thread: bytes,
-        seq: int,
-        records: Sequence[Record],
-        *,
-        blobs: Mapping[bytes, bytes],
-        needs: Collection[bytes] = (),
-        label: bytes | None = None,
-    ) -> None:
-        """As `Storage.append`."""
-        self._faults.pass_through(Step.BEFORE_APPEND)
-        self._storage.append(thread, seq, records, blobs=blobs, needs=needs, label=label)
-        self._faults.pass_through(Step.AFTER_APPEND)
-
-    def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
-        """As `Storage.put_blobs`."""
-        self._faults.pass_through(Step.BEFORE_BLOBS)
-        self._storage.put_blobs(thread, blobs)
-        self._faults.pass_through(Step.AFTER_BLOBS)
-
-    def drop(
-        self,
-        thread: bytes,
-        head: int,
-        *,
-        payloads: Sequence[int] = (),
-        bodies: Sequence[int] = (),
-        blobs: Collection[bytes] = (),
-        label: bytes | None = None,
-    ) -> None:
-        """As `Storage.drop`."""
-        self._faults.pass_through(Step.BEFORE_DROP)
-        self._storage.drop(thread, head, payloads=payloads, bodies=bodies, blobs=blobs, label=label)
-        self._faults.pass_through(Step.AFTER_DROP)
-
-    def truncate(self, thread: bytes, seq: int, header: bytes | None) -> None:
-        """As `Storage.truncate`."""
-        self._faults.pass_through(Step.BEFORE_TRUNCATE)
-        self._storage.truncate(thread, seq, header)
-        self._faults.pass_through(Step.AFTER_TRUNCATE)
-
-    def compact(self) -> None:
-        """As `Storage.compact`."""
-        self._faults.pass_through(Step.BEFORE_COMPACT)
-        self._storage.compact()
-        self._faults.pass_through(Step.AFTER_COMPACT)
-
-    def read(self, thread: bytes, seq: int) -> Record | None:
-        """As `Storage.read`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.read(thread, seq)
-
-    def scan(
-        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
-    ) -> Iterator[tuple[int, Record]]:
-        """As `Storage.scan`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.scan(thread, first, last, descending=descending)
-
-    def blob(self, thread: bytes, digest: bytes, size_bytes_max: int) -> bytes | None:
-        """As `Storage.blob`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.blob(thread, digest, size_bytes_max)
-
-    def blobs(
-        self, thread: bytes, digests: Sequence[bytes], size_bytes_max: int
-    ) -> dict[bytes, bytes]:
-        """As `Storage.blobs`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.blobs(thread, digests, size_bytes_max)
-
-    def stored_blobs(self, thread: bytes) -> Iterator[tuple[bytes, int]]:
-        """As `Storage.stored_blobs`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.stored_blobs(thread)
-
-    def threads(self) -> Iterator[bytes]:
-        """As `Storage.threads`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.threads()
-
-    def blob_threads(self) -> Iterator[bytes]:
-        """As `Storage.blob_threads`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.blob_threads()
-
-    def labelled(self, label: bytes) -> list[bytes]:
-        """As `Storage.labelled`."""
-        self._faults.pass_through(Step.BEFORE_READ)
-        return self._storage.labelled(label)
-
-    def close(self) -> None:
-        """Close the storage; this never fails on request."""
-        self._storage.close()
+        wrap = faults.wrap
+        self.append = wrap(storage.append, Step.BEFORE_APPEND, Step.AFTER_APPEND)
+        self.put_blobs = wrap(storage.put_blobs, Step.BEFORE_BLOBS, Step.AFTER_BLOBS)
+        self.drop = wrap(storage.drop, Step.BEFORE_DROP, Step.AFTER_DROP)
+        self.truncate = wrap(storage.truncate, Step.BEFORE_TRUNCATE, Step.AFTER_TRUNCATE)
+        self.compact = wrap(storage.compact, Step.BEFORE_COMPACT, Step.AFTER_COMPACT)
+        self.read = wrap(storage.read, Step.BEFORE_READ)
+        self.scan = wrap(storage.scan, Step.BEFORE_READ)
+        self.blob = wrap(storage.blob, Step.BEFORE_READ)
+        self.blobs = wrap(storage.blobs, Step.BEFORE_READ)
+        self.stored_blobs = wrap(storage.stored_blobs, Step.BEFORE_READ)
+        self.threads = wrap(storage.threads, Step.BEFORE_READ)
+        self.blob_threads = wrap(storage.blob_threads, Step.BEFORE_READ)
+        self.labelled = wrap(storage.labelled, Step.BEFORE_READ)
+        self.close = storage.close
 
 
 class FaultyAnchor:
     """An anchor that hands every call on to another one, and fails when it is told to."""
 
     def __init__(self, anchor: Anchor, faults: Faults) -> None:
-        self._anchor = anchor
-        self._faults = faults
-
-    def get(self, slot: bytes) -> Position | None:
-        """As `Anchor.get`."""
-        self._faults.pass_through(Step.BEFORE_GET)
-        return self._anchor.get(slot)
-
-    def create(self, slot: bytes, position: Position) -> Position:
-        """As `Anchor.create`."""
-        self._faults.pass_through(Step.BEFORE_CREATE)
-        found = self._anchor.create(slot, position)
-        self._faults.pass_through(Step.AFTER_CREATE)
-        return found
-
-    def advance(self, slot: bytes, expected: Position, position: Position) -> Position:
-        """As `Anchor.advance`."""
-        self._faults.pass_through(Step.BEFORE_ADVANCE)
-        found = self._anchor.advance(slot, expected, position)
-        self._faults.pass_through(Step.AFTER_ADVANCE)
-        return found
-
-    def slots(self) -> Iterator[tuple[bytes, Position]]:
-        """As `Anchor.slots`."""
-        self._faults.pass_through(Step.BEFORE_GET)
-        return self._anchor.slots()
-
-    def close(self) -> None:
-        """Close the anchor; this never fails on request."""
-        self._anchor.close()
+        self.get = faults.wrap(anchor.get, Step.BEFORE_GET)
+        self.create = faults.wrap(anchor.create, Step.BEFORE_CREATE, Step.AFTER_CREATE)
+        self.advance = faults.wrap(anchor.advance, Step.BEFORE_ADVANCE, Step.AFTER_ADVANCE)
+        self.slots = faults.wrap(anchor.slots, Step.BEFORE_GET)
+        self.close = anchor.close
 
 
 def inject(store: Store) -> Faults:

@@ -176,7 +176,7 @@ def test_a_store_without_a_note_of_where_it_lies_is_refused(
     made: Place, note: bytes | None
 ) -> None:
     """Nothing is guessed; saying where it lies is enough, and other stores are not affected."""
-    path = made.files.note_path
+    path = made.files.directory / "store.json"
     good = path.read_bytes()
     path.unlink()
     if note is not None:
@@ -198,7 +198,7 @@ def test_a_store_without_a_note_of_where_it_lies_is_refused(
 
 def test_a_note_that_others_can_change_is_refused(made: Place) -> None:
     """What says where the store lies is as safe as the pin."""
-    made.files.note_path.chmod(0o622)
+    (made.files.directory / "store.json").chmod(0o622)
 
     with pytest.raises(KeyFileUnsafe, match=r"store\.json"):
         made.open()

@@ -361,7 +361,7 @@ def test_a_directory_that_cannot_be_written_is_named(
 def test_a_system_without_owners_and_modes_still_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows has none of these names; files are written and read all the same."""
+    """A system that lacks these names, as Windows does, checks the kind of a file alone."""
     for name in ("geteuid", "fchmod", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
         monkeypatch.delattr(os, name)
     make_directory(tmp_path / "d")
