@@ -5,6 +5,9 @@ An anchor remembers, outside the store, how far each thread was seen: whoever ca
 cannot make the anchor forget. It keeps fixed-size positions under opaque keys and knows neither
 names nor entries. `sealpoint.testing.conformance` tests every sentence below; `memory.py` is the
 reference implementation.
+
+Every anchor refuses the same calls, by the functions at the end: fixed-size fields are checked
+before they are kept, so that nothing is cut off or padded on the way into a slot.
 """
 
 from collections.abc import Iterator
@@ -82,13 +85,6 @@ class Anchor(Protocol):
     def close(self) -> None:
         """Release everything. Closing twice is allowed; any other call afterwards is an error."""
         ...
-
-
-# ---------------------------------------------------------------------- bounds
-# What a slot and a position may be: every anchor refuses the same calls.
-#
-# Fixed-size fields are checked before they are kept, so that nothing is cut off or padded on the
-# way into a slot. A wrong size or range is a fault of the caller: `UsageError`.
 
 
 _SLOT_BYTES = 32

@@ -1,10 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file of a local anchor, open: found slots, written copies, and a larger file made of it.
+"""The file of a local anchor: its bytes, and what is found, written and copied in it.
 
 A table never answers that a slot is absent unless every slot on the way to the free one is
 genuine: a damaged key is `AnchorUnavailable`, never an unknown thread. It is read through a shared
 map without any lock; it is written with system calls, so that a full disk is an error and not the
 end of the process. Who may write, and when, is left to `local.py`.
+
+All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 256.
+
+Header, at offset 0:
+
+| Offset | Bytes | Field |
+|---|---|---|
+| 0 | 8 | magic, `SEALANCH` |
+| 8 | 4 | version, 1 |
+| 12 | 4 | zeros |
+| 16 | 16 | store id |
+| 32 | 8 | capacity: how many slots, a power of two, 256 or more |
+| 40 | 16 | code over bytes 0 to 40 |
+| 64 | 1 | superseded: not 0 while and after a larger file takes the place of this one |
+| 72 | 8 | used: about how many slots are taken; a hint that only decides when to count |
+| 80 | 4016 | zeros, not read |
+
+Slot number `i`, at offset 4096 + 256 * i:
+
+| Offset | Bytes | Field |
+|---|---|---|
+| 0 | 32 | slot key; zeros: the slot is free, whatever follows |
+| 32 | 112 | copy A |
+| 144 | 112 | copy B |
+
+Copy:
+
+| Offset | Bytes | Field |
+|---|---|---|
+| 0 | 8 | counter, from 1; 0: never written |
+| 8 | 4 | epoch |
+| 12 | 4 | generation |
+| 16 | 8 | sequence number, signed; -1: reserved |
+| 24 | 16 | thread id |
+| 40 | 32 | hash of the entry |
+| 72 | 1 | flags: 1 erased; no other value is known |
+| 73 | 23 | zeros |
+| 96 | 16 | code over the slot key and bytes 0 to 96 of the copy |
+
+A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the
+bytes named above; the personalisation is `sealpoint/header` for the header and
+`sealpoint/anchor` for a copy. A slot key belongs to number `first 8 bytes mod capacity`, or
+else to the next free one after it, going round at the end. Slots are never freed. A slot whose
+key ends in a zero byte, whose copy A has counter 1 and sequence number -1, whose copy B is
+zeros, and of which no copy is valid is what an insertion left that was cut short: it is free.
 """
 
 import hashlib
@@ -20,57 +65,6 @@ from sealpoint import _disk
 from sealpoint._disk import FILE, refusing
 from sealpoint.anchor._contract import RESERVED_SEQ, Position
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable
-
-# ---------------------------------------------------------------------- slots
-# The bytes of a local anchor: header, slots, copies, and the code that authenticates them.
-#
-# All integers are little-endian. The file is a header of 4096 bytes and `capacity` slots of 256.
-#
-# Header, at offset 0:
-#
-# | Offset | Bytes | Field |
-# |---|---|---|
-# | 0 | 8 | magic, `SEALANCH` |
-# | 8 | 4 | version, 1 |
-# | 12 | 4 | zeros |
-# | 16 | 16 | store id |
-# | 32 | 8 | capacity: how many slots, a power of two, 256 or more |
-# | 40 | 16 | code over bytes 0 to 40 |
-# | 64 | 1 | superseded: not 0 while and after a larger file takes the place of this one |
-# | 72 | 8 | used: about how many slots are taken; a hint that only decides when to count |
-# | 80 | 4016 | zeros, not read |
-#
-# Slot number `i`, at offset 4096 + 256 * i:
-#
-# | Offset | Bytes | Field |
-# |---|---|---|
-# | 0 | 32 | slot key; zeros: the slot is free, whatever follows |
-# | 32 | 112 | copy A |
-# | 144 | 112 | copy B |
-#
-# Copy:
-#
-# | Offset | Bytes | Field |
-# |---|---|---|
-# | 0 | 8 | counter, from 1; 0: never written |
-# | 8 | 4 | epoch |
-# | 12 | 4 | generation |
-# | 16 | 8 | sequence number, signed; -1: reserved |
-# | 24 | 16 | thread id |
-# | 40 | 32 | hash of the entry |
-# | 72 | 1 | flags: 1 erased; no other value is known |
-# | 73 | 23 | zeros |
-# | 96 | 16 | code over the slot key and bytes 0 to 96 of the copy |
-#
-# A code is BLAKE2b with the secret as its key, 16 bytes long, over the store id and then the
-# bytes named above; the personalisation is `sealpoint/header` for the header and
-# `sealpoint/anchor` for a copy. A slot key belongs to number `first 8 bytes mod capacity`, or
-# else to the next free one after it, going round at the end. Slots are never freed. A slot whose
-# key ends in a zero byte, whose copy A has counter 1 and sequence number -1, whose copy B is
-# zeros, and of which no copy is valid is what an insertion left that was cut short: it is free.
-#
-# This module computes; it opens and writes nothing.
-
 
 CAPACITY_MIN = 256
 HEADER_BYTES = 4096
@@ -249,8 +243,6 @@ class SlotSeal:
         code.update(slot + raw[start:middle])
         return compare_digest(code.digest(), raw[middle : start + _COPY_BYTES])
 
-
-# ---------------------------------------------------------------------- table
 
 _COPY_A, _COPY_B = COPIES
 _ZEROS = bytes(1 << 20)

@@ -11,7 +11,7 @@ What it guarantees, to every process of the user that opens the same directory:
 - `create` is on the disk when it returns, because a thread that the anchor forgot would be
   refused. `advance` is not: a power cut may leave it behind, never ahead and never unreadable.
 
-The bytes are described in `_slots.py`. The file is `anchor.slots` in the directory. Each write of
+The bytes are described in `_table.py`. The file is `anchor.slots` in the directory. Each write of
 a slot goes over the older of its two copies, with the next counter; the valid copy with the
 highest counter counts. A new slot gets its first copy, then its key. The order of growth, under
 the lock: (1) all slots are verified, (2) a file of twice the capacity is written as `anchor.grown`
@@ -19,6 +19,10 @@ and reaches the disk, (3) the old file is marked superseded, (4) the new one is 
 (5) the directory reaches the disk. Who finds the mark looks whether the file still has its name:
 if so, growth has not happened and the file is the current one, and the next writer takes the mark
 away; if not, it opens the file that has the name now.
+
+At most one process, and one OS thread in it, is between `SharedFile.locked` and `unlock`, and the
+file it gets is the one that every other process reads. A file that was removed or replaced by hand
+is `AnchorUnavailable`: what would be written to it, nobody else would read.
 
 What it leaves to others: that the directory is the right one, that the secret is kept, and what
 an absent file means. With `create=False` and no file there, `get` returns None and `slots` is
@@ -53,15 +57,6 @@ from sealpoint.anchor._table import (
 from sealpoint.errors import AnchorUnavailable, DirectoryUnusable, UsageError
 
 __all__ = ["LocalAnchor"]
-
-# ---------------------------------------------------------------------- shared
-# The file of a local anchor as several processes see it: found, locked, made and made larger.
-#
-# At most one process, and one OS thread in it, is between `locked` and `unlock`, and the file it
-# gets is the one that every other process reads. A file that was removed or replaced by hand is
-# `AnchorUnavailable`: what would be written to it, nobody else would read. `OSError` and
-# `DirectoryUnusable` are left to `local.py`, which also tells how growth keeps readers right.
-
 
 try:
     import fcntl
@@ -310,8 +305,6 @@ if fcntl is not None:
         after_in_child=_start_in_child,
     )
 
-
-# ---------------------------------------------------------------------- local
 
 _KEY_BYTES = 32
 _STORE_BYTES = 16

@@ -8,6 +8,10 @@ is in no git repository has no revision. Changes that are not committed are not 
 the sources of modules are read as they lie on the disk, and count by their syntax: comments and
 formatting are no other code. Of a package, compiled modules count, too, by their bytes; what
 Python keeps in `__pycache__` is not looked at.
+
+Of git, directories, work trees and submodules are known, loose and packed references; what lies
+there and cannot be resolved is an error. The started program has the name that an import would give
+it: Python calls it `__main__` in its own process only.
 """
 
 import hashlib
@@ -30,13 +34,6 @@ from pathlib import Path
 
 from sealpoint.errors import WorldInvalid
 from sealpoint.world import Code, read_syntax
-
-# ---------------------------------------------------------------------- git
-# The revision of a git repository, read from its files; git itself is not started.
-#
-# It knows directories, work trees and submodules, loose and packed references. What lies there
-# and cannot be resolved is an error; only no repository at all is None.
-
 
 _FILE_BYTES_MAX = 16 * 1024
 _PACKED_BYTES_MAX = 64 * 1024 * 1024
@@ -118,8 +115,6 @@ def _read_text(path: Path, bytes_max: int) -> str:
         raise WorldInvalid(f"{path}: expected at most {bytes_max} bytes, found more")
     return text
 
-
-# ---------------------------------------------------------------------- code
 
 _SOURCE_BYTES_MAX = 64 * 1024 * 1024
 _SOURCE_FILES_MAX = 20_000
@@ -311,13 +306,6 @@ def _read(path: Path, name: str, bytes_max: int) -> bytes:
             f"module {name!r}: expected at most {_SOURCE_BYTES_MAX} bytes of source, found more"
         )
     return data
-
-
-# ---------------------------------------------------------------------- main module
-# What the started program would be called if somebody imported it.
-#
-# Python calls it `__main__` in its own process only. Whoever writes down a name that another
-# process should find again, such as that of a type or of a function, asks here.
 
 
 # The second is the same program in a process that multiprocessing started.

@@ -4,6 +4,10 @@
 The file is strict: a key that it does not know is an error, since a misspelt setting that is
 ignored is worse than none. The store URL and the namespace are passed on as they are; they are
 checked where they are used. Nothing is read when a module is imported.
+
+An identity has a name that is safe as the name of a file everywhere. Lower case only, so that two
+names never meet in one file where case does not count; no separator and no leading dot, so that a
+name never leaves its directory or hides in it.
 """
 
 import os
@@ -17,13 +21,6 @@ import platformdirs
 
 from sealpoint.config._secret_files import check_directory, read_file
 from sealpoint.errors import ConfigError, DirectoryUnusable, NameInvalid
-
-# ---------------------------------------------------------------------- names
-# Which names an identity may have: those that are safe as the name of a file everywhere.
-#
-# Lower case only, so that two names never meet in one file where case does not count; no
-# separator and no leading dot, so that a name never leaves its directory or hides in it.
-
 
 _IDENTITY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _FOUND_CHARS_MAX = 80
@@ -43,8 +40,6 @@ def check_identity_name(name: str) -> str:
         )
     return name
 
-
-# ---------------------------------------------------------------------- settings
 
 _APPLICATION = "sealpoint"
 _FILE_NAME = "config.toml"

@@ -18,6 +18,16 @@ as on macOS, this holds for its maker alone.)
 A store that a group of users shares on purpose is opened with the number of that group. Then files
 and directories are of that group, whoever of it owns them, and its members may write them (0660,
 2770); nobody else may. ADR 0020 says what that means.
+
+A draft is a file on its way to its name, written in the directory of its thread under a name that
+no reader looks for; the caller holds the lock. It guarantees this order, each step for all drafts
+before the next: (1) the bytes are on the disk; (2) the file gets its own name as a second one; a
+name that is taken is refused, or replaced in one piece where the caller says so; (3) the directory
+with that name is on the disk; (4) the name of the draft goes. So a file that has its draft's name
+still (two links) is whole, and its own name perhaps not on the disk yet. Whoever is about to rely
+on such a file makes its directory durable first: then what somebody has seen is never gone after a
+power cut, although readers take no lock. A crash leaves drafts behind; nobody reads them, and
+`compact` removes them.
 """
 
 import contextlib
@@ -290,22 +300,6 @@ def _share(descriptor: int) -> None:
                 return
             time.sleep(_SHARE_PAUSE_S)
     # Its maker died: its name is on the disk now, and whoever comes next syncs once more.
-
-
-# ---------------------------------------------------------------------- file drafts
-# Files on their way to their names: whole and on the disk before anybody can find them.
-#
-# A draft is written under a name that no reader looks for, in the directory of its thread, whose
-# lock the caller holds. It guarantees this order, each step for all drafts before the next:
-#
-# 1. the bytes are on the disk; 2. the file gets its own name as a second one; a name that is
-# taken is refused, or replaced in one piece where the caller says so; 3. the directory with that
-# name is on the disk; 4. the name of the draft goes.
-#
-# So a file that has its draft's name still (two links) is whole, and its own name perhaps not on
-# the disk yet. Whoever is about to rely on such a file makes its directory durable first: then
-# what somebody has seen is never gone after a power cut, although readers take no lock. A crash
-# leaves drafts behind; nobody reads them, and `compact` removes them.
 
 
 _PREFIX = "new-"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the groups of a thread lie, and how those at given positions are found.
+"""The groups of a thread: their bytes, where they lie, and how those at given positions are found.
 
 A group is the file `<first>-<last>`, both positions as 16 hexadecimal digits. It lies by the
 digits of its last position without leading zeros: their number is the first directory, each digit
@@ -11,6 +11,17 @@ It guarantees order, with the names of one directory for each digit in memory. G
 overlap, except that a crash may leave a group whose records are in a wider one as well, and that
 a hostile store does as it likes: each position is then given once, and in order still. A name
 that looks like a group and cannot be one is `Edited`; other names are passed over.
+
+A group holds the records of one append. It is read only if its lengths are within
+`sealpoint.limits` and add up to the size of the file, and no more of it is brought into memory than
+was asked for. All numbers are big endian:
+
+| Bytes | Field |
+|---|---|
+| 18 | `sealpoint group 1` and a newline: the kind and version of the file |
+| 2 | number of records |
+| 16 for each record | lengths of header, seals, body and payload; ff ff ff ff where there is none |
+| the rest | header, seals, body and payload of each record, one after the other |
 """
 
 import heapq
@@ -30,19 +41,6 @@ from sealpoint.limits import (
 )
 from sealpoint.storage._contract import SEQ_MAX, Record
 from sealpoint.storage._file_directory import Directory, File
-
-# ---------------------------------------------------------------------- file group
-# The bytes of a group: the records of one append, in one file.
-#
-# `sealpoint group 1` and a newline 18 bytes, the kind and version of the file number of records 2
-# bytes, big endian for each record header, seals, body, payload: the length of each, 4 bytes, big
-# endian; ff ff ff ff where there is none the records header, seals, body, payload of each, one
-# after the other
-#
-# It guarantees that a group is read only if its lengths are within `sealpoint.limits` and add up
-# to the size of the file, and that no more is brought into memory than was asked for. It refuses
-# everything else as `Edited`. It leaves to its caller whether the bytes are genuine.
-
 
 RECORDS_MAX = 4096
 """Records in one group."""
@@ -171,8 +169,6 @@ class EntryGroup:
 def _parts(record: Record) -> tuple[bytes | None, ...]:
     return record.header, record.seals, record.body, record.payload
 
-
-# ---------------------------------------------------------------------- file positions
 
 _BITS = 4
 _COUNTS = {f"{count:02x}": count for count in range(1, 17)}

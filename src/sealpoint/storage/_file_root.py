@@ -6,6 +6,12 @@ that is known, and that the mark comes last when a store is made: whoever finds 
 It refuses to make a store among other files. Nothing stays open between calls, so there is
 nothing that a fork, or closing while another OS thread reads, could hurt; every call opens the
 root by its path and compares it with the one that was opened first.
+
+A label is the empty file `labels/<first two digits>/<label>-<thread>-<position>`, all in
+hexadecimal digits: it is a hint, and its name says it all. The position is the first one of the
+append that brought it. The label is on the disk before that entry, and counts once the entry is
+there: so both appear at once, and what a crash leaves of an append is no label. It is left to the
+caller to hold the thread's lock for whatever writes.
 """
 
 import re
@@ -19,16 +25,6 @@ from sealpoint.errors import Edited, SchemaUnknown, StorageUnavailable
 from sealpoint.storage._file_directory import Directory, Drafts, draft_names
 from sealpoint.storage._file_entries import read_record
 from sealpoint.storage._file_threads import THREADS, locked, open_thread
-
-# ---------------------------------------------------------------------- file labels
-# Labels: from a digest of a name to the threads that were appended with it.
-#
-# A label is the empty file `labels/<first two digits>/<label>-<thread>-<position>`, all in
-# hexadecimal digits: it is a hint, and its name says it all. The position is the first one of the
-# append that brought it. The label is on the disk before that entry, and counts once the entry is
-# there: so both appear at once, and what a crash leaves of an append is no label. It leaves to
-# its caller to hold the thread's lock for whatever writes.
-
 
 LABELS = "labels"
 _LABELLED_MAX = 4096
@@ -107,8 +103,6 @@ def _labels(root: Directory) -> Directory:
         raise Edited(f"{root.path}/{LABELS}: expected a directory, found none")
     return labels
 
-
-# ---------------------------------------------------------------------- file root
 
 SCHEMA_VERSION = 1
 _MARK = "sealpoint-store"

@@ -5,6 +5,11 @@ A thread lies in `threads/<first two digits>/<thread>`, its id in hexadecimal di
 name of a user's ever becomes a name on the disk. It guarantees that at most one writer, of all
 processes, is in a `locked_thread` block of one thread, and that the directory it gets is the one
 that everybody else reads.
+
+The lock is the operating system's on the open directory itself (`flock`). There is no file that
+could be deleted or replaced, and when a process ends, its locks end with it. A fork copies open
+directories, and a copy keeps the lock alive when the holder is killed; so a child closes those it
+was given at once.
 """
 
 import heapq
@@ -20,16 +25,6 @@ from sealpoint._disk import wait_for_lock
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._file_blobs import remove_empty_shards
 from sealpoint.storage._file_directory import Directory, draft_names
-
-# ---------------------------------------------------------------------- file lock
-# The lock of a directory, which one writer at a time holds: of all OS threads and processes.
-#
-# It is the operating system's lock on the open directory itself (`flock`). There is no file that
-# could be deleted or replaced, and when a process ends, its locks end with it. A fork copies open
-# directories, and a copy keeps the lock alive when the holder is killed; so a child closes those
-# it was given at once. It leaves to its caller whether the directory is still the one under its
-# name.
-
 
 try:
     import fcntl
@@ -107,8 +102,6 @@ if hasattr(os, "register_at_fork"):
         after_in_child=_after_fork_in_child,
     )
 
-
-# ---------------------------------------------------------------------- file threads
 
 THREADS = "threads"
 _SHARD_DIGITS = 2

@@ -350,12 +350,6 @@ def _require_gone(storage: Storage) -> None:
     require(storage.labelled(LABEL) == [], "the label")
 
 
-# ---------------------------------------------------------------------- storage truncate
-# The part of the storage suite about `truncate`: records that a restore was accepted without.
-#
-# `storage.py` is the address to import from.
-
-
 _GROUPS = (3, 1, 2, 1, 40, 1, 1)
 _TOTAL = sum(_GROUPS)
 _TRUNCATE_RACES = 20
