@@ -45,7 +45,13 @@ STRANGERS_ANY = 0o007
 STRANGERS_WRITE = 0o002
 
 _ROOT_USER = 0
-_NO_FOLLOW = "O_NOFOLLOW"
+# Not every system has all of them. Without O_NONBLOCK, a pipe in the place of a file would block
+# for ever.
+_NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+_FLAGS: dict[int, int] = {
+    DIRECTORY: getattr(os, "O_DIRECTORY", 0),
+    FILE: getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0),
+}
 _DRAFT_PREFIX = ".new-"
 _ANOTHER = "another one in the place of the one that was made"
 _LOCK_PAUSE_S = 0.00002
@@ -235,10 +241,9 @@ def open_plain(
         Unsafe: Something of another kind lies there.
         OSError: It cannot be opened, or there is none.
     """
-    # Without O_NONBLOCK, a pipe in the place of the file would block for ever.
-    flags = os.O_RDWR if writable else os.O_RDONLY
-    flags |= getattr(os, "O_DIRECTORY" if kind == DIRECTORY else "O_NONBLOCK", 0)
-    flags |= getattr(os, "O_BINARY", 0) | (0 if follow else getattr(os, _NO_FOLLOW, 0))
+    flags = _FLAGS[kind] | (os.O_RDWR if writable else os.O_RDONLY)
+    if not follow:
+        flags |= _NO_FOLLOW
     try:
         return os.open(path, flags, dir_fd=within)
     except OSError as exc:
@@ -314,7 +319,7 @@ def new_file(name: str, *, within: int, mode: int = OWN_FILE, group: int | None 
     Raises:
         FileExistsError: There is something of this name.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, _NO_FOLLOW, 0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
     descriptor = os.open(name, flags, OWN_FILE, dir_fd=within)
     try:
         if group is not None:
@@ -432,10 +437,8 @@ def make_directory(path: Path, group: int | None = None, *, parents: bool = Fals
 
 def _opened(opened: contextlib.ExitStack, path: Path | str, within: int | None = None) -> int:
     """Open a directory; one below another that is open must not be a link."""
-    flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
-    if within is not None:
-        flags |= getattr(os, _NO_FOLLOW, 0)
-    descriptor = os.open(path, flags, dir_fd=within)
+    flags = os.O_RDONLY | _FLAGS[DIRECTORY]
+    descriptor = os.open(path, flags | (0 if within is None else _NO_FOLLOW), dir_fd=within)
     opened.callback(os.close, descriptor)
     return descriptor
 

@@ -119,6 +119,7 @@ class SharedFile:
         self._directory = directory
         self._seal = seal
         self._read_only = read_only
+        self._lock_kind = (fcntl.LOCK_SH if read_only else fcntl.LOCK_EX) | fcntl.LOCK_NB
         self._group = group
         self._seen = False
         self._closed = False
@@ -258,11 +259,15 @@ class SharedFile:
         return self.table
 
     def _wait_for_lock(self, descriptor: int) -> None:
-        if not _disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
-            raise AnchorUnavailable(
-                f"anchor in {self._directory}: expected its lock within {_LOCK_WAIT_S:.0f} s, "
-                "found another process holding it"
-            )
+        try:
+            # Nearly always it is free.
+            fcntl.flock(descriptor, self._lock_kind)
+        except BlockingIOError as exc:
+            if not _disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
+                raise AnchorUnavailable(
+                    f"anchor in {self._directory}: expected its lock within {_LOCK_WAIT_S:.0f} s, "
+                    "found another process holding it"
+                ) from exc
 
     def _release(self) -> None:
         table, self.table = self.table, None
