@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backend of the guide passes the suite, and one row is all it takes to use it."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -17,11 +19,14 @@ _PAGE = ROOT / "docs" / "guides" / "write-a-backend.md"
 
 
 def _page() -> dict[str, Any]:
-    """What the code of the guide defines."""
-    names: dict[str, Any] = {"__name__": "guide"}
+    """What the code of the guide defines, each block a module that later ones import."""
+    names: dict[str, Any] = {}
     for block in blocks(_PAGE.read_text(encoding="utf-8")):
         if block.language == "python":
-            exec(compile(block.text, _PAGE.name, "exec"), names)  # noqa: S102 # our own guide
+            name = block.text.partition("\n")[0].removeprefix("# ").removesuffix(".py")
+            module = sys.modules[name] = ModuleType(name)
+            exec(compile(block.text, _PAGE.name, "exec"), vars(module))  # noqa: S102 # our own
+            names |= vars(module)
     return names
 
 
