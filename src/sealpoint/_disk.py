@@ -67,12 +67,23 @@ _KINDS = {
     stat.S_IFSOCK: "a socket",
 }
 _MODES = {
-    OTHERS_ANY: "mode 0600",
-    OTHERS_WRITE: "a mode in which only its owner writes",
-    STRANGERS_ANY: "a mode in which only the group reads and writes",
-    STRANGERS_WRITE: "a mode in which only the group writes",
+    OTHERS_ANY: (
+        "mode 0600",
+        "If nobody else has read it: chmod 600 {0}. Else make a new key.",
+    ),
+    OTHERS_WRITE: (
+        "a mode in which only its owner writes",
+        "If nobody else has written to it: chmod go-w {0}",
+    ),
+    STRANGERS_ANY: (
+        "a mode in which only the group reads and writes",
+        "If nobody outside the group has read it: chmod o= {0}",
+    ),
+    STRANGERS_WRITE: (
+        "a mode in which only the group writes",
+        "If nobody outside the group has written to it: chmod o-w {0}",
+    ),
 }
-_CHMOD = {OTHERS_ANY: "go=", OTHERS_WRITE: "go-w", STRANGERS_ANY: "o=", STRANGERS_WRITE: "o-w"}
 # What opening a link, a file in place of a directory, a socket or a device without driver gives.
 _OTHER_KIND = frozenset({errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENXIO, errno.ENODEV})
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -85,24 +96,16 @@ class Unsafe(Exception):  # never seen by users: callers raise an error of their
 
     Args:
         text: What was expected and found.
-        repair: The commands that put it right, before its path.
-        group: Whether that is a matter of a group that shares it.
+        repair: How it is put right, with `{0}` for its path.
     """
 
-    def __init__(self, text: str, *repair: str, group: bool = False) -> None:
+    def __init__(self, text: str, repair: str | None = None) -> None:
         super().__init__(text)
         self._repair = repair
-        self._group = group
 
     def hint(self, path: str | Path) -> str | None:
-        """How it is put right, by whoever knows that nothing bad has happened to it."""
-        if not self._repair:
-            return None
-        place = shlex.quote(str(path))
-        commands = "; ".join(f"{command} {place}" for command in self._repair)
-        if self._group:
-            return f"Run: {commands}"
-        return f"If you know how it came there and trust what it holds: {commands}"
+        """How it is put right, in words that can be followed; None if that depends."""
+        return None if self._repair is None else self._repair.format(shlex.quote(str(path)))
 
 
 @contextlib.contextmanager
@@ -183,13 +186,11 @@ def require_safe(
         require_owner(found, root_too=root_too)
         require_mode(found, refused)
         return
-    mode = GROUP_DIRECTORY if kind == DIRECTORY else GROUP_FILE
-    repair = (f"chgrp -h -- {group}", f"chmod -- {mode:o}")
     if found.st_gid != group:
+        mode = GROUP_DIRECTORY if kind == DIRECTORY else GROUP_FILE
         raise Unsafe(
             f"expected group {group}, which shares it, found group {found.st_gid}",
-            *repair,
-            group=True,
+            f"Run: chgrp -h -- {group} {{0}}; chmod -- {mode:o} {{0}}",
         )
     require_mode(found, STRANGERS_WRITE)
 
@@ -205,7 +206,8 @@ def require_owner(found: os.stat_result, *, root_too: bool = False) -> None:
     user = os.geteuid()
     if found.st_uid != user and not (root_too and found.st_uid == _ROOT_USER):
         raise Unsafe(
-            f"expected user {user} as its owner, found user {found.st_uid}", f"sudo chown {user}"
+            f"expected user {user} as its owner, found user {found.st_uid}",
+            f"If you know how it came there and trust what it holds: sudo chown {user} {{0}}",
         )
 
 
@@ -217,7 +219,8 @@ def require_mode(found: os.stat_result, refused: int) -> None:
     """
     mode = stat.S_IMODE(found.st_mode)
     if has_owners() and mode & refused:
-        raise Unsafe(f"expected {_MODES[refused]}, found {mode:04o}", f"chmod {_CHMOD[refused]}")
+        expected, repair = _MODES[refused]
+        raise Unsafe(f"expected {expected}, found {mode:04o}", repair)
 
 
 def open_plain(
@@ -395,8 +398,11 @@ def write_file(
 
 def move_file(source: Path, target: Path) -> None:
     """Give a durable file the name of another in its directory, whose content is gone with that."""
-    source.replace(target)
-    sync_directory(target.parent)
+    with contextlib.ExitStack() as opened:
+        # Before anything is replaced: a directory need not be readable.
+        within = _opened(opened, target.parent)
+        source.replace(target)
+        sync(within)
 
 
 def make_directory(path: Path, group: int | None = None, *, parents: bool = False) -> None:

@@ -26,6 +26,7 @@ try:
 except ImportError:  # not a POSIX system: drafts of ended processes stay
     fcntl = None  # type: ignore[assignment]
 
+from sealpoint import _disk
 from sealpoint.errors import ModelUnreadable
 from sealpoint.models._file import (
     FileDigests,
@@ -140,13 +141,7 @@ def put_in_place(source: Path, path: Path) -> None:
         ModelUnreadable: The directory cannot be written to.
     """
     with _reported(path):
-        # Before anything is replaced: a directory need not be readable.
-        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            source.replace(path)
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        _disk.move_file(source, path)
 
 
 def _begun(path: Path) -> tuple[Path, int]:
@@ -254,7 +249,7 @@ class ModelDraft:
             self._write_all(memoryview(header.raw), 0)
             for found in in_parallel(write, batches()):
                 digests.update(found)
-            os.fsync(self._fd)
+            _disk.sync(self._fd)
         if not hashing:
             return None
         return FileDigests(
