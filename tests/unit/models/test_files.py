@@ -152,10 +152,10 @@ def test_a_directory_that_cannot_be_opened_keeps_the_old_file(
     save_checkpoint({"a": 1}, path)
     opened = os.open
 
-    def refuse(name: Any, *arguments: Any) -> int:
+    def refuse(name: Any, *arguments: Any, **named: Any) -> int:
         if Path(name) == tmp_path:
             raise PermissionError(13, "Permission denied")
-        return opened(name, *arguments)
+        return opened(name, *arguments, **named)
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ModelUnreadable, match="Permission denied"):
