@@ -137,7 +137,7 @@ class Run:
         if name in (None, self.base, self._stands_on):
             return True
         key = Key("", name or "")
-        return key in self._written or state.place(key, rises=True) is None
+        return key in self._written or state.checkpoints.find(key, rises=True) is None
 
     def _stands_where(self, name: str | None, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""
@@ -146,7 +146,7 @@ class Run:
         key = Key("", name)
         if (draft.lane or isinstance(draft, ResultsDraft)) and key in self._written:
             return True  # it was on its way when the run went on
-        return state.place(key, rises=True) is None
+        return state.checkpoints.find(key, rises=True) is None
 
     def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write in another lane goes on from the newest there."""
@@ -246,7 +246,7 @@ class RunTracker:
         self._ended.refuse(position)  # what was just written may have ended it
         if state.chain.head is None:
             state.find()
-        newest, place = state.newest_place(""), self._place_of(position)
+        newest, place = state.checkpoints.newest(""), self._place_of(position)
         is_older = place is not None and place != newest
         if _saves(draft):
             position = self._position_of_save(position, is_there=place is not None)
@@ -270,7 +270,7 @@ class RunTracker:
     def _place_of(self, position: RunPosition) -> CheckpointPlace | None:
         """Where the checkpoint lies that a run says it goes on from."""
         named = position.checkpoint
-        return None if named is None else self._state.place(Key("", named), rises=True)
+        return None if named is None else self._state.checkpoints.find(Key("", named), rises=True)
 
     def _position_of_save(self, position: RunPosition, *, is_there: bool) -> RunPosition:
         if position.run is None:
@@ -336,7 +336,7 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
     """The checkpoints of other lanes that a run was told to go on from, and that are not newest."""
     found = {}
     for lane, name in position.lanes.items():
-        newest = state.newest_place(lane)
+        newest = state.checkpoints.newest(lane)
         if newest is None or newest.key.id != name:
             found[lane] = name
     return found
@@ -345,7 +345,7 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
 def older_in_lane(draft: CommitDraft, state: ThreadState) -> str | None:
     """The checkpoint that a write goes on from, if it is not the newest of its lane."""
     name = draft.checkpoint if isinstance(draft, ResultsDraft) else draft.parent
-    if name is None or state.place(Key(draft.lane, name), rises=True) is None:
+    if name is None or state.checkpoints.find(Key(draft.lane, name), rises=True) is None:
         return None
-    newest = state.newest_place(draft.lane)
+    newest = state.checkpoints.newest(draft.lane)
     return None if newest is None or newest.key.id == name else name

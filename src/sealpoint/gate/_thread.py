@@ -45,7 +45,7 @@ class Thread:
     def __init__(self, core: Core, name: str, policies: Policies, book: RolloutBook) -> None:
         self._state = ThreadState(core, name)
         self._reader = ThreadReader(self._state)
-        self._retention = ThreadRetention(self._state, self._reader)
+        self._retention = ThreadRetention(self._state)
         context = GateContext(self._state, policies, book)
         self._gate = Gate(self._state, self._reader, context)
         self.operations = Operations(self._state, self._reader, context)

@@ -21,7 +21,7 @@ from sealpoint.store._core import (
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
-from sealpoint.store._reader import ThreadReader, decode_world, make_ref, read_world
+from sealpoint.store._reader import ThreadReader, decode_world, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
     Collected,
@@ -66,7 +66,7 @@ from sealpoint.store._roster import (
     require_roots,
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
-from sealpoint.store._state import Freshness, ThreadState
+from sealpoint.store._state import Freshness, ThreadState, make_ref
 from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter

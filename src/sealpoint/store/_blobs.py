@@ -3,14 +3,21 @@
 
 A blob is called by the SHA-256 of its stored bytes. A save may leave out only blobs that the
 newest checkpoint at the head it appends to reaches; that the storage happens to have one is no
-reason. What is read is hashed before anybody else sees it.
+reason. What is read is hashed before anybody else sees it, and only then decoded. What a handle
+remembers of the states that it last saved or loaded was proven, and nothing of it says what is
+newest: a handle that remembers reads what one that does not reads.
 """
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from sealpoint.codec import TreeMemo
 from sealpoint.errors import Edited, Missing, UsageError
-from sealpoint.storage import Storage
+from sealpoint.ledger import CheckpointBody, Header, ResultsBody, link_hash
+from sealpoint.storage import Record, Storage
+from sealpoint.store._chain import Chain
+from sealpoint.store._core import Core
 
 _FRESH_INLINE_MAX = 64
 _PENDING_BYTES_MAX = 64 * 1024 * 1024
@@ -19,6 +26,7 @@ _ROOT_BYTES_MAX = 2048
 _SEEN_BYTES_MAX = 1024 * 1024
 _LOOK_AHEAD = 2
 _DIGEST_BYTES = 32
+_LANES_MAX = 8
 _LISTED_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -279,3 +287,130 @@ def fresh_digests(
     # No blob of the state: a registry's bound on those does not hold for it.
     listed = reader.get(bytes.fromhex(fresh_list), _LISTED_BYTES_MAX)
     return (listed[place : place + _DIGEST_BYTES] for place in range(0, len(listed), _DIGEST_BYTES))
+
+
+class BlobCache:
+    """What is remembered of the newest state of a lane."""
+
+    __slots__ = ("known", "memo", "seen")
+
+    def __init__(self) -> None:
+        self.known: set[bytes] = set()
+        """Blobs of the newest checkpoint: those that a save may leave out."""
+        self.seen: list[tuple[bytes, bytes]] = []
+        """Blobs of the state, up to a megabyte, with their digests: what they hold is proven, so
+        a save or load need not hash or fetch it again."""
+        self.memo = TreeMemo(lambda _names: False)
+
+
+class BlobCaches:
+    """The caches of the lanes that were used last."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, BlobCache] = {}
+
+    def of(self, lane: str) -> BlobCache:
+        """The cache of a lane, which is the youngest from here on."""
+        cache = self._all.pop(lane, None)
+        if cache is None:
+            cache = BlobCache()
+            while len(self._all) >= _LANES_MAX:
+                del self._all[next(iter(self._all))]
+        self._all[lane] = cache
+        return cache
+
+    def known_but(self, lane: str) -> tuple[set[bytes], ...]:
+        """What the newest checkpoints of the other lanes hold."""
+        return tuple(cache.known for name, cache in self._all.items() if name != lane)
+
+    def lose_known(self) -> None:
+        """Somebody else has saved: nothing may be left out any more."""
+        for cache in self._all.values():
+            cache.known = set()
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        self._all = {}
+
+
+class PayloadReader:
+    """Decodes what entries of a thread hold: states, results, and the worlds of runs.
+
+    Args:
+        core: The store.
+        chain: The chain of the thread.
+        caches: What the handle remembers of its states.
+    """
+
+    def __init__(self, core: Core, chain: Chain, caches: BlobCaches) -> None:
+        self._core = core
+        self._chain = chain
+        self._caches = caches
+
+    def blobs(
+        self, header: Header, record: Record, body: CheckpointBody | ResultsBody
+    ) -> BlobReader:
+        """The blobs of an entry."""
+        return BlobReader(
+            self._core.storage,
+            self._chain.thread,
+            self._core.registry.limits.blob_bytes_max,
+            f"entry {header.seq} of thread {self._chain.name!r}",
+            (bytes.fromhex(body.root), record.payload),
+            seen=self._caches.of(body.lane).seen,
+        )
+
+    def decode(
+        self,
+        header: Header,
+        record: Record,
+        body: CheckpointBody | ResultsBody,
+        *,
+        keep: bool,
+        blobs: BlobReader | None = None,
+    ) -> Any:
+        """(7) the blobs against their digests, (8) only then decode.
+
+        Args:
+            header: The header of a verified entry.
+            record: What the store has of it.
+            body: Its body.
+            keep: Whether it is the newest state of its lane, which is remembered.
+            blobs: Its blobs, if they were opened already.
+        """
+
+        def tell_added(rule: str, fields: tuple[str, ...]) -> None:
+            detail = f"{rule}: {', '.join(fields)}"
+            entry = link_hash(record.header)
+            self._core.emit("fields-added", header.thread, header.seq, entry, detail)
+
+        blobs = self.blobs(header, record, body) if blobs is None else blobs
+        cache = self._caches.of(body.lane) if keep else None
+        value = self._core.registry.decode_tree(
+            bytes.fromhex(body.root),
+            blobs.get,
+            verified=True,
+            get_many=blobs.get_many,
+            memo=None if cache is None else cache.memo,
+            on_added=tell_added,
+        )
+        if cache is not None:
+            cache.known = blobs.reached
+            if blobs.fetched:
+                kept = [pair for pair in cache.seen if pair[1] in blobs.reached]
+                cache.seen = within_bound([*kept, *blobs.fetched])
+        return value
+
+    def is_same(
+        self, value: Any, body: CheckpointBody, header: Header, record: Record | None
+    ) -> bool:
+        """Compare trees; a tree that another version cut differently is built anew first.
+
+        That cannot be done without the record: of a state that was given up only the root is left.
+        """
+        registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
+        mine = registry.encode_tree(value, blob_digest, seed=seed)
+        if mine == root or record is None:
+            return mine == root
+        stored = self.decode(header, record, body, keep=False)
+        return registry.encode_tree(stored, blob_digest, seed=seed) == mine

@@ -37,7 +37,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.storage import Record
-from sealpoint.store._blobs import BlobReader, blob_digest, within_bound
+from sealpoint.store._blobs import BlobReader, PayloadReader
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
 from sealpoint.store._index import (
@@ -50,7 +50,7 @@ from sealpoint.store._index import (
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef, Loaded, Results, ResultsRef, Snapshot
 from sealpoint.store._release import PendingResult, Release, make_release, pending_result
-from sealpoint.store._state import ThreadState
+from sealpoint.store._state import ThreadState, make_ref
 
 _WORLD = msgspec.json.Decoder(dict[str, Any])
 
@@ -68,6 +68,102 @@ class _FoundCheckpoint(NamedTuple):
     def place(self) -> CheckpointPlace:
         return place_of(self.header, self.entry, self.body)
 
+    def ref(self, core: Core) -> CheckpointRef:
+        return make_ref(self.header, self.body, core.writer(self.header), self.entry)
+
+
+class RunScope:
+    """What a run that is under way may read: what was released to it, and what it saved itself."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self._state = state
+        self._released = state.released
+        self._session = state.session
+
+    def find_name(self, lane: str, name: str | None) -> str | None:
+        """The checkpoint that the run goes on from, which may be older than others that are there.
+
+        Once the run has saved in the lane, and for any other one, that is what is asked for.
+        """
+        if name is None and self._released is not None and lane == self._released.lane:
+            place = self._state.checkpoints.newest(lane)
+            if place is not None and place.seq < (self._session or 0):
+                return self._released.id
+        return name
+
+    def find_earlier(self, lane: str, name: str | None) -> Release | None:
+        """What was released, where the same name was put once more before the run began."""
+        released = self._released
+        if released is None or (lane, name) != (released.lane, released.id):
+            return None
+        place = self._state.checkpoints.find(Key(lane, released.id))
+        if place is None or place.seq >= (self._session or 0):
+            return None
+        return None if place.entry.hex() == released.entry else released
+
+    def includes(self, lane: str, name: str | None) -> bool:
+        """Whether what lies in a lane was released to the run, or the run saved it itself.
+
+        Raises:
+            Superseded: What was the newest of the lane was deleted since the run began.
+            ResumeRefused: Something else was released to it.
+        """
+        state = self._state
+        index = state.checkpoints.get()
+        place = index.newest(lane, state.retention.deletes)
+        if self._session is None:
+            # Nothing is written yet: the gate decided about the main lane, if there is one, and
+            # has judged what had been deleted by then.
+            return not lane or index.newest("", state.retention.deletes) is not None
+        if name is None:
+            self._require_undeleted(lane, place)
+        found = place if name is None else index.find(Key(lane, name))
+        if found is None or found.seq > self._session:
+            return True
+        if self._released is None:
+            return False
+        self._require_released(self._released, found, name)
+        return True
+
+    def _require_undeleted(self, lane: str, left: CheckpointPlace | None) -> None:
+        """Refuse to go on where something newer than what is left was deleted since."""
+        state = self._state
+        standpoint = state.standpoint()
+        now, before = standpoint.given_up, standpoint.given_up_before
+        first = None if now is None or now is before else now.newly_deleted(before)
+        if now is None or first is None:
+            return
+        for each in state.checkpoints.get().saved_after(first - 1):
+            was_there = before is None or not before.deletes(each.seq)
+            newer = left is None or each.rank > left.rank
+            if each.key.lane == lane and newer and was_there and now.deletes(each.seq):
+                raise Superseded(
+                    f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted since the "
+                    "run began, and what is left is older"
+                )
+
+    def _require_released(
+        self, released: Release, place: CheckpointPlace, name: str | None
+    ) -> None:
+        """Refuse a checkpoint that lay there before the run and was not released to it."""
+        state, lane, session = self._state, place.key.lane, self._session or 0
+        if lane == released.lane:
+            fits = place.entry.hex() == released.entry
+        elif name is None or not released.newest:
+            fits = True  # what lies in other lanes comes with it
+        else:
+            newest = state.checkpoints.get().newest(
+                lane, lambda seq: seq > session or state.retention.deletes(seq)
+            )
+            fits = place == newest or state.released_lanes.get(lane) == name
+        if not fits:
+            where = f" of lane {lane!r}" if lane else ""
+            raise ResumeRefused(
+                f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not what was "
+                "decided about",
+                hint="Resume from the very checkpoint that the run is to go on from.",
+            )
+
 
 class ThreadReader:
     """Reads what a thread holds, as its newest verified head says."""
@@ -76,6 +172,7 @@ class ThreadReader:
         self._state = state
         self._core = state.core
         self._chain = state.chain
+        self.payloads = PayloadReader(state.core, state.chain, state.caches)
 
     # ------------------------------------------------------------------ loading
 
@@ -97,22 +194,19 @@ class ThreadReader:
             # That there is nothing is what the caller is given, and may go on from.
             self._state.mark_seen()
             raise
-        found = self._find(ref)
+        # (6) and (7): a checkpoint that has its state, and its body against its digest
+        if ref is not None:
+            found = self._named(ref)
+            self._state.retention.require_kept(found.header.seq)
+        else:
+            try:
+                found = self._newest()
+            except UnknownCheckpoint:  # as above: all was deleted, or lies in other lanes
+                self._state.mark_seen()
+                raise
         loaded = self._read_loaded(found, keep=ref is None)
         self._state.mark_seen()
         return loaded
-
-    def _find(self, ref: "str | CheckpointRef | None") -> _FoundCheckpoint:
-        """(6) and (7): a checkpoint that has its state, and its body against its digest."""
-        if ref is not None:
-            found = self._named(ref)
-            self._state.require_kept(found.header.seq)
-            return found
-        try:
-            return self._newest()
-        except UnknownCheckpoint:  # as in `_load`: all was deleted, or lies in other lanes
-            self._state.mark_seen()
-            raise
 
     def _newest(self) -> _FoundCheckpoint:
         """The newest checkpoint of the main lane: mostly the head itself."""
@@ -121,12 +215,12 @@ class ThreadReader:
             body = self._state.checkpoint_body(head.header, record)
             if not body.lane and body.again is None:
                 if body.prune is not None:
-                    self._state.given_up()  # what it names must be there, as for a release
+                    self._state.retention.newest()  # what it names must be there, as for a release
                 return _FoundCheckpoint(head.header, record, body, head.hash)
         if head.header.kind is Kind.ERASE:
             self._state.mark_seen()
             raise self._state.erased(head.header)
-        place = self._newest_place(self._state.index(keep=False), "")
+        place = self._newest_place(self._state.checkpoints.get(keep=False), "")
         if place is None:
             raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint")
         return self._at(place)
@@ -137,15 +231,15 @@ class ThreadReader:
         A prune always keeps the newest: where that is gone without having been deleted, somebody
         wrote a prune that makes an older one pass for it.
         """
-        state = self._state
-        place = index.newest(lane, state.is_given_up)
-        if state.given_up() is None:
+        retention = self._state.retention
+        place = index.newest(lane, retention.covers)
+        if retention.newest() is None:
             return place
         top = index.newest(lane, lambda _seq: False)
-        if top is not None and state.is_given_up(top.seq) and not state.is_deleted(top.seq):
+        if top is not None and retention.covers(top.seq) and not retention.deletes(top.seq):
             raise Misplaced(
-                f"entry {top.seq} of thread {state.name!r}: a prune took the newest checkpoint, "
-                "which a prune must keep"
+                f"entry {top.seq} of thread {self._state.name!r}: a prune took the newest "
+                "checkpoint, which a prune must keep"
             )
         return place
 
@@ -171,7 +265,7 @@ class ThreadReader:
         else:
             name, expected = check_name(ref, "checkpoint id"), ""
             self._state.require_generation(self._chain.verified_head().header)
-            place = self._state.index().find(Key("", name))
+            place = self._state.checkpoints.get().find(Key("", name))
             seq = None if place is None else place.seq
         if seq is not None and 0 <= seq <= self._chain.verified_head().seq:
             # (4) it reaches the verified head; (3) its own signature
@@ -196,7 +290,7 @@ class ThreadReader:
             UnknownCheckpoint, Erased, Pruned: There is nothing to go on from.
         """
         state = self._state
-        index = state.index(keep=False)
+        index = state.checkpoints.get(keep=False)
         if ref is None:
             state.require_generation(self._chain.verified_head().header)
             target = self._newest_place(index, "")
@@ -204,13 +298,13 @@ class ThreadReader:
                 raise UnknownCheckpoint(f"thread {state.name!r}: it has no checkpoint")
         else:
             found = self._named(ref)
-            state.require_kept(found.header.seq)
+            state.retention.require_kept(found.header.seq)
             target = found.place
         return make_release(index, target, state.standpoint())
 
     def release_of(self, entry: str) -> Release | None:
         """The same for the checkpoint of an entry's hash; None if the thread has no such one."""
-        for ref in self.listed(self._chain, self._state.given_up()):
+        for ref in list_checkpoints(self._state, self._chain, self._state.retention.newest()):
             if ref.entry == entry:
                 return None if ref.pruned else self.release(ref)
         return None
@@ -224,8 +318,8 @@ class ThreadReader:
         """The same with the results that are part of it."""
         found = self._released(release)
         return Snapshot(
-            state=self._decode(found.header, found.record, found.body, keep=release.newest),
-            ref=self._ref(found),
+            state=self.payloads.decode(found.header, found.record, found.body, keep=release.newest),
+            ref=found.ref(self._core),
             results=tuple(self.read_result(each) for each in release.results),
         )
 
@@ -244,7 +338,7 @@ class ThreadReader:
         if release.world is None:
             return None
         found = self._released(release)
-        return self._world(found, self._blobs(found.header, found.record, found.body))
+        return _world(found, self.payloads.blobs(found.header, found.record, found.body))
 
     def read_result(self, result: PendingResult) -> Results:
         """What a task wrote that is part of a release."""
@@ -253,7 +347,7 @@ class ThreadReader:
         return Results(
             task=result.task,
             path=result.path,
-            value=self._decode(header, record, body, keep=False),
+            value=self.payloads.decode(header, record, body, keep=False),
             ref=ResultsRef(seq=result.seq, entry=result.entry),
             question=result.question,
             answers=result.answers,
@@ -269,7 +363,7 @@ class ThreadReader:
         """The checkpoint of a release, without its state; see `Thread.ref_of`."""
         with self._state.reporting():
             self._state.refresh()
-            return self._ref(self._released(release))
+            return self._released(release).ref(self._core)
 
     def _released(self, release: Release) -> _FoundCheckpoint:
         header, record = self._entry_at(release.seq, bytes.fromhex(release.entry))
@@ -298,94 +392,35 @@ class ThreadReader:
             self._state.require_session(session)
         if not holds:
             return None
-        released = self._state.released
-        if name is None and released is not None and lane == released.lane:
-            # What it goes on from may be older than others that are there.
-            place = self._state.newest_place(lane)
-            if place is not None and place.seq < (self._state.session or 0):
-                name = released.id
-        if released is not None and (lane, name) == (released.lane, released.id):
-            place = self._state.place(Key(lane, released.id))
-            before = place is not None and place.seq < (self._state.session or 0)
-            if place is not None and before and place.entry.hex() != released.entry:
-                # It was put once more before: what was decided about is the earlier one.
-                gone = self._state.is_given_up(released.seq)
-                return None if gone else self._with_results(self._released(released), keep=False)
-        return self.read_lane(lane, name) if self._is_released(lane, name) else None
-
-    def _is_released(self, lane: str, name: str | None) -> bool:
-        """Whether what lies in a lane was released to the run, or the run saved it itself.
-
-        Raises:
-            Superseded: What was the newest of the lane was deleted since the run began.
-            ResumeRefused: Something else was released to it.
-        """
-        state = self._state
-        index, standpoint = state.index(), state.standpoint()
-        place = index.newest(lane, state.is_deleted)
-        now, before = standpoint.given_up, standpoint.given_up_before
-        first = None if now is None or now is before else now.newly_deleted(before)
-        # Before it has a session, the gate has judged what had been deleted by then.
-        if state.session is not None and now is not None and first is not None and name is None:
-            for each in index.saved_after(first - 1):
-                was_there = before is None or not before.deletes(each.seq)
-                newer = place is None or each.rank > place.rank
-                if each.key.lane == lane and newer and was_there and now.deletes(each.seq):
-                    raise Superseded(
-                        f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted since the "
-                        "run began, and what is left is older"
-                    )
-        if state.session is None:
-            # Nothing is written yet: the gate decided about the main lane, if there is one.
-            return not lane or index.newest("", state.is_deleted) is not None
-        found = place if name is None else index.find(Key(lane, name))
-        if found is None or found.seq > state.session:
-            return True
-        if state.released is None:
-            return False
-        self._require_released(state.released, found, name)
-        return True
-
-    def _require_released(
-        self, released: Release, place: CheckpointPlace, name: str | None
-    ) -> None:
-        """Refuse a checkpoint that lay there before the run and was not released to it."""
-        state, lane, session = self._state, place.key.lane, self._state.session or 0
-        if lane == released.lane:
-            fits = place.entry.hex() == released.entry
-        elif name is None or not released.newest:
-            fits = True  # what lies in other lanes comes with it
-        else:
-            newest = state.index().newest(lane, lambda seq: seq > session or state.is_deleted(seq))
-            fits = place == newest or state.released_lanes.get(lane) == name
-        if not fits:
-            where = f" of lane {lane!r}" if lane else ""
-            raise ResumeRefused(
-                f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not what was "
-                "decided about",
-                hint="Resume from the very checkpoint that the run is to go on from.",
-            )
+        scope = RunScope(self._state)
+        name = scope.find_name(lane, name)
+        released = scope.find_earlier(lane, name)
+        if released is not None:
+            # It was put once more before: what was decided about is the earlier one.
+            gone = self._state.retention.covers(released.seq)
+            return None if gone else self._with_results(self._released(released), keep=False)
+        return self.read_lane(lane, name) if scope.includes(lane, name) else None
 
     def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
         """Read below the verified head."""
         state = self._state
-        index = state.index()
+        index = state.checkpoints.get()
         place = self._newest_place(index, lane) if name is None else index.find(Key(lane, name))
         # (6) deleted, given up or superseded
-        if place is None or state.is_given_up(place.seq):
+        if place is None or state.retention.covers(place.seq):
             return None
         return self._with_results(self._at(place), keep=name is None)
 
     def _with_results(self, found: _FoundCheckpoint, *, keep: bool) -> Snapshot:
         """(7) and (8): the bodies and blobs against their digests, then the decoding."""
         state, place = self._state, found.place
-        value = self._decode(found.header, found.record, found.body, keep=keep)
+        value = self.payloads.decode(found.header, found.record, found.body, keep=keep)
         results = (
             self.read_result(pending_result(each))
-            for each in state.index().results(place.key, place.since)
-            if not state.is_given_up(each.seq)
+            for each in state.checkpoints.get().results(place.key, place.since)
+            if not state.retention.covers(each.seq)
         )
-        return Snapshot(state=value, ref=self._ref(found), results=tuple(results))
+        return Snapshot(state=value, ref=found.ref(self._core), results=tuple(results))
 
     def snapshots(self, lane: str | None, *, by_id: bool = False) -> Iterator[CheckpointRef]:
         """The checkpoints of a lane, or of all, that still have their state, newest first."""
@@ -393,15 +428,15 @@ class ThreadReader:
         with state.reporting():
             if not state.find():
                 return
-            index = state.index()
+            index = state.checkpoints.get()
             lanes = index.lanes() if lane is None else [lane]
-            places = [place for each in lanes for place in index.each(each, state.is_given_up)]
+            places = [place for each in lanes for place in index.each(each, state.retention.covers)]
         places.sort(key=_id_of if by_id else _rank_of, reverse=True)
         for place in places:
             with state.reporting():
                 record, header = self._chain.linked(place.seq, place.entry.hex())
                 body = state.checkpoint_body(header, record)
-                ref = self._ref(_FoundCheckpoint(header, record, body, place.entry))
+                ref = _FoundCheckpoint(header, record, body, place.entry).ref(self._core)
             yield ref  # without the lock: who reads may be slow, or another OS thread next time
 
     # ------------------------------------------------------------------ history
@@ -415,9 +450,9 @@ class ThreadReader:
             view = Chain(self._core, state.name)
             view.bind(self._chain.thread)
             view.head = self._chain.verified_head()
-            given_up = state.given_up()
+            given_up = state.retention.newest()
         try:
-            yield from self.listed(view, given_up)
+            yield from list_checkpoints(state, view, given_up)
         except SealpointError as error:
             if isinstance(error, Missing):
                 self._require_unerased(view)
@@ -430,118 +465,51 @@ class ThreadReader:
             self._state.refresh()
             self._state.require_generation(view.verified_head().header)
 
-    def listed(self, chain: Chain, given_up: PruneBody | None) -> Iterator[CheckpointRef]:
-        """The checkpoints below a verified head; what an erasure took is walked, no more."""
-        erased, superseded = False, set[Key]()
-        for header, record in chain.walk():
-            erased = erased or header.kind is Kind.ERASE
-            deleted = given_up is not None and given_up.deletes(header.seq)
-            if not KINDS[header.kind].is_checkpoint or erased or deleted:
-                continue
-            body = self._state.checkpoint_body(header, record)
-            key = Key(body.lane, body.id)
-            if key not in superseded:
-                yield make_ref(
-                    header,
-                    body,
-                    self._core.writer(header),
-                    link_hash(record.header),
-                    pruned=given_up is not None and given_up.covers(header.seq),
-                )
-            if body.again is not None:
-                superseded.add(key)
-
     # ------------------------------------------------------------------ decoding
 
     def _read_loaded(self, found: _FoundCheckpoint, *, keep: bool, question: Any = None) -> Loaded:
         header, record, body, entry = found
-        blobs = self._blobs(header, record, body)
-        value = self._decode_from(blobs, header, record, body, keep=keep)
-        ref = make_ref(header, body, self._core.writer(header), entry)
+        blobs = self.payloads.blobs(header, record, body)
+        value = self.payloads.decode(header, record, body, keep=keep, blobs=blobs)
+        ref = found.ref(self._core)
         self._core.emit("loaded", header.thread, header.seq, entry)
         return Loaded(
             state=value,
             ref=ref,
             metadata=dict(ref.metadata),
-            world=self._world(found, blobs),
+            world=_world(found, blobs),
             question=body.question if question is None else question,
         )
 
-    def _world(self, found: _FoundCheckpoint, blobs: BlobReader) -> dict[str, Any] | None:
-        world = found.body.world
-        return None if world is None else decode_world(blobs.get(bytes.fromhex(world)))
 
-    def _decode(
-        self, header: Header, record: Record, body: CheckpointBody | ResultsBody, *, keep: bool
-    ) -> Any:
-        blobs = self._blobs(header, record, body)
-        return self._decode_from(blobs, header, record, body, keep=keep)
+def list_checkpoints(
+    state: ThreadState, chain: Chain, given_up: PruneBody | None
+) -> Iterator[CheckpointRef]:
+    """The checkpoints below a verified head; what an erasure took is walked, no more."""
+    superseded = set[Key]()
+    erased = False
+    for header, record in chain.walk():
+        erased = erased or header.kind is Kind.ERASE
+        deleted = given_up is not None and given_up.deletes(header.seq)
+        if not KINDS[header.kind].is_checkpoint or erased or deleted:
+            continue
+        body = state.checkpoint_body(header, record)
+        key = Key(body.lane, body.id)
+        if key not in superseded:
+            yield make_ref(
+                header,
+                body,
+                state.core.writer(header),
+                link_hash(record.header),
+                pruned=given_up is not None and given_up.covers(header.seq),
+            )
+        if body.again is not None:
+            superseded.add(key)
 
-    def _decode_from(
-        self,
-        blobs: BlobReader,
-        header: Header,
-        record: Record,
-        body: CheckpointBody | ResultsBody,
-        *,
-        keep: bool,
-    ) -> Any:
-        """(7) the blobs against their digests, (8) only then decode."""
 
-        def tell_added(rule: str, fields: tuple[str, ...]) -> None:
-            detail = f"{rule}: {', '.join(fields)}"
-            entry = link_hash(record.header)
-            self._core.emit("fields-added", header.thread, header.seq, entry, detail)
-
-        value = self._core.registry.decode_tree(
-            bytes.fromhex(body.root),
-            blobs.get,
-            verified=True,
-            get_many=blobs.get_many,
-            memo=self._state.caches.of(body.lane).memo if keep else None,
-            on_added=tell_added,
-        )
-        if keep:
-            self._remember(body.lane, blobs)
-        return value
-
-    def _remember(self, lane: str, blobs: BlobReader) -> None:
-        """Keep what was read of the newest state of a lane, for the next save or load."""
-        cache = self._state.caches.of(lane)
-        cache.known = blobs.reached
-        if blobs.fetched:
-            kept = [pair for pair in cache.seen if pair[1] in blobs.reached]
-            cache.seen = within_bound([*kept, *blobs.fetched])
-
-    def _blobs(
-        self, header: Header, record: Record, body: CheckpointBody | ResultsBody
-    ) -> BlobReader:
-        return BlobReader(
-            self._core.storage,
-            self._chain.thread,
-            self._core.registry.limits.blob_bytes_max,
-            f"entry {header.seq} of thread {self._state.name!r}",
-            (bytes.fromhex(body.root), record.payload),
-            seen=self._state.caches.of(body.lane).seen,
-        )
-
-    def same_state(
-        self, value: Any, body: CheckpointBody, header: Header, record: Record | None
-    ) -> bool:
-        """Compare trees; a tree that another version cut differently is built anew first.
-
-        That cannot be done without the record: of a state that was given up only the root is left.
-        """
-        registry, seed, root = self._core.registry, self._chain.thread, bytes.fromhex(body.root)
-        mine = registry.encode_tree(value, blob_digest, seed=seed)
-        if mine == root or record is None:
-            return mine == root
-        stored = self._decode(header, record, body, keep=False)
-        return registry.encode_tree(stored, blob_digest, seed=seed) == mine
-
-    def _ref(self, found: _FoundCheckpoint) -> CheckpointRef:
-        header, _, body, entry = found
-        return make_ref(header, body, self._core.writer(header), entry)
+def _world(found: _FoundCheckpoint, blobs: BlobReader) -> dict[str, Any] | None:
+    world = found.body.world
+    return None if world is None else decode_world(blobs.get(bytes.fromhex(world)))
 
 
 def decode_world(data: bytes) -> dict[str, Any]:
@@ -565,25 +533,6 @@ def read_world(core: Core, thread: bytes, digest: str) -> dict[str, Any] | None:
         return decode_world(data)
     except BytesMalformed:
         return None
-
-
-def make_ref(
-    header: Header, body: CheckpointBody, writer: str, entry: bytes, *, pruned: bool = False
-) -> CheckpointRef:
-    """The reference to a checkpoint that was verified."""
-    return CheckpointRef(
-        id=body.id,
-        seq=header.seq,
-        time=header.at,
-        writer=writer,
-        metadata=dict(body.metadata or {}),
-        entry=entry.hex(),
-        pruned=pruned,
-        question=body.question,
-        lane=body.lane,
-        parent=body.parent,
-        held=header.kind is Kind.HELD,
-    )
 
 
 def _id_of(place: CheckpointPlace) -> str:

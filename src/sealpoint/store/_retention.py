@@ -6,9 +6,10 @@ nobody may read any more, and the next call, or `gc`, takes them away. ADR 0009 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +26,7 @@ from sealpoint.signing import check_reason, check_reason_size
 from sealpoint.store._append import EntryDraft
 from sealpoint.store._index import Key, entry_body
 from sealpoint.store._names import check_name
-from sealpoint.store._reader import ThreadReader
+from sealpoint.store._reader import list_checkpoints
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning
 from sealpoint.store._state import ThreadState
 from sealpoint.store._sweep import Swept, sweep, would_sweep
@@ -67,12 +68,21 @@ class _Keep:
         )
 
 
+class _Holding(NamedTuple):
+    """An entry that holds a state or results."""
+
+    seq: int
+    kind: Kind
+    key: Key
+    """Of its checkpoint."""
+    rank: int
+
+
 class ThreadRetention:
     """Gives up what a thread holds: old states, what the application deletes, or everything."""
 
-    def __init__(self, state: ThreadState, reader: ThreadReader) -> None:
+    def __init__(self, state: ThreadState) -> None:
         self._state = state
-        self._reader = reader
         self._core = state.core
         self._chain = state.chain
 
@@ -94,7 +104,7 @@ class ThreadRetention:
             if dry_run:
                 return self._state.retry_if_pruned(lambda: self._would_prune(rule))
             self._core.signer()
-            return self._state.retry_if_pruned(lambda: self._pruned(rule, reason, compact=compact))
+            return self._state.retry_if_pruned(lambda: self._prune(rule, reason, compact=compact))
 
     def _would_prune(self, rule: _Keep) -> Pruning:
         self._state.refresh()
@@ -102,29 +112,51 @@ class ThreadRetention:
         swept = would_sweep(self._chain, prune=body if given_up else None)
         return _pruning(given_up, swept, None)
 
-    def _pruned(self, rule: _Keep, reason: str | None, *, compact: bool) -> Pruning:
+    def _prune(self, rule: _Keep, reason: str | None, *, compact: bool) -> Pruning:
         while True:
             self._state.refresh()
             given_up, body = self._plan(rule, reason)
             if not given_up:
-                return _pruning([], self._swept(compact=compact), None)
+                return _pruning([], self._sweep(compact=compact), None)
             seq = self._state.record(EntryDraft(Kind.PRUNE, body))
             if seq is not None:
                 gone = [replace(ref, pruned=True) for ref in given_up]
-                return _pruning(gone, self._swept(compact=compact), seq)
+                return _pruning(gone, self._sweep(compact=compact), seq)
 
     def _plan(self, rule: _Keep, reason: str | None) -> tuple[list[CheckpointRef], PruneBody]:
         """What the rule gives up now, and the entry that says so together with all before."""
-        given_up: list[CheckpointRef] = []
+        earlier, holding = self._given_up_before(), list(self._holding())
+        kept, given_up = self._divide(rule, {each.seq: each.rank for each in holding})
+        # A checkpoint that another one of the same name superseded goes with that one's name.
+        gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
+        results = [each for each in holding if each.kind is Kind.RESULTS]
+        lost = {ref.seq for ref in given_up} | {each.seq for each in results if each.key in gone}
+        rest = {ref.seq for ref in kept}
+        rest |= {each.seq for each in results if not earlier.covers(each.seq)} - lost
+        before = max(earlier.before, max(lost, default=-1) + 1)
+        body = msgspec.structs.replace(
+            earlier,
+            salt=self._core.salt(),
+            earlier=self._state.retention.seq(),
+            before=before,
+            kept=tuple(sorted(seq for seq in rest if seq < before)),
+            reason=reason,
+        )
+        return given_up, body
+
+    def _divide(
+        self, rule: _Keep, ranks: Mapping[int, int]
+    ) -> tuple[list[CheckpointRef], list[CheckpointRef]]:
+        """The checkpoints that still have their state: those that are kept, and the others.
+
+        Raises:
+            UnknownCheckpoint: One that is to be kept is not there.
+        """
         kept: list[CheckpointRef] = []
+        given_up: list[CheckpointRef] = []
         places: Counter[str] = Counter()
-        holding = list(self._holding())
-        ranks = {seq: rank for seq, _, _, rank in holding}
-        listed = [
-            ref
-            for ref in self._reader.listed(self._chain, self._state.given_up())
-            if not ref.pruned
-        ]
+        all_listed = list_checkpoints(self._state, self._chain, self._state.retention.newest())
+        listed = [ref for ref in all_listed if not ref.pruned]
         # Whoever saves meanwhile counts on what was saved last, and that may rank lower.
         last = {ref.lane: ref.seq for ref in reversed(listed)}
         for ref in sorted(listed, key=lambda ref: ranks[ref.seq], reverse=True):
@@ -135,30 +167,14 @@ class ThreadRetention:
             raise UnknownCheckpoint(
                 f"thread {self._state.name!r}: it has no checkpoint {min(missing)!r} with its state"
             )
-        earlier = self._given_up_before()
-        # A checkpoint that another one of the same name superseded goes with that one's name.
-        gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
-        added = [(seq, key in gone) for seq, kind, key, _ in holding if kind is Kind.RESULTS]
-        rest = [ref.seq for ref in kept]
-        rest += [seq for seq, goes in added if not goes and not earlier.covers(seq)]
-        lost = [ref.seq for ref in given_up] + [seq for seq, goes in added if goes]
-        before = max(earlier.before, *(seq + 1 for seq in lost), 0)
-        body = msgspec.structs.replace(
-            earlier,
-            salt=self._core.salt(),
-            earlier=self._state.retention_seq(),
-            before=before,
-            kept=tuple(sorted(seq for seq in rest if seq < before)),
-            reason=reason,
-        )
-        return given_up, body
+        return kept, given_up
 
     def _given_up_before(self) -> PruneBody:
-        earlier = self._state.given_up()
+        earlier = self._state.retention.newest()
         return PruneBody(salt="", before=0) if earlier is None else earlier
 
-    def _holding(self) -> Iterator[tuple[int, Kind, Key, int]]:
-        """Every entry of this generation that holds something, with its rank, newest first."""
+    def _holding(self) -> Iterator[_Holding]:
+        """Every entry of this generation that holds something, newest first."""
         for header, record in self._chain.walk():
             if header.kind is Kind.ERASE:
                 return
@@ -170,28 +186,29 @@ class ThreadRetention:
                 if isinstance(body, CheckpointBody):
                     rank = header.seq if body.again is None else body.again
                 name = body.id if isinstance(body, CheckpointBody) else body.checkpoint
-                yield header.seq, header.kind, Key(body.lane, name), rank
+                yield _Holding(header.seq, header.kind, Key(body.lane, name), rank)
 
     def delete(self, names: "Iterable[Key] | None", reason: str | None) -> int | None:
         """Delete checkpoints with their results; see `Thread.delete`."""
         chosen = None if names is None else frozenset(names)
         with self._state.reporting():
             self._core.signer()
-            return self._state.retry_if_pruned(lambda: self._hidden(chosen, reason))
+            return self._state.retry_if_pruned(lambda: self._delete(chosen, reason))
 
-    def _hidden(self, names: frozenset[Key] | None, reason: str | None) -> int | None:
+    def _delete(self, names: frozenset[Key] | None, reason: str | None) -> int | None:
         while True:
             self._state.refresh()
             earlier = self._given_up_before()
-            holding = self._holding()
-            places = sorted((seq, names is None or key in names) for seq, _, key, _ in holding)
+            places = sorted(
+                (each.seq, names is None or each.key in names) for each in self._holding()
+            )
             spans = _spans((seq, goes or earlier.deletes(seq)) for seq, goes in places)
             if spans == earlier.deleted:
                 return None
             body = msgspec.structs.replace(
                 earlier,
                 salt=self._core.salt(),
-                earlier=self._state.retention_seq(),
+                earlier=self._state.retention.seq(),
                 deleted=spans,
                 reason=reason,
             )
@@ -222,7 +239,7 @@ class ThreadRetention:
                     self._core.storage.compact()
                     return _erasure(swept, seq)
 
-    def _swept(self, *, compact: bool) -> Swept:
+    def _sweep(self, *, compact: bool) -> Swept:
         swept = sweep(self._chain)
         if compact and (swept.blobs or swept.payloads):
             self._core.storage.compact()

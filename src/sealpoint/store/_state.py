@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from typing import NoReturn, TypeVar
 
-from sealpoint.codec import TreeMemo
 from sealpoint.errors import (
     Edited,
     Erased,
@@ -42,70 +41,190 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
+from sealpoint.store._blobs import BlobCaches
 from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, entry_body
 from sealpoint.store._names import check_name
+from sealpoint.store._refs import CheckpointRef
 from sealpoint.store._release import Release, Standpoint
 
-# ---------------------------------------------------------------------- caches
-# What a handle remembers of the states that it last saved or loaded, lane by lane.
-#
-# Only what was proven is remembered: blobs by their digests, and encodings of what they hold.
-# Nothing of it says what is newest, so a handle that remembers reads what one that does not
-# reads.
+_T = TypeVar("_T")
 
 
-_LANES_MAX = 8
+class Retention:
+    """What was given up of a thread, as its newest prune or delete says; looked up when asked for.
 
+    Args:
+        chain: The chain of the thread.
+        checkpoint_body: Reads the body of a checkpoint.
+    """
 
-class BlobCache:
-    """What is remembered of the newest state of a lane."""
+    def __init__(
+        self, chain: Chain, checkpoint_body: Callable[[Header, Record], CheckpointBody]
+    ) -> None:
+        self._chain = chain
+        self._checkpoint_body = checkpoint_body
+        self._newest: tuple[int, PruneBody] | None = None
+        self._is_known = False
+        """Whether `_newest` is the newest prune or delete, with its position."""
+        self.changes = 0
+        """How often something was given up, as far as this handle has met it."""
 
-    __slots__ = ("known", "memo", "seen")
+    def observe(self, header: Header) -> None:
+        """An entry that this handle did not know has been verified."""
+        rule = KINDS[header.kind]
+        if rule.is_checkpoint or rule.gives_up or header.kind is Kind.GENESIS:
+            self._is_known = False
+            self.changes += rule.gives_up
 
-    def __init__(self) -> None:
-        self.known: set[bytes] = set()
-        """Blobs of the newest checkpoint: those that a save may leave out."""
-        self.seen: list[tuple[bytes, bytes]] = []
-        """Blobs of the state, up to a megabyte, with their digests: what they hold is proven, so
-        a save or load need not hash or fetch it again."""
-        self.memo = TreeMemo(lambda _names: False)
-
-
-class BlobCaches:
-    """The caches of the lanes that were used last."""
-
-    def __init__(self) -> None:
-        self._all: dict[str, BlobCache] = {}
-
-    def of(self, lane: str) -> BlobCache:
-        """The cache of a lane, which is the youngest from here on."""
-        cache = self._all.pop(lane, None)
-        if cache is None:
-            cache = BlobCache()
-            while len(self._all) >= _LANES_MAX:
-                del self._all[next(iter(self._all))]
-        self._all[lane] = cache
-        return cache
-
-    def known_but(self, lane: str) -> tuple[set[bytes], ...]:
-        """What the newest checkpoints of the other lanes hold."""
-        return tuple(cache.known for name, cache in self._all.items() if name != lane)
-
-    def lose_known(self) -> None:
-        """Somebody else has saved: nothing may be left out any more."""
-        for cache in self._all.values():
-            cache.known = set()
+    def observe_own(self, seq: int, body: PruneBody | None) -> None:
+        """This handle has written a prune or delete; without a body, an erasure."""
+        self._newest = None if body is None else (seq, body)
+        self._is_known = True
 
     def forget(self) -> None:
-        """Let go of everything."""
-        self._all = {}
+        """Look again when it is asked for."""
+        self._newest, self._is_known = None, False
+
+    def newest(self) -> PruneBody | None:
+        """What the newest prune or delete says; the newest checkpoint names it."""
+        newest = self._find()
+        return None if newest is None else newest[1]
+
+    def seq(self) -> int | None:
+        """The position of the newest prune or delete, for the checkpoint that follows it."""
+        newest = None if self._chain.head is None else self._find()
+        return None if newest is None else newest[0]
+
+    def covers(self, seq: int) -> bool:
+        """Whether a checkpoint or results have lost what they held."""
+        body = self.newest()
+        return body is not None and body.covers(seq)
+
+    def deletes(self, seq: int) -> bool:
+        """Whether the application deleted what lies at a position."""
+        body = self.newest()
+        return body is not None and body.deletes(seq)
+
+    def require_kept(self, seq: int) -> None:
+        """(6) Refuse a checkpoint whose state was given up, whether or not its bytes are there."""
+        body = self.newest()
+        if body is not None and body.covers(seq):
+            how = "it was deleted" if body.deletes(seq) else "a prune gave its state up"
+            raise Pruned(f"entry {seq} of thread {self._chain.name!r}: {how}")
+
+    def newest_before(self, resumed: int) -> PruneBody | None:
+        """What the newest prune or delete below a position said."""
+        found = self._find()
+        seq, body = (-1, None) if found is None else found
+        while body is not None and seq > resumed:
+            seq, body = (
+                (-1, None) if body.earlier is None else (body.earlier, self._read(body.earlier))
+            )
+        return body
+
+    def _find(self) -> tuple[int, PruneBody] | None:
+        if not self._is_known:
+            seq = self._named_seq()
+            if seq is None:
+                self._newest = None
+            elif self._newest is None or self._newest[0] != seq:
+                self._newest = seq, self._read(seq)
+            self._is_known = True
+        return self._newest
+
+    def _read(self, seq: int) -> PruneBody:
+        record, header = self._chain.descend(seq)
+        self._chain.verify(record, seq)
+        where = f"entry {seq} of thread {self._chain.name!r}"
+        if not KINDS[header.kind].is_retention:
+            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
+        if record.body is None:
+            raise Missing(f"{where}: expected the body of a prune, found none")
+        body: PruneBody = parse_body(header.kind, header.body, record.body)
+        if body.end > seq or (body.earlier is not None and body.earlier >= seq):
+            raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
+        return body
+
+    def _named_seq(self) -> int | None:
+        """The position of the newest prune or delete, as the first entry below the head says."""
+        head, head_record = self._chain.verified_head().header, self._chain.head_record
+        if KINDS[head.kind].is_checkpoint and head_record is not None:
+            return self._checkpoint_body(head, head_record).prune
+        for header, record in self._chain.walk():
+            rule = KINDS[header.kind]
+            if rule.is_checkpoint:
+                return self._checkpoint_body(header, record).prune
+            if rule.is_retention:
+                return header.seq
+            if header.kind in (Kind.GENESIS, Kind.ERASE):
+                break
+        return None
 
 
-# ---------------------------------------------------------------------- state
+class KeptIndex:
+    """The index of the verified chain, kept from one call to the next while it follows.
 
-_T = TypeVar("_T")
+    Args:
+        chain: The chain of the thread.
+        retention: What was given up.
+    """
+
+    def __init__(self, chain: Chain, retention: Retention) -> None:
+        self._chain = chain
+        self._retention = retention
+        self._index: CheckpointIndex | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is one."""
+        return self._index is not None
+
+    def get(self, *, keep: bool = True) -> CheckpointIndex:
+        """The index.
+
+        Args:
+            keep: Whether it is kept once it is made: what it holds follows the length of the
+                thread, which who asks only for the newest need not pay for.
+        """
+        if self._index is not None:
+            return self._index
+        found = CheckpointIndex(self._chain)
+        if keep:
+            self._index = found
+        return found
+
+    def follow(self, entry: Entry, body: CheckpointBody | ResultsBody) -> None:
+        """Take in an entry that has become the newest."""
+        if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
+            self._index = None  # it is made again, from the head downwards
+
+    def forget(self) -> None:
+        """Make it again when it is asked for."""
+        self._index = None
+
+    def newest(self, lane: str) -> CheckpointPlace | None:
+        """The newest checkpoint of a lane that was not deleted."""
+        return (
+            None if self._chain.head is None else self.get().newest(lane, self._retention.deletes)
+        )
+
+    def find(self, key: Key, *, rises: bool = False) -> CheckpointPlace | None:
+        """The newest checkpoint of a name, unless it was deleted.
+
+        Args:
+            key: Lane and name.
+            rises: Whether the names of a lane rise, as texts: a higher one than the newest is new,
+                and nobody has to look for it.
+        """
+        if self._chain.head is None:
+            return None
+        index, deletes = self.get(), self._retention.deletes
+        newest = index.newest(key.lane, deletes) if rises else None
+        is_new = newest is not None and newest.key.id < key.id
+        found = index.known(key) if is_new else index.find(key)
+        return None if found is None or deletes(found.seq) else found
 
 
 class Freshness(Enum):
@@ -151,13 +270,9 @@ class ThreadState:
         """Whether nobody knows what became of the last write: the next one looks first."""
         self.own: frozenset[str] = frozenset()
         """Digests of the bodies of an attempt whose outcome is unknown."""
-        self._index: CheckpointIndex | None = None
         self._read_body: tuple[Header, bytes | None, CheckpointBody] | None = None
-        self._retention: tuple[int, PruneBody] | None = None
-        self._retention_known = False
-        """Whether `_retention` is the newest prune or delete, with its position."""
-        self._given_up = 0
-        """How often something was given up, as far as this handle has met it."""
+        self.retention = Retention(self.chain, self.checkpoint_body)
+        self.checkpoints = KeptIndex(self.chain, self.retention)
 
     # ------------------------------------------------------------------ looking
 
@@ -188,13 +303,13 @@ class ThreadState:
         Whoever reads while somebody else gives up what is read would take it for damage.
         """
         while True:
-            given_up = self._given_up
+            changes = self.retention.changes
             try:
                 return call()
             except Missing:
                 with suppress(SealpointError):
                     self.refresh()
-                if self._given_up == given_up:
+                if self.retention.changes == changes:
                     raise
 
     # ------------------------------------------------------------------ told by the chain
@@ -203,27 +318,21 @@ class ThreadState:
         """An entry that this handle did not know has been verified."""
         header, rule = entry.header, KINDS[entry.header.kind]
         # A prune keeps what the newest checkpoint holds, so a session goes on after it.
-        if (
-            rule.moves_basis
-            and not rule.is_retention
-            and header.body not in self.own
-            and self.freshness is Freshness.CURRENT
-        ):
+        others = rule.moves_basis and not rule.is_retention and header.body not in self.own
+        if others and self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED
-        if rule.is_checkpoint or rule.gives_up or header.kind is Kind.GENESIS:
-            self._retention_known = False
-            self._given_up += rule.gives_up
+        self.retention.observe(header)
         if header.kind is Kind.ERASE:
             self._forget_states()
         elif rule.is_checkpoint or header.kind is Kind.DELETE:
             self.caches.lose_known()
-        if self._index is not None and rule.holds_payload:
+        if rule.holds_payload and self.checkpoints.is_kept:
             # Either an erasure follows, or the store was edited, or its writer lied: whoever reads
             # next looks from the head downwards, as a handle does that has just been opened.
             try:
-                self._follow(entry, entry_body(self.name, header, record.body))
+                self.checkpoints.follow(entry, entry_body(self.name, header, record.body))
             except (Missing, Misplaced):
-                self._index = None
+                self.checkpoints.forget()
 
     def observe_own(self, entry: Entry, body: Body) -> None:
         """This handle has just written an entry: nobody else has, so where it stands stays.
@@ -231,142 +340,30 @@ class ThreadState:
         The blobs of the state that it saved are remembered once the save has returned.
         """
         if isinstance(body, CheckpointBody | ResultsBody):
-            self._follow(entry, body)
+            self.checkpoints.follow(entry, body)
         elif isinstance(body, PruneBody):
-            self._retention, self._retention_known = (entry.seq, body), True
+            self.retention.observe_own(entry.seq, body)
             if entry.header.kind is Kind.DELETE:
                 self.caches.lose_known()
         elif isinstance(body, EraseBody):
             self._forget_states()
-            self._retention, self._retention_known = None, True
+            self.retention.observe_own(entry.seq, None)
 
     def cut_off(self) -> None:
         """A restore has cut off what this handle knew."""
         self.forget()
-        self._given_up += 1
+        self.retention.changes += 1
         if self.freshness is Freshness.CURRENT:
             self.freshness = Freshness.MOVED
 
     def forget(self) -> None:
         """Let go of whatever was derived from entries; it is found again from the head."""
         self._forget_states()
-        self._retention, self._retention_known = None, False
+        self.retention.forget()
 
     def _forget_states(self) -> None:
         self.caches.forget()
-        self._index = None
-
-    def _follow(self, entry: Entry, body: CheckpointBody | ResultsBody) -> None:
-        if self._index is not None and not self._index.follow(entry.header, entry.hash, body):
-            self._index = None  # it is made again, from the head downwards
-
-    # ------------------------------------------------------------------ the index
-
-    def index(self, *, keep: bool = True) -> CheckpointIndex:
-        """The index of the verified chain.
-
-        Args:
-            keep: Whether it is kept once it is made: what it holds follows the length of the
-                thread, which who asks only for the newest need not pay for.
-        """
-        if self._index is not None:
-            return self._index
-        found = CheckpointIndex(self.chain)
-        if keep:
-            self._index = found
-        return found
-
-    def newest_place(self, lane: str) -> CheckpointPlace | None:
-        """The newest checkpoint of a lane that was not deleted."""
-        return None if self.chain.head is None else self.index().newest(lane, self.is_deleted)
-
-    def place(self, key: Key, *, rises: bool = False) -> CheckpointPlace | None:
-        """The newest checkpoint of a name, unless it was deleted.
-
-        Args:
-            key: Lane and name.
-            rises: Whether the names of a lane rise, as texts: a higher one than the newest is new,
-                and nobody has to look for it.
-        """
-        if self.chain.head is None:
-            return None
-        index = self.index()
-        newest = index.newest(key.lane, self.is_deleted) if rises else None
-        is_new = newest is not None and newest.key.id < key.id
-        found = index.known(key) if is_new else index.find(key)
-        return None if found is None or self.is_deleted(found.seq) else found
-
-    def is_indexed(self) -> bool:
-        """Whether there is an index that is kept."""
-        return self._index is not None
-
-    # ------------------------------------------------------------------ what was given up
-
-    def given_up(self) -> PruneBody | None:
-        """What the newest prune or delete says; the newest checkpoint names it."""
-        newest = self._newest_retention()
-        return None if newest is None else newest[1]
-
-    def retention_seq(self) -> int | None:
-        """The position of the newest prune or delete, for the checkpoint that follows it."""
-        newest = None if self.chain.head is None else self._newest_retention()
-        return None if newest is None else newest[0]
-
-    def is_given_up(self, seq: int) -> bool:
-        """Whether a checkpoint or results have lost what they held."""
-        body = self.given_up()
-        return body is not None and body.covers(seq)
-
-    def require_kept(self, seq: int) -> None:
-        """(6) Refuse a checkpoint whose state was given up, whether or not its bytes are there."""
-        body = self.given_up()
-        if body is not None and body.covers(seq):
-            how = "it was deleted" if body.deletes(seq) else "a prune gave its state up"
-            raise Pruned(f"entry {seq} of thread {self.name!r}: {how}")
-
-    def is_deleted(self, seq: int) -> bool:
-        """Whether the application deleted what lies at a position."""
-        body = self.given_up()
-        return body is not None and body.deletes(seq)
-
-    def _newest_retention(self) -> tuple[int, PruneBody] | None:
-        if not self._retention_known:
-            self._retention = self._find_retention()
-            self._retention_known = True
-        return self._retention
-
-    def _find_retention(self) -> tuple[int, PruneBody] | None:
-        seq = self._named_retention()
-        if seq is None or (self._retention is not None and self._retention[0] == seq):
-            return None if seq is None else self._retention
-        return seq, self._retention_at(seq)
-
-    def _retention_at(self, seq: int) -> PruneBody:
-        record, header = self.chain.descend(seq)
-        self.chain.verify(record, seq)
-        where = f"entry {seq} of thread {self.name!r}"
-        if not KINDS[header.kind].is_retention:
-            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
-        if record.body is None:
-            raise Missing(f"{where}: expected the body of a prune, found none")
-        body: PruneBody = parse_body(header.kind, header.body, record.body)
-        if body.end > seq or (body.earlier is not None and body.earlier >= seq):
-            raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
-        return body
-
-    def _named_retention(self) -> int | None:
-        """The position of the newest prune or delete, as the first entry below the head says."""
-        head, head_record = self.chain.verified_head().header, self.chain.head_record
-        if KINDS[head.kind].is_checkpoint and head_record is not None:
-            return self.checkpoint_body(head, head_record).prune
-        for header, record in self.chain.walk():
-            if KINDS[header.kind].is_checkpoint:
-                return self.checkpoint_body(header, record).prune
-            if KINDS[header.kind].is_retention:
-                return header.seq
-            if header.kind in (Kind.GENESIS, Kind.ERASE):
-                break
-        return None
+        self.checkpoints.forget()
 
     def checkpoint_body(self, header: Header, record: Record) -> CheckpointBody:
         """The body of a checkpoint of the generation that is there.
@@ -399,22 +396,15 @@ class ThreadState:
     def standpoint(self) -> Standpoint:
         """Where the thread stands, for a release."""
         head, tip = self.chain.verified_head().header, self.chain.tip()
-        newest, resumed = self._newest_retention(), self.last_resume()
-        now = before = None if newest is None else newest[1]
-        if newest is not None:
-            seq = newest[0]
-            while before is not None and seq > resumed:
-                earlier = before.earlier
-                before = None if earlier is None else self._retention_at(earlier)
-                seq = -1 if earlier is None else earlier
+        resumed = self.last_resume()
         return Standpoint(
             thread=head.thread,
             gen=head.gen,
             basis=tip.basis[1].hex(),
             fence=head.fence,
             resumed=resumed,
-            given_up=now,
-            given_up_before=before,
+            given_up=self.retention.newest(),
+            given_up_before=self.retention.newest_before(resumed),
         )
 
     def last_resume(self) -> int:
@@ -562,3 +552,22 @@ class ThreadState:
     def report(self, error: SealpointError) -> None:
         """Tell whoever listens of a refusal."""
         self.core.emit_refused(error, self.chain.place.thread)
+
+
+def make_ref(
+    header: Header, body: CheckpointBody, writer: str, entry: bytes, *, pruned: bool = False
+) -> CheckpointRef:
+    """The reference to a checkpoint that was verified."""
+    return CheckpointRef(
+        id=body.id,
+        seq=header.seq,
+        time=header.at,
+        writer=writer,
+        metadata=dict(body.metadata or {}),
+        entry=entry.hex(),
+        pruned=pruned,
+        question=body.question,
+        lane=body.lane,
+        parent=body.parent,
+        held=header.kind is Kind.HELD,
+    )

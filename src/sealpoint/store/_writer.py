@@ -39,11 +39,11 @@ from sealpoint.ledger import (
 from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobWriter, blob_digest
 from sealpoint.store._index import CheckpointPlace
-from sealpoint.store._reader import ThreadReader, make_ref
+from sealpoint.store._reader import ThreadReader
 from sealpoint.store._refs import CheckpointRef, ResultsRef
 from sealpoint.store._release import Release
 from sealpoint.store._save_draft import ResultsDraft, SaveDraft
-from sealpoint.store._state import ThreadState
+from sealpoint.store._state import ThreadState, make_ref
 
 CommitDraft = SaveDraft | ResultsDraft
 
@@ -376,12 +376,12 @@ class ThreadWriter:
         if place is not None:
             record, header = self._chain.linked(place.seq, place.entry.hex())
             return state.checkpoint_body(header, record).since
-        if draft.key is None or not state.is_indexed():
+        if draft.key is None or not state.checkpoints.is_kept:
             return None
         session = state.session
         if session is None:
             session = self._chain.verified_head().seq + 1  # one that begins with this write
-        return state.index().earliest(draft.key, session, state.is_given_up)
+        return state.checkpoints.get().earliest(draft.key, session, state.retention.covers)
 
     def _checkpoint(
         self,
@@ -409,7 +409,7 @@ class ThreadWriter:
             parent=draft.parent,
             metadata=draft.metadata,
             world=world,
-            prune=self._state.retention_seq(),
+            prune=self._state.retention.seq(),
             question=draft.question,
             lane=draft.lane,
             again=again,
@@ -448,7 +448,9 @@ class ThreadWriter:
 
     def _namesake(self, draft: SaveDraft) -> CheckpointPlace | None:
         """The newest checkpoint that has this name already, unless it was deleted."""
-        return None if draft.key is None else self._state.place(draft.key, rises=draft.supersedes)
+        if draft.key is None:
+            return None
+        return self._state.checkpoints.find(draft.key, rises=draft.supersedes)
 
     def _repeated(self, draft: SaveDraft, place: CheckpointPlace) -> CheckpointRef | None:
         """The checkpoint that has this name already, if it says the same."""
@@ -456,8 +458,8 @@ class ThreadWriter:
         record, header = self._chain.linked(place.seq, place.entry.hex())
         body = state.checkpoint_body(header, record)
         world = None if draft.world is None else blob_digest(draft.world).hex()
-        pruned = state.is_given_up(header.seq)
-        same = draft.says_what(body, world) and self._reader.same_state(
+        pruned = state.retention.covers(header.seq)
+        same = draft.says_what(body, world) and self._reader.payloads.is_same(
             draft.value, body, header, None if pruned else record
         )
         if not same:

@@ -242,5 +242,5 @@ def test_a_handle_that_only_saves_keeps_no_index(memory: World) -> None:
         store.thread("t").save(number)
     store.thread("t").load()
 
-    assert store.thread("t")._state.is_indexed() is False
+    assert store.thread("t")._state.checkpoints.is_kept is False
     assert len(store.thread("t")._state.caches._all) == 1
