@@ -20,13 +20,12 @@ REASONS = Path(__file__).with_name("reasons.toml")
 
 TARGETS = (
     "ledger/_bodies.py",
-    "ledger/_cutoffs.py",
     "ledger/_entry.py",
     "ledger/_thread_chain.py",
     "ledger/_kinds.py",
     "ledger/_roster_copy.py",
     "ledger/_store_chain.py",
-    "ledger/_attestations.py",
+    "ledger/_follower.py",
     "signing/_attestation.py",
     "signing/_statement.py",
     "gate/_facts.py",

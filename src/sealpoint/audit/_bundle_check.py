@@ -31,7 +31,7 @@ from sealpoint.audit._bundle import (
 )
 from sealpoint.audit._report import UNJUSTIFIED, Finding, describe_unreadable
 from sealpoint.audit._verify import Judge
-from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted, RolledBack
+from sealpoint.errors import BundleInvalid, Edited, IdMalformed, NotTrusted
 from sealpoint.ids import KeyId
 from sealpoint.ledger import (
     STORE_CHAIN,
@@ -241,7 +241,7 @@ class _Check:
             self._chain = self._chain.extended(record.header, record.seals, record.body)
             self._entries += 1
             reading.advance()
-        _check_minimum(self._chain, self._pin)
+        self._chain.require_minimum("bundle")
         # Nothing is kept that the signed store chain does not name.
         expected = [digest.hex() for digest in self._chain.blobs]
         total = 0
@@ -405,17 +405,3 @@ def _record(line: EntryLine) -> Record:
 def _check_blob(line: BlobLine) -> None:
     if hashlib.sha256(line.data).hexdigest() != line.digest:
         raise BundleInvalid(f"bundle: expected blob {line.digest[:12]!r}, found other bytes")
-
-
-def _check_minimum(chain: StoreChain, pin: TrustPin) -> None:
-    newest = pin.newest
-    if newest is not None and chain.root.version < newest.version:
-        raise RolledBack(
-            f"bundle: expected root {newest.version}, which the pin names, found root "
-            f"{chain.root.version}"
-        )
-    if chain.roster.seq < pin.roster_seq_min:
-        raise RolledBack(
-            f"bundle: expected roster {pin.roster_seq_min} or later, which the pin names, found "
-            f"roster {chain.roster.seq}"
-        )

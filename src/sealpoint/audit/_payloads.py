@@ -24,6 +24,8 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, fresh_digests
 
+_NOTHING = PruneBody(salt="", before=0)
+
 
 class Claims(NamedTuple):
     """Where the newest erasure and the newest prune of its generation lie, as the store says."""
@@ -80,17 +82,18 @@ class RetentionCheck:
             )
 
     def _check_given_up(self, entry: Entry, body: PruneBody) -> None:
-        seq, earlier = entry.seq, None if self._prune is None else self._prune[1]
-        if earlier is not None and not body.includes(earlier):
+        seq, is_prune = entry.seq, entry.header.kind is Kind.PRUNE
+        prune, earlier = self._prune or (None, _NOTHING)
+        if not body.includes(earlier):
             raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
-        if body.earlier != (None if self._prune is None else self._prune[0]):
+        if body.earlier != prune:
             raise Misplaced(f"entry {seq}: it does not name the prune or delete before it")
         if body.end > seq:
             raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
-        needed = self._checkpoint >= 0 or entry.header.kind is Kind.PRUNE
+        needed = self._checkpoint >= 0 or is_prune
         if needed and body.covers(self._checkpoint) and not body.deletes(self._checkpoint):
             raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
-        if entry.header.kind is Kind.PRUNE and body.deleted != (earlier.deleted if earlier else ()):
+        if is_prune and body.deleted != earlier.deleted:
             raise Misplaced(f"entry {seq}: expected a prune to delete nothing, found that it does")
         self._prune = seq, body
 

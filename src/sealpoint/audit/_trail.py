@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sealpoint.audit._report import Finding
 from sealpoint.errors import Edited, Forged, Missing, NotTrusted, SealpointError, UsageError
@@ -43,7 +43,15 @@ from sealpoint.ledger import (
     parse_body,
     parse_header,
 )
-from sealpoint.signing import Action, Attestation, Identity, Roster, parse_seals, verify_attestation
+from sealpoint.signing import (
+    Action,
+    Attestation,
+    Identity,
+    Roster,
+    RosterDocument,
+    parse_seals,
+    verify_attestation,
+)
 from sealpoint.storage import Record
 from sealpoint.store import Chain, Core, ThreadWalk, check_name
 from sealpoint.world import visible
@@ -253,22 +261,27 @@ def _roster(body: RosterBody, chain: StoreChain, seq: int) -> str:
         names = ", ".join(_show(each.name) for each in document.identities)
         return f"the first roster: {names}{_policies({}, document.policies)}{_because(body.reason)}"
     before = earlier[-1].document
-    old = {each.name: each for each in before.identities}
-    new = {each.name: each for each in document.identities}
-    parts = [f"+{_show(name)} ({', '.join(new[name].roles)})" for name in new if name not in old]
-    parts += [f"-{_show(name)}" for name in old if name not in new]
-    parts += [f"~{_show(name)}" for name in new if name in old and new[name] != old[name]]
+    parts = _identity_changes(before, document)
     if before.pools != document.pools:
         parts.append("pools changed")
     if before.restore_quorum != document.restore_quorum:
         parts.append(f"restore quorum {document.restore_quorum}")
-    # Earlier rosters no longer have their cuts: all that is known is that there are some.
+    # Earlier rosters no longer have their cutoffs: all that is known is that there are some.
     if document.cutoffs:
         parts.append(f"{len(document.cutoffs)} keys have come to their end")
     what = ", ".join(parts) or "nobody was added"
     return f"roster {seq}: {what}{_policies(before.policies, document.policies)}" + _because(
         body.reason
     )
+
+
+def _identity_changes(before: RosterDocument, document: RosterDocument) -> list[str]:
+    old = {each.name: each for each in before.identities}
+    new = {each.name: each for each in document.identities}
+    added = [f"+{_show(name)} ({', '.join(new[name].roles)})" for name in new if name not in old]
+    removed = [f"-{_show(name)}" for name in old if name not in new]
+    changed = [f"~{_show(name)}" for name in new if name in old and new[name] != old[name]]
+    return [*added, *removed, *changed]
 
 
 def _policies(old: dict[str, str], new: dict[str, str]) -> str:
@@ -335,6 +348,26 @@ _Key = tuple[datetime, str, int]
 _Keyed = tuple[_Key, AuditRecord]
 
 
+class _Filter(NamedTuple):
+    """What was asked for; None: everything."""
+
+    actor: str | None
+    kind: str | None
+    since: datetime | None
+    until: datetime | None
+
+    def takes(self, record: AuditRecord) -> bool:
+        """Whether a record is told; one with a finding always is."""
+        if record.finding is not None or record.time is None:
+            return True
+        return (
+            (self.actor is None or self.actor in record.people)
+            and (self.kind is None or self.kind == record.kind)
+            and (self.since is None or self.since <= record.time)
+            and (self.until is None or record.time < self.until)
+        )
+
+
 def audit_trail(
     core: Core,
     *,
@@ -366,7 +399,8 @@ def audit_trail(
         if time is not None and time.tzinfo is None:
             raise UsageError(f"{what}: expected a time with its time zone, found one without")
     chosen = None if thread is None else select_threads(core, [thread])
-    return _select(_merge(core, chosen), actor=actor, kind=kind, since=since, until=until)
+    wanted = _Filter(actor, kind, since, until)
+    return (record for record in _merge(core, chosen) if wanted.takes(record))
 
 
 def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
@@ -386,25 +420,6 @@ def select_threads(core: Core, names: Iterable[str]) -> list[ThreadWalk]:
         if position is not None:
             found.append(ThreadWalk(core, position.thread, core.restored(position), name))
     return found
-
-
-def _select(
-    records: Iterator[AuditRecord],
-    *,
-    actor: str | None,
-    kind: str | None,
-    since: datetime | None,
-    until: datetime | None,
-) -> Iterator[AuditRecord]:
-    for record in records:
-        time = record.time
-        if record.finding is not None or (
-            (actor is None or actor in record.people)
-            and (kind is None or record.kind == kind)
-            and (since is None or time is None or time >= since)
-            and (until is None or time is None or time < until)
-        ):
-            yield record
 
 
 def _merge(core: Core, chosen: Iterable[ThreadWalk] | None) -> Iterator[AuditRecord]:

@@ -31,13 +31,15 @@ from sealpoint.ledger._bodies import (
     readable_body,
     require_past,
 )
-from sealpoint.ledger._cutoffs import PositionList, PositionLists
 from sealpoint.ledger._entry import (
     FORMAT_VERSION,
     UNENCRYPTED,
     Entry,
+    Fence,
     Header,
+    Place,
     SkipHashes,
+    Tip,
     encode_header,
     link_hash,
     next_link,
@@ -47,11 +49,8 @@ from sealpoint.ledger._entry import (
 from sealpoint.ledger._follower import ChainStep, CutoffCheck, Follower
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
-from sealpoint.ledger._store_chain import STORE_CHAIN, StoreChain
+from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
 from sealpoint.ledger._thread_chain import (
-    Fence,
-    Place,
-    Tip,
     begin,
     carried_attestations,
     counted_attestations,

@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entry that has been verified on its own."""
+"""Entries, the links between them, and the verified end of a thread.
+
+A header is the small part of an entry that is signed and stays forever: readable JSON in one fixed
+order of fields. Parsing is a round trip: bytes that the writer would not have written are refused,
+so there are no duplicate keys, no spaces, no other spelling of a number or a time, and no unknown
+field. Hexadecimal texts are not checked for their form here, since each is compared with an exact
+value by whoever uses the header.
+
+Entry `n` names the hash of entry `n - 1` (prev) and of entry `n & (n - 1)` (skip): `n` without its
+lowest set bit. Following skips wherever they do not overshoot leads from any entry to any older one
+in a number of steps that grows with the square of the logarithm, so descent from a verified head is
+proven without reading the whole thread.
+"""
 
 import hashlib
 from datetime import UTC, datetime
@@ -7,18 +19,9 @@ from typing import Annotated, Literal, Self
 
 import msgspec
 
-from sealpoint.errors import Edited
+from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger._kinds import Kind
 from sealpoint.limits import HEADER_BYTES_MAX
-
-# ---------------------------------------------------------------------- header
-# The header of an entry: the small part that is signed and stays forever.
-#
-# Readable JSON in one fixed order of fields. Parsing is a round trip: bytes that the writer would
-# not have written are refused, so there are no duplicate keys, no spaces, no other spelling of a
-# number or a time, and no unknown field. Hexadecimal texts are not checked for their form here,
-# since each is compared with an exact value by whoever uses the header.
-
 
 FORMAT_VERSION: Literal[2] = 2
 UNENCRYPTED: Literal["none"] = "none"
@@ -94,18 +97,6 @@ def _says_earlier(data: bytes) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------- links
-# The links of a chain.
-#
-# Entry `n` names the hash of entry `n - 1` (prev) and of entry `n & (n - 1)` (skip): `n` without
-# its lowest set bit. Following skips wherever they do not overshoot leads from any entry to any
-# older one in a number of steps that grows with the square of the logarithm, so descent from a
-# verified head is proven without reading the whole thread.
-#
-# `SkipHashes` holds the hashes along the skips from an entry down to genesis: exactly those that
-# the next entries will have to name. They are at most 53.
-
-
 def link_hash(header: bytes) -> bytes:
     """What an entry is called by the entries after it: the SHA-256 of its header bytes alone."""
     return hashlib.sha256(header).digest()
@@ -123,7 +114,10 @@ def next_link(seq: int, target: int) -> int:
 
 
 class SkipHashes:
-    """The hashes that the entries after `seq` will name."""
+    """The hashes that the next entries will name: those along the skips down to genesis.
+
+    They are at most 53.
+    """
 
     __slots__ = ("_hashes",)
 
@@ -147,9 +141,6 @@ class SkipHashes:
         return SkipHashes(hashes)
 
 
-# ---------------------------------------------------------------------- entry
-
-
 class Entry(msgspec.Struct, frozen=True):
     """An entry whose bytes, place and signature were verified. Make one with `verified`."""
 
@@ -169,3 +160,71 @@ class Entry(msgspec.Struct, frozen=True):
     def seq(self) -> int:
         """Its position."""
         return self.header.seq
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a thread's entries belong."""
+
+    store: str
+    ns: str
+    thread: str
+
+    def check(self, header: Header, seq: int) -> None:
+        """Raise `Misplaced` unless the header was written for this place."""
+        for what, expected, found in (
+            ("store", self.store, header.store),
+            ("namespace", self.ns, header.ns),
+            ("thread", self.thread, header.thread),
+            ("position", seq, header.seq),
+        ):
+            if expected != found:
+                raise Misplaced(
+                    f"entry {seq} of thread {self.thread[:12]}: expected {what} {expected!r}, "
+                    f"found an entry of {what} {found!r}"
+                )
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The session in force, the genesis before the first one, or the erasure after the last."""
+
+    seq: int
+    by: str
+    owner: str | None
+    """None: the body that said so is gone, which only an erasure further on can make right."""
+    is_session: bool
+    erased: bool = False
+    """The thread holds nothing; its next generation begins with a genesis."""
+
+
+class Tip(msgspec.Struct, frozen=True):
+    """The verified end of a thread: all that is needed to judge or write the next entry."""
+
+    entry: Entry
+    skip_hashes: SkipHashes
+    fence: Fence
+    basis: tuple[int, bytes]
+    """Position and hash of the newest entry that changes what a resume would mean; of the first
+    genesis before there is one."""
+    time: datetime
+    """The newest time since the newest entry that a pause stops, of those that count."""
+    paused: int | None = None
+    """The position of the pause that is in force."""
+
+    @property
+    def lacks_owner(self) -> bool:
+        """Whether the body that names the owner is missing, and no erasure says why."""
+        return self.fence.owner is None and not self.fence.erased
+
+    def require_owner(self) -> None:
+        """Refuse a body that is missing although nothing was erased.
+
+        To be called once no erasure can follow any more, because this is the newest entry.
+
+        Raises:
+            Missing: The body that names the owner is gone.
+        """
+        if self.lacks_owner:
+            raise Missing(
+                f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: "
+                "expected its body, found none"
+            )

@@ -11,12 +11,10 @@ from typing import Any, NamedTuple
 
 from sealpoint.errors import Forked, Missing, NotTrusted, RolledBack
 from sealpoint.ledger._bodies import readable_body
-from sealpoint.ledger._entry import Entry
+from sealpoint.ledger._entry import Entry, Place, Tip
 from sealpoint.ledger._kinds import Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.ledger._thread_chain import (
-    Place,
-    Tip,
     begin,
     carried_attestations,
     extend,
@@ -33,10 +31,11 @@ class CutoffCheck:
     anchor has seen less. An entry that carries an attestation of such a key is one of its entries.
     """
 
-    __slots__ = ("_due",)
+    __slots__ = ("due",)
 
     def __init__(self) -> None:
-        self._due: dict[int, bytes] = {}
+        self.due: dict[int, bytes] = {}
+        """By position, the hashes of the entries that are still ahead."""
 
     def follow(self, entry: Entry, body: bytes | None, chain: StoreChain) -> None:
         """Take the next verified entry of the chain into account.
@@ -51,7 +50,7 @@ class CutoffCheck:
             NotTrusted: The entry lies beyond the cutoff of its key.
             Edited: The body is not the one that was sealed.
         """
-        expected = self._due.get(entry.seq)
+        expected = self.due.get(entry.seq)
         if expected is not None and expected != entry.hash:
             raise Forked(
                 f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the one that "
@@ -64,11 +63,11 @@ class CutoffCheck:
                 with suppress(NotTrusted):
                     last = chain.accepted_until(entry.header, entry.hash, attestation.credential)
                     self._expect(entry, last)
-        self._due.pop(entry.seq, None)
+        self.due.pop(entry.seq, None)
 
     def _expect(self, entry: Entry, last: tuple[int, bytes] | None) -> None:
         if last is not None and last[0] > entry.seq:
-            self._due[last[0]] = last[1]
+            self.due[last[0]] = last[1]
 
     def require_settled(self, where: str) -> None:
         """Check that nothing listed is still ahead where the chain ends.
@@ -76,9 +75,9 @@ class CutoffCheck:
         Raises:
             RolledBack: The chain ends before an entry that a cutoff lists.
         """
-        if self._due:
+        if self.due:
             raise RolledBack(
-                f"{where}: expected entry {max(self._due)}, which the cutoff of a revoked key "
+                f"{where}: expected entry {max(self.due)}, which the cutoff of a revoked key "
                 "lists, found the store to end before it"
             )
 

@@ -13,8 +13,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from sealpoint.errors import Forged, Misplaced, Missing, NotTrusted
 from sealpoint.ledger._bodies import (
     GenesisBody,
@@ -25,7 +23,17 @@ from sealpoint.ledger._bodies import (
     parse_body,
     read_body,
 )
-from sealpoint.ledger._entry import Entry, Header, SkipHashes, link_hash, parse_header, skip_seq
+from sealpoint.ledger._entry import (
+    Entry,
+    Fence,
+    Header,
+    Place,
+    SkipHashes,
+    Tip,
+    link_hash,
+    parse_header,
+    skip_seq,
+)
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -129,12 +137,10 @@ def check_handoff(
     parsed: HandoffBody = parse_body(header.kind, header.body, body)
     if not _may_take(parsed.owner, header.ns, roster):
         raise NotTrusted(f"{where}: expected a writer or a pool of writers as the next owner")
-    identity = roster.identity(entry.writer)
-    owns = identity is not None and identity.may(Role.WRITER, header.ns)
-    if owns and roster.owns(entry.writer, owner):
+    if _may(entry.writer, Role.WRITER, header.ns, roster) and roster.owns(entry.writer, owner):
         return
     statement = parsed.statement
-    if statement is None or identity is None or not identity.may(Role.OPERATOR, header.ns):
+    if statement is None or not _may(entry.writer, Role.OPERATOR, header.ns, roster):
         raise NotTrusted(
             f"{where}: expected owner {owner!r}, or an operator with approval, found "
             f"{entry.writer!r}"
@@ -143,18 +149,20 @@ def check_handoff(
     if now >= statement.expires:
         raise Misplaced(f"{where}: expected an approval in force, found one that has expired")
     # The roster may be an old one: a key that has ended since says no more under it.
-    words = counted_attestations(entry, parsed, chain)
-    tally = count(words, statement=statement, roster=roster, now=now)
+    counted = counted_attestations(entry, parsed, chain)
+    tally = count(counted, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
         raise NotTrusted(f"{where}: expected the approval of another person, found none")
 
 
 def _may_take(owner: str, namespace: str, roster: Roster) -> bool:
     names = roster.members.get(owner, frozenset({owner}))
-    holders = [roster.identity(name) for name in names]
-    return bool(holders) and all(
-        holder is not None and holder.may(Role.WRITER, namespace) for holder in holders
-    )
+    return bool(names) and all(_may(name, Role.WRITER, namespace, roster) for name in names)
+
+
+def _may(name: str, role: Role, namespace: str, roster: Roster) -> bool:
+    identity = roster.identity(name)
+    return identity is not None and identity.may(role, namespace)
 
 
 def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, where: str) -> None:
@@ -174,74 +182,6 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
             raise Misplaced(
                 f"{where}: expected an approval for {what} {str(expected)[:40]!r}, "
                 f"found one for {str(found)[:40]!r}"
-            )
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a thread's entries belong."""
-
-    store: str
-    ns: str
-    thread: str
-
-    def check(self, header: Header, seq: int) -> None:
-        """Raise `Misplaced` unless the header was written for this place."""
-        for what, expected, found in (
-            ("store", self.store, header.store),
-            ("namespace", self.ns, header.ns),
-            ("thread", self.thread, header.thread),
-            ("position", seq, header.seq),
-        ):
-            if expected != found:
-                raise Misplaced(
-                    f"entry {seq} of thread {self.thread[:12]}: expected {what} {expected!r}, "
-                    f"found an entry of {what} {found!r}"
-                )
-
-
-class Fence(msgspec.Struct, frozen=True):
-    """The session in force, the genesis before the first one, or the erasure after the last."""
-
-    seq: int
-    by: str
-    owner: str | None
-    """None: the body that said so is gone, which only an erasure further on can make right."""
-    is_session: bool
-    erased: bool = False
-    """The thread holds nothing; its next generation begins with a genesis."""
-
-
-class Tip(msgspec.Struct, frozen=True):
-    """The verified end of a thread: all that is needed to judge or write the next entry."""
-
-    entry: Entry
-    skip_hashes: SkipHashes
-    fence: Fence
-    basis: tuple[int, bytes]
-    """Position and hash of the newest entry that changes what a resume would mean; of the first
-    genesis before there is one."""
-    time: datetime
-    """The newest time since the newest entry that a pause stops, of those that count."""
-    paused: int | None = None
-    """The position of the pause that is in force."""
-
-    @property
-    def lacks_owner(self) -> bool:
-        """Whether the body that names the owner is missing, and no erasure says why."""
-        return self.fence.owner is None and not self.fence.erased
-
-    def require_owner(self) -> None:
-        """Refuse a body that is missing although nothing was erased.
-
-        To be called once no erasure can follow any more, because this is the newest entry.
-
-        Raises:
-            Missing: The body that names the owner is gone.
-        """
-        if self.lacks_owner:
-            raise Missing(
-                f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: "
-                "expected its body, found none"
             )
 
 
@@ -425,10 +365,7 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
             chain=chain,
         )
         return read_fence(entry, None if tip.fence.owner is None else body)
-    if rule.by_owner:
-        _check_owner(entry, tip.fence.owner, chain)
-    if rule.in_session and not (tip.fence.is_session and tip.fence.by == header.by):
-        raise NotTrusted(f"{where}: expected the key that opened session {tip.fence.seq}")
+    _check_session(tip, entry, chain, where)
     if not rule.sets_fence:
         return tip.fence
     # Where the owner is unknown it stays so up to the erasure: a later body that names one could
@@ -437,6 +374,15 @@ def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where:
     if fence.owner not in (None, tip.fence.owner):
         raise NotTrusted(f"{where}: expected owner {tip.fence.owner!r}, found {fence.owner!r}")
     return fence
+
+
+def _check_session(tip: Tip, entry: Entry, chain: StoreChain, where: str) -> None:
+    """Refuse what only the owner, or only the session in force, may write."""
+    rule, fence = KINDS[entry.header.kind], tip.fence
+    if rule.by_owner:
+        _check_owner(entry, fence.owner, chain)
+    if rule.in_session and not (fence.is_session and fence.by == entry.header.by):
+        raise NotTrusted(f"{where}: expected the key that opened session {fence.seq}")
 
 
 def _check_generation(tip: Tip, header: Header, where: str) -> None:

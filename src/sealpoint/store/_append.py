@@ -11,6 +11,7 @@ for it.
 import hashlib
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -87,12 +88,12 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
     require_unexpired(core, trust, signer.key, newest, f"identity {signer.name!r}")
     granted = core.granted(trust)
     if (kind, owner) not in granted:
-        granted[kind, owner] = _granted(chain, trust, kind, owner)
+        granted[kind, owner] = _check_roster(chain, trust, kind, owner)
     return granted[kind, owner]
 
 
-def _granted(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
-    """The same by the roster alone, which says it once and for all."""
+def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
+    """The roster part of the check; cached per roster."""
     signer = chain.core.signer()
     roster = trust.roster
     holder = chain.core.holder(trust)
@@ -142,7 +143,6 @@ def append_all(
     *,
     blobs: Mapping[bytes, bytes],
     needs: Collection[bytes] = (),
-    label: bytes | None = None,
     follow: bool = True,
     trust: StoreChain | None = None,
 ) -> list[Entry]:
@@ -168,19 +168,20 @@ def append_all(
     records: list[Record] = []
     entries: list[Entry] = []
     for draft in drafts:
-        tip, record = _sealed(chain, trust, tip, draft)
+        tip, record = _seal(chain, trust, tip, draft)
         records.append(record)
         entries.append(tip.entry)
     if tip is None:
         raise UsageError("append: expected at least one entry, found none")
     try:
+        label = chain.label if drafts[0].kind is Kind.GENESIS else None
         chain.core.storage.append(
             chain.thread, first, records, blobs=blobs, needs=needs, label=label
         )
     except StorageUnavailable as exc:
         _resolve(chain, first, records, exc)
     try:
-        bodies = (draft.body for draft in drafts)
+        bodies = map(attrgetter("body"), drafts)
         chain.move_to(tip, records[-1], zip(entries, bodies, strict=True))
         if follow:
             chain.advance_anchor()
@@ -236,14 +237,12 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes
         require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 
 
-def _sealed(
+def _seal(
     chain: Chain, trust: StoreChain, tip: Tip | None, draft: EntryDraft
 ) -> tuple[Tip, Record]:
     """Give a draft its place after `tip`, and sign it."""
-    core = chain.core
-    rule = KINDS[draft.kind]
+    core, signer = chain.core, chain.core.signer()
     writer = check_rights(chain, trust, draft.kind, None if tip is None else tip.fence.owner)
-    signer = core.signer()
     body = encode_body(draft.body)
     seq = 0 if tip is None else tip.entry.seq + 1
     header = Header(
@@ -256,7 +255,7 @@ def _sealed(
         prev=None if tip is None else tip.entry.hash.hex(),
         skip=None if tip is None else tip.skip_hashes.hash_at(skip_seq(seq)).hex(),
         kind=draft.kind,
-        fence=seq if tip is None or rule.sets_fence else tip.fence.seq,
+        fence=seq if tip is None or KINDS[draft.kind].sets_fence else tip.fence.seq,
         roster=trust.roster.seq,
         at=core.now(None if tip is None else tip.time),
         by=signer.key,
@@ -265,26 +264,21 @@ def _sealed(
     raw = encode_header(header)
     seals = encode_seals([Seal(signer.public.id, signer.sign(pae(ENTRY_TYPE, raw)))])
     entry = Entry.verified(raw, header, writer.name)
-    if tip is None:
-        after = begin(entry, body, trust)
-    elif (
-        rule.in_session
-        and not rule.only_paused
-        and tip.fence.is_session
-        and tip.fence.by == header.by
-    ):
-        # The most frequent entry: its links were made from the tip, its rights checked above.
-        after = Tip(
-            entry,
-            tip.skip_hashes.grown(seq, entry.hash),
-            tip.fence,
-            (seq, entry.hash),
-            header.at,
-            tip.paused,
-        )
-    else:
-        after = extend(tip, entry, body, trust)
+    after = begin(entry, body, trust) if tip is None else _tip_after(tip, entry, body, trust)
     return after, Record(raw, seals, body, draft.payload)
+
+
+def _tip_after(tip: Tip, entry: Entry, body: bytes, trust: StoreChain) -> Tip:
+    """The tip once an entry of our own follows it, which was made to."""
+    rule, fence = KINDS[entry.header.kind], tip.fence
+    if not rule.in_session or rule.only_paused:
+        return extend(tip, entry, body, trust)
+    if not fence.is_session or fence.by != entry.header.by:
+        return extend(tip, entry, body, trust)
+    # The most frequent entry: its links were made from the tip, its rights checked before.
+    skip_hashes = tip.skip_hashes.grown(entry.seq, entry.hash)
+    at = entry.header.at
+    return Tip(entry, skip_hashes, fence, (entry.seq, entry.hash), at, tip.paused)
 
 
 def _resolve(

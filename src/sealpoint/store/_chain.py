@@ -150,6 +150,11 @@ class Chain:
         if known is not None:
             # Its key may have come to its end since this handle verified it.
             trust.accepted_until(known.header, known.hash)
+        self._verify_newer(anchored, known)
+        self._compare(anchored, known)
+
+    def _verify_newer(self, anchored: Position, known: Entry | None) -> None:
+        """(1) to (4) of every entry after the known head, or from the anchored one on."""
         first = expected = known.seq if known is not None else max(anchored.seq, 0)
         tip: Tip | None = None
         unsettled: list[tuple[Entry, Record]] = []
@@ -158,24 +163,20 @@ class Chain:
                 raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
             expected += 1
             if known is not None and seq == first:
-                if record.header != known.raw:
-                    raise self._differs(record, seq)
-                if self.head_record is None or record.seals != self.head_record.seals:
-                    self.verify(record, seq)
+                _check_same(self, known, record)
                 self.head_record = record
-            else:
-                entry, tip = self._next(record, seq, anchored, tip)
-                unsettled.append((entry, record))
-                # Nobody knows whose the thread is where the body is missing that says so: what
-                # follows could be anybody's, and counts once an erasure tells why.
-                if tip is None or not tip.lacks_owner:
-                    self._settle(unsettled, tip)
-                    unsettled.clear()
+                continue
+            entry, tip = self._next(record, seq, anchored, tip)
+            unsettled.append((entry, record))
+            # Nobody knows whose the thread is where the body is missing that says so: what follows
+            # could be anybody's, and counts once an erasure tells why.
+            if tip is None or not tip.lacks_owner:
+                self._settle(unsettled, tip)
+                unsettled.clear()
         if expected == first:
-            raise self._nothing_at(first, anchored)
+            raise _nothing_at(self, first, anchored)
         if tip is not None:
             tip.require_owner()
-        self._compare(anchored, known)
 
     def _settle(self, entries: Iterable[tuple[Entry, Record]], tip: Tip | None) -> None:
         """Move to the last of some entries that were judged; a call that fails meets all again."""
@@ -203,7 +204,8 @@ class Chain:
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
         head = self.verified_head()
-        self._cutoffs.require_settled(self._title)
+        if self._cutoffs.due:
+            self._cutoffs.require_settled(self._title)
         if anchored.seq > head.seq:
             raise RolledBack(
                 f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, "
@@ -230,14 +232,6 @@ class Chain:
             self.bind(anchored.thread)
         return anchored
 
-    def _nothing_at(self, first: int, anchored: Position) -> SealpointError:
-        if anchored.reserved and self.head is None:
-            return _never_saved(self)
-        return RolledBack(
-            f"{self._title}: expected entry {first}, which the anchor has seen, found the store "
-            "to end before it"
-        )
-
     def _next(
         self, record: Record, seq: int, anchored: Position, after: Tip | None
     ) -> tuple[Entry, Tip | None]:
@@ -246,7 +240,7 @@ class Chain:
         It follows `after`, or else the head.
         """
         if seq == anchored.seq and link_hash(record.header) != anchored.entry:
-            raise self._differs(record, seq)
+            raise self.differs(record, seq)
         entry = self.verify(record, seq)
         chain = self.core.trust()
         self._cutoffs.follow(entry, record.body, chain)
@@ -337,7 +331,7 @@ class Chain:
             if found != seq:
                 break
             if link_hash(record.header) != expected:
-                raise self._differs(record, seq)
+                raise self.differs(record, seq)
             header = parse_header(record.header)
             yield header, record
             seq -= 1
@@ -351,7 +345,7 @@ class Chain:
         if record is None:
             raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
         if link_hash(record.header).hex() != expected:
-            raise self._differs(record, seq)
+            raise self.differs(record, seq)
         return record, parse_header(record.header)
 
     # ------------------------------------------------------------------ the anchor
@@ -387,7 +381,7 @@ class Chain:
         if link_hash(record.header) != anchored.entry or anchored.thread != self.thread:
             raise Forked(f"{self._entry(anchored.seq)}: expected the anchored entry, found another")
 
-    def _differs(self, record: Record, seq: int) -> SealpointError:
+    def differs(self, record: Record, seq: int) -> SealpointError:
         """Why the entry at a position is not the one that is known to belong there."""
         try:
             self.verify(record, seq)
@@ -431,4 +425,21 @@ def _never_saved(chain: Chain) -> UnknownThread:
     return UnknownThread(
         f"thread {chain.name!r} in namespace {chain.core.namespace!r}: expected a saved thread, "
         "found none"
+    )
+
+
+def _check_same(chain: Chain, known: Entry, record: Record) -> None:
+    """What the store has where the known head lies must be that, or have another good seal."""
+    if record.header != known.raw:
+        raise chain.differs(record, known.seq)
+    if chain.head_record is None or record.seals != chain.head_record.seals:
+        chain.verify(record, known.seq)
+
+
+def _nothing_at(chain: Chain, first: int, anchored: Position) -> SealpointError:
+    if anchored.reserved and chain.head is None:
+        return _never_saved(chain)
+    return RolledBack(
+        f"thread {chain.name!r}: expected entry {first}, which the anchor has seen, found the "
+        "store to end before it"
     )

@@ -247,7 +247,7 @@ class Core:
     def _follow(self, anchored: Position) -> StoreChain:
         while True:
             chain = self.read_store_chain(self._chain, anchored)
-            self._check_minimum(chain)
+            chain.require_minimum("store chain")
             position = _position(chain)
             if anchored == position or self.parts.read_only:
                 break
@@ -278,19 +278,6 @@ class Core:
                 f"store chain entry {anchored.seq}: expected the anchored one, found another"
             )
         return chain
-
-    def _check_minimum(self, chain: StoreChain) -> None:
-        least, newest = self.parts.pin.roster_seq_min, self.parts.pin.newest
-        if newest is not None and chain.root.version < newest.version:
-            raise RolledBack(
-                f"store chain: expected root {newest.version}, which the pin names, "
-                f"found root {chain.root.version}"
-            )
-        if chain.roster.seq < least:
-            raise RolledBack(
-                f"store chain: expected roster {least} or later, which the pin names, "
-                f"found roster {chain.roster.seq}"
-            )
 
     def restored(self, anchored: Position) -> Position:
         """What an anchored position of a thread has become by the restores accepted since.
@@ -363,7 +350,7 @@ class Core:
     def verified_store_chain(self) -> StoreChain:
         """The store chain by the pin alone, without the anchor: for `init` and adoption."""
         chain = self.read_store_chain(self._begun, None)
-        self._check_minimum(chain)
+        chain.require_minimum("store chain")
         return chain
 
     def written(self, chain: StoreChain) -> StoreChain:
@@ -373,14 +360,8 @@ class Core:
             RolledBack: It does not: what was written is gone again.
         """
         found = self.renewed_trust()
-        self._check_shows(found, chain)
+        _require_shown(found, chain)
         return found
-
-    def _check_shows(self, found: StoreChain, chain: StoreChain) -> None:
-        if found.hashes[: len(chain.hashes)] != chain.hashes:
-            raise RolledBack(
-                f"store chain: expected entry {chain.seq}, which was just written, found it gone"
-            )
 
     def anchor_store_chain(self, written: StoreChain | None = None) -> StoreChain:
         """Enter a store chain that the anchor does not know: at `init` and by adoption alone.
@@ -394,11 +375,18 @@ class Core:
         """
         chain = self.verified_store_chain()
         if written is not None:
-            self._check_shows(chain, written)
+            _require_shown(chain, written)
         position = _position(chain)
         if self.anchor.create(self._slot, position) != position:
             raise AnchorUnavailable("store chain: expected an empty slot, found it taken")
         return self._learn(chain, position)
+
+
+def _require_shown(found: StoreChain, written: StoreChain) -> None:
+    if found.hashes[: len(written.hashes)] != written.hashes:
+        raise RolledBack(
+            f"store chain: expected entry {written.seq}, which was just written, found it gone"
+        )
 
 
 def _position(chain: StoreChain) -> Position:

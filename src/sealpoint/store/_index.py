@@ -169,20 +169,17 @@ class CheckpointIndex:
         Checkpoints before it are not looked at even if they are known, as for `results`.
         """
         self._grow_down_to(since)
-        return sorted(
-            (
-                place
-                for place in self._asking
-                if place.key.lane == lane
-                and place.seq > since
-                and not self._lies_after(place, since)
-            ),
-            key=_position,
-        )
 
-    def _lies_after(self, result: ResultPlace, since: int) -> bool:
-        found = self._places.get(result.key)
-        return found is not None and found.seq >= since
+        def has_checkpoint(key: Key) -> bool:
+            found = self._places.get(key)
+            return found is not None and found.seq >= since
+
+        found = [
+            place
+            for place in self._asking
+            if place.key.lane == lane and place.seq > since and not has_checkpoint(place.key)
+        ]
+        return sorted(found, key=_position)
 
     def earliest(self, key: Key, since: int, gone: Gone) -> int | None:
         """Where the first results of a checkpoint lie that is about to be written itself.
@@ -209,13 +206,7 @@ class CheckpointIndex:
         if header.seq <= self._top:
             return False
         self._top = header.seq
-        if isinstance(body, CheckpointBody):
-            self._put(place_of(header, entry, body), older=False)
-        else:
-            place = _result_of(header, entry, body)
-            self._results.setdefault(place.key, []).append(place)
-            self._added.append((place.seq, place.key))
-            self._note(place)
+        self._add(header, entry, body, older=False)
         return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:
@@ -224,19 +215,22 @@ class CheckpointIndex:
         The newest of the main lane stays, and of each lane in which something was written since.
         """
         busy = self._busy_after(seq - 1, gone) | {""}
-        found = (self.newest(lane, gone) for lane in busy)
-        newest = {place.entry for place in found if place is not None}
-        for key, place in list(self._places.items()):
-            if place.seq < seq and place.entry not in newest:
-                del self._places[key]
-                self._order[key.lane].remove((place.rank, key.id))
+        newest = [self.newest(lane, gone) for lane in busy]
+        older = [place for place in self._places.values() if place.seq < seq]
+        for place in older:
+            if place not in newest:
+                del self._places[place.key]
+                self._order[place.key.lane].remove((place.rank, place.key.id))
+        self._forget_results(seq)
+        self._floor = seq
+
+    def _forget_results(self, seq: int) -> None:
         for key, results in list(self._results.items()):
             if key not in self._places and results[-1].seq < seq:
                 del self._results[key]
         self._saved = deque(saved for saved in self._saved if saved[1] in self._places)
         self._added = deque(added for added in self._added if added[1] in self._results)
         self._asking = [place for place in self._asking if place.seq >= seq]
-        self._floor = seq
 
     def result_count(self) -> int:
         """How many results it holds."""
@@ -297,13 +291,20 @@ class CheckpointIndex:
         if not KINDS[header.kind].holds_payload:
             return
         body = entry_body(name, header, record.body)
+        self._add(header, link_hash(record.header), body, older=True)
+
+    def _add(
+        self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody, *, older: bool
+    ) -> None:
         if isinstance(body, CheckpointBody):
-            self._put(place_of(header, link_hash(record.header), body), older=True)
-        else:
-            place = _result_of(header, link_hash(record.header), body)
-            self._results.setdefault(place.key, []).insert(0, place)
-            self._added.appendleft((place.seq, place.key))
-            self._note(place)
+            self._put(place_of(header, entry, body), older=older)
+            return
+        place = _result_of(header, entry, body)
+        results = self._results.setdefault(place.key, [])
+        results.insert(0 if older else len(results), place)
+        (self._added.appendleft if older else self._added.append)((place.seq, place.key))
+        if place.question is not None:
+            self._asking.append(place)
 
     def _put(self, place: CheckpointPlace, *, older: bool) -> None:
         known = self._places.get(place.key)
@@ -316,10 +317,6 @@ class CheckpointIndex:
             order.remove((known.rank, place.key.id))  # the one before was deleted
         if known is None or known.rank != place.rank:
             insort(order, (place.rank, place.key.id))
-
-    def _note(self, place: ResultPlace) -> None:
-        if place.question is not None:
-            self._asking.append(place)
 
 
 def _position(place: ResultPlace) -> int:

@@ -223,7 +223,7 @@ class ThreadReader:
         place = self._newest_place(self._state.checkpoints.get(keep=False), "")
         if place is None:
             raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint")
-        return self._at(place)
+        return self._at(place.seq, place.entry)
 
     def _newest_place(self, index: CheckpointIndex, lane: str) -> CheckpointPlace | None:
         """(6) The newest checkpoint of a lane that has its state.
@@ -243,11 +243,9 @@ class ThreadReader:
             )
         return place
 
-    def _at(self, place: CheckpointPlace) -> _FoundCheckpoint:
-        header, record = self._entry_at(place.seq, place.entry)
-        return _FoundCheckpoint(
-            header, record, self._state.checkpoint_body(header, record), place.entry
-        )
+    def _at(self, seq: int, entry: bytes) -> _FoundCheckpoint:
+        header, record = self._entry_at(seq, entry)
+        return _FoundCheckpoint(header, record, self._state.checkpoint_body(header, record), entry)
 
     def _entry_at(self, seq: int, entry: bytes) -> tuple[Header, Record]:
         """(3) and (4) The entry at a proven place, and its signature."""
@@ -311,12 +309,12 @@ class ThreadReader:
 
     def read_loaded(self, release: Release) -> Loaded:
         """The state of a release, and of nothing else."""
-        found = self._released(release)
+        found = self._at(release.seq, bytes.fromhex(release.entry))
         return self._read_loaded(found, keep=release.newest, question=release.question)
 
     def read_snapshot(self, release: Release) -> Snapshot:
         """The same with the results that are part of it."""
-        found = self._released(release)
+        found = self._at(release.seq, bytes.fromhex(release.entry))
         return Snapshot(
             state=self.payloads.decode(found.header, found.record, found.body, keep=release.newest),
             ref=found.ref(self._core),
@@ -337,7 +335,7 @@ class ThreadReader:
         """What the run was able to do when the state of a release was saved."""
         if release.world is None:
             return None
-        found = self._released(release)
+        found = self._at(release.seq, bytes.fromhex(release.entry))
         return _world(found, self.payloads.blobs(found.header, found.record, found.body))
 
     def read_result(self, result: PendingResult) -> Results:
@@ -363,12 +361,7 @@ class ThreadReader:
         """The checkpoint of a release, without its state; see `Thread.ref_of`."""
         with self._state.reporting():
             self._state.refresh()
-            return self._released(release).ref(self._core)
-
-    def _released(self, release: Release) -> _FoundCheckpoint:
-        header, record = self._entry_at(release.seq, bytes.fromhex(release.entry))
-        body = self._state.checkpoint_body(header, record)
-        return _FoundCheckpoint(header, record, body, bytes.fromhex(release.entry))
+            return self._at(release.seq, bytes.fromhex(release.entry)).ref(self._core)
 
     # ------------------------------------------------------------------ snapshots of lanes
 
@@ -397,8 +390,10 @@ class ThreadReader:
         released = scope.find_earlier(lane, name)
         if released is not None:
             # It was put once more before: what was decided about is the earlier one.
-            gone = self._state.retention.covers(released.seq)
-            return None if gone else self._with_results(self._released(released), keep=False)
+            if self._state.retention.covers(released.seq):
+                return None
+            found = self._at(released.seq, bytes.fromhex(released.entry))
+            return self._with_results(found, keep=False)
         return self.read_lane(lane, name) if scope.includes(lane, name) else None
 
     def read_lane(self, lane: str, name: str | None) -> Snapshot | None:
@@ -409,7 +404,7 @@ class ThreadReader:
         # (6) deleted, given up or superseded
         if place is None or state.retention.covers(place.seq):
             return None
-        return self._with_results(self._at(place), keep=name is None)
+        return self._with_results(self._at(place.seq, place.entry), keep=name is None)
 
     def _with_results(self, found: _FoundCheckpoint, *, keep: bool) -> Snapshot:
         """(7) and (8): the bodies and blobs against their digests, then the decoding."""

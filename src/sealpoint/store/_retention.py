@@ -128,7 +128,7 @@ class ThreadRetention:
         earlier, holding = self._given_up_before(), list(self._holding())
         kept, given_up = self._divide(rule, {each.seq: each.rank for each in holding})
         # A checkpoint that another one of the same name superseded goes with that one's name.
-        gone = {Key(ref.lane, ref.id) for ref in given_up} - {Key(ref.lane, ref.id) for ref in kept}
+        gone = _keys(given_up) - _keys(kept)
         results = [each for each in holding if each.kind is Kind.RESULTS]
         lost = {ref.seq for ref in given_up} | {each.seq for each in results if each.key in gone}
         rest = {ref.seq for ref in kept}
@@ -244,6 +244,10 @@ class ThreadRetention:
         if compact and (swept.blobs or swept.payloads):
             self._core.storage.compact()
         return swept
+
+
+def _keys(refs: Iterable[CheckpointRef]) -> set[Key]:
+    return {Key(ref.lane, ref.id) for ref in refs}
 
 
 def _spans(places: Iterable[tuple[int, bool]]) -> tuple[tuple[int, int], ...]:

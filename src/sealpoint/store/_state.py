@@ -477,7 +477,7 @@ class ThreadState:
             return
         genesis = GenesisBody(salt=self.core.salt(), name=self.name, owner=writer)
         with suppress(HeadMoved):
-            append_all(chain, [EntryDraft(Kind.GENESIS, genesis)], blobs={}, label=chain.label)
+            append_all(chain, [EntryDraft(Kind.GENESIS, genesis)], blobs={})
 
     def check_session(self) -> None:
         """Refuse to go on where others have written, whichever call has met their entries.

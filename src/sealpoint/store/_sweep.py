@@ -287,9 +287,8 @@ def collect(
             failures.append((each.thread.hex(), error.message))
         if progress is not None:
             progress(number, len(threads))
-    for thread in core.storage.blob_threads():
-        if thread not in seen and core.storage.read(thread, 0) is None:
-            swept += drop_orphans(core, thread, dry_run=dry_run)
+    for thread in _without_entries(core, seen):
+        swept += drop_orphans(core, thread, dry_run=dry_run)
     if compact and not dry_run:
         core.storage.compact()
     return Collected(
@@ -298,6 +297,13 @@ def collect(
         size_bytes=swept.size_bytes,
         failures=tuple(failures),
     )
+
+
+def _without_entries(core: Core, seen: set[bytes]) -> Iterator[bytes]:
+    """The threads that have blobs and nothing else."""
+    for thread in core.storage.blob_threads():
+        if thread not in seen and core.storage.read(thread, 0) is None:
+            yield thread
 
 
 def _seen_chain(core: Core, listed: ListedThread) -> Chain | None:

@@ -91,6 +91,20 @@ class _Item(NamedTuple):
         )
 
 
+def _blobs_of(group: Sequence[_Item]) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """The blobs that are stored with the entries of a group, and those that were put ahead."""
+    pending: dict[bytes, bytes] = {}
+    spilled: set[bytes] = set()
+    for item in group:
+        pending |= item.blobs.pending
+        spilled |= item.blobs.spilled
+    return pending, spilled
+
+
+def _may_repeat(group: Sequence[_Item], spilled: set[bytes]) -> bool:
+    return bool(spilled) and all(item.draft.may_repeat() for item in group)
+
+
 class ThreadWriter:
     """Writes entries of a thread under the session of its handle.
 
@@ -187,34 +201,32 @@ class ThreadWriter:
         opening, start = self._opening(group[0].draft)
         paused = chain.head is not None and chain.tip().paused is not None
         drafts = [*opening, *(item.entry(paused=paused) for item in group)]
-        if chain.head is None and not reserve(chain, chain.thread):
-            self._state.uncertain = True
+        if chain.head is None and not self._is_ours():
             return []
-        begins = drafts[0].kind is Kind.GENESIS
-        spilled = set().union(*(item.blobs.spilled for item in group))
+        trust = None if start is None else start.trust
+        pending, spilled = _blobs_of(group)
         try:
-            entries = append_all(
-                chain,
-                drafts,
-                blobs={name: blob for item in group for name, blob in item.blobs.pending.items()},
-                needs=spilled,
-                label=chain.label if begins else None,
-                trust=None if start is None else start.trust,
-            )
+            entries = append_all(chain, drafts, blobs=pending, needs=spilled, trust=trust)
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
         except Missing:
-            if not (spilled and all(item.draft.may_repeat() for item in group)):
+            if not _may_repeat(group, spilled):
                 raise
             return []  # somebody collected what was put ahead: it is put once more
         except BaseException as exc:
             if (saved := self._after_failure(exc, drafts, group, start)) is None:
                 raise
             return saved
-        if not entries:
-            self._lost_swap(group[0].draft)
-            return []
-        return self._saved(entries[len(opening) :], group, start)
+        if entries:
+            return self._saved(entries[len(opening) :], group, start)
+        self._lost_swap(group[0].draft)
+        return []
+
+    def _is_ours(self) -> bool:
+        """Reserve the name; False if somebody else did, and it is to be looked at again."""
+        reserved = reserve(self._chain, self._chain.thread)
+        self._state.uncertain = self._state.uncertain or not reserved
+        return reserved
 
     def _opening(self, draft: CommitDraft) -> tuple[list[EntryDraft], SessionStart | None]:
         """The entries that a session begins with; none if there is one."""
