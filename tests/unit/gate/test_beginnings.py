@@ -27,7 +27,7 @@ def begun(team: Team, request: pytest.FixtureRequest) -> Team:
     if request.param == "session":
         resume = ResumeBody(salt=SALT, owner="worker", basis=0, policy=team.digest)
         drafts.append(EntryDraft(Kind.RESUME, resume))
-    append_all(chain, drafts, blobs={}, label=chain.label)
+    append_all(chain, drafts, blobs={})
     return team
 
 
