@@ -294,6 +294,7 @@ class _Check:
             count += 1
             reading.advance()
         head = follower.finish().entry
+        follower.require_kept()
         self._entries += count
         self._findings += [
             Finding(code=UNJUSTIFIED, thread=thread, name=name, message=words, refuses=False)

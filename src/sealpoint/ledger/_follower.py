@@ -149,8 +149,7 @@ class Follower:
 
         Raises:
             Missing: There is none, or a body is gone that no erasure has taken.
-            RolledBack: An entry that the cutoff of a revoked key lists, or that the newest restore
-                kept, has not been reached.
+            RolledBack: An entry that the cutoff of a revoked key lists has not been reached.
         """
         where = f"thread {self.place.thread[:12]}"
         if self._tip is None:
@@ -159,10 +158,19 @@ class Follower:
             raise Missing(f"entry {self._bare} of {where}: expected its body, found none")
         self._tip.require_owner()
         self._cutoffs.require_settled(where)
-        kept = self.chain.kept(bytes.fromhex(self.place.thread))
-        if kept is not None and kept[0] > self._tip.entry.seq:
-            raise RolledBack(
-                f"{where}: expected entry {kept[0]}, which the newest restore kept, found entry "
-                f"{self._tip.entry.seq} to be the last"
-            )
         return self._tip
+
+    def require_kept(self) -> None:
+        """Refuse an end before what the newest restore kept; for those who have no anchor to ask.
+
+        Raises:
+            RolledBack: It is.
+            Missing, Edited: The list of what was kept is not there, or is another.
+        """
+        last = -1 if self._tip is None else self._tip.entry.seq
+        kept = self.chain.kept(bytes.fromhex(self.place.thread))
+        if kept is not None and kept[0] > last:
+            raise RolledBack(
+                f"thread {self.place.thread[:12]}: expected entry {kept[0]}, which the newest "
+                f"restore kept, found entry {last} to be the last"
+            )

@@ -142,6 +142,11 @@ class ThreadWalk:
             raise self._ends_before(self.anchored, tip.entry.seq)
         return tip
 
+    def require_kept(self) -> None:
+        """Refuse an end before what the newest restore kept; only where no anchor is asked."""
+        if self._follower is not None:
+            self._follower.require_kept()
+
     def verified_prefix(self) -> tuple[Entry | None, SealpointError | None]:
         """The last entry up to which the thread verifies, bodies included, and what comes then.
 
