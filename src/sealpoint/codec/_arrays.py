@@ -151,17 +151,18 @@ def _dtype_of(spec: object, numpy: Any) -> Any:
         if dtype.str == spec:
             return dtype
     if type(spec) is list and spec:
-        fields = []
-        for part in spec:
-            if type(part) is not list or len(part) != 3 or type(part[0]) is not str or not part[0]:
-                break
-            if type(part[2]) is not list or any(type(d) is not int or d < 1 for d in part[2]):
-                break
-            if math.prod(part[2]) >= 1 << 31:
-                break
-            fields.append((part[0], _dtype_of(part[1], numpy), tuple(part[2])))
-        else:
-            return numpy.dtype(fields)
+        return numpy.dtype([_dtype_field(part, numpy) for part in spec])
+    raise BytesMalformed("array: expected a known element type")
+
+
+def _dtype_field(part: Any, numpy: Any) -> tuple[str, Any, tuple[int, ...]]:
+    """One field of a record: its name, dtype and shape."""
+    if type(part) is list and len(part) == 3:
+        name, spec, sides = part
+        good = type(name) is str and name and type(sides) is list
+        good = good and all(type(side) is int and side > 0 for side in sides)
+        if good and math.prod(sides) < 1 << 31:
+            return name, _dtype_of(spec, numpy), tuple(sides)
     raise BytesMalformed("array: expected a known element type")
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -50,170 +49,75 @@ class BuiltinType:
     decode: Callable[[bytes, Unpacker], Any]
 
 
-def _builtin(
-    tag: Tag,
-    types: type | tuple[type, ...],
-    reason: str,
-    encode: Callable[[Any, Packer], bytes],
-    decode: Callable[[bytes, Unpacker], Any],
-) -> BuiltinType:
-    types = types if isinstance(types, tuple) else (types,)
-    return BuiltinType(tag=tag, types=types, reason=reason, encode=encode, decode=decode)
+_REASONS = {
+    Tag.BIG_INT: "immutable; linear to read; its length is bounded",
+    Tag.SURROGATE_TEXT: "immutable; only strings that UTF-8 cannot hold, kept as they are",
+    Tag.PAIRS: "keys are checked for collisions and for application code before they are hashed",
+    Tag.TUPLE: "immutable; holds only allowed values",
+    Tag.SET: "members are checked like keys",
+    Tag.FROZENSET: "immutable; members are checked like keys",
+    Tag.COMPLEX: "immutable; sixteen bytes",
+    Tag.DATETIME: "immutable; every field's range is checked; zone names come from a closed table",
+    Tag.DATE: "immutable; every field's range is checked",
+    Tag.TIME: "immutable; every field's range is checked",
+    Tag.TIMEDELTA: "immutable; normalised and bounded by Python",
+    Tag.DECIMAL: "immutable; exact text form; digits and exponent are bounded",
+    Tag.FRACTION: "immutable; parts are bounded before the lowest terms are proven",
+    Tag.UUID: "immutable; sixteen bytes",
+    Tag.PATH: "immutable; a name for a place; building one touches no disk",
+    Tag.ADDRESS: "immutable; exact text form; building one touches no network",
+    Tag.DEQUE: "holds only allowed values, never more than its longest length",
+    Tag.ORDERED_DICT: "keys are checked like those of any dict",
+    Tag.DEFAULT_DICT: "its factory is one of a closed list of built-in types, by number",
+    Tag.RANGE: "immutable; three bounded whole numbers, never expanded",
+    Tag.SLICE: "immutable; three allowed values",
+    Tag.ZONE: "immutable; names come from a table that is built before decoding",
+}
 
-
+_PATHS = tuple(_scalars.PATH_TYPES.values())
 _ADDRESSES = tuple(_scalars.ADDRESS_TYPES.values())
-
-BUILTINS: tuple[BuiltinType, ...] = (
-    _builtin(
-        Tag.BIG_INT,
-        int,
-        "immutable; linear to read; its length is bounded",
-        _scalars.encode_big_int,
-        _scalars.decode_big_int,
-    ),
-    _builtin(
-        Tag.SURROGATE_TEXT,
-        str,
-        "immutable; only strings that UTF-8 cannot hold, kept as they are",
-        _scalars.encode_surrogate_text,
-        _scalars.decode_surrogate_text,
-    ),
-    _builtin(
-        Tag.PAIRS,
-        dict,
-        "keys are checked for collisions and for application code before they are hashed",
-        _containers.encode_pairs,
-        _containers.decode_pairs,
-    ),
-    _builtin(
-        Tag.TUPLE,
-        tuple,
-        "immutable; holds only allowed values",
-        _containers.encode_tuple,
-        _containers.decode_tuple,
-    ),
-    _builtin(
-        Tag.SET,
-        set,
-        "members are checked like keys",
-        _containers.encode_set,
-        _containers.decode_set,
-    ),
-    _builtin(
-        Tag.FROZENSET,
-        frozenset,
-        "immutable; members are checked like keys",
-        _containers.encode_frozenset,
-        _containers.decode_frozenset,
-    ),
-    _builtin(
-        Tag.COMPLEX,
-        complex,
-        "immutable; sixteen bytes",
-        _scalars.encode_complex,
-        _scalars.decode_complex,
-    ),
-    _builtin(
-        Tag.DATETIME,
-        datetime,
-        "immutable; every field's range is checked; zone names come from a closed table",
-        _time.encode_datetime,
-        _time.decode_datetime,
-    ),
-    _builtin(
-        Tag.DATE,
-        date,
-        "immutable; every field's range is checked",
-        _time.encode_date,
-        _time.decode_date,
-    ),
-    _builtin(
-        Tag.TIME,
-        time,
-        "immutable; every field's range is checked",
-        _time.encode_time,
-        _time.decode_time,
-    ),
-    _builtin(
-        Tag.TIMEDELTA,
-        timedelta,
-        "immutable; normalised and bounded by Python",
-        _time.encode_timedelta,
-        _time.decode_timedelta,
-    ),
-    _builtin(
-        Tag.DECIMAL,
-        Decimal,
-        "immutable; exact text form; digits and exponent are bounded",
-        _scalars.encode_decimal,
-        _scalars.decode_decimal,
-    ),
-    _builtin(
-        Tag.FRACTION,
-        Fraction,
-        "immutable; parts are bounded before the lowest terms are proven",
-        _scalars.encode_fraction,
-        _scalars.decode_fraction,
-    ),
-    _builtin(
-        Tag.UUID, UUID, "immutable; sixteen bytes", _scalars.encode_uuid, _scalars.decode_uuid
-    ),
-    _builtin(
-        Tag.PATH,
-        (PurePosixPath, PureWindowsPath, PosixPath, WindowsPath),
-        "immutable; a name for a place; building one touches no disk",
-        _scalars.encode_path,
-        _scalars.decode_path,
-    ),
-    _builtin(
-        Tag.ADDRESS,
-        _ADDRESSES,
-        "immutable; exact text form; building one touches no network",
-        _scalars.encode_address,
-        _scalars.decode_address,
-    ),
-    _builtin(
-        Tag.DEQUE,
-        deque,
-        "holds only allowed values, never more than its longest length",
-        _containers.encode_deque,
-        _containers.decode_deque,
-    ),
-    _builtin(
-        Tag.ORDERED_DICT,
+_ROWS: dict[Tag, tuple[type | tuple[type, ...], Callable[..., bytes], Callable[..., Any]]] = {
+    Tag.BIG_INT: (int, _scalars.encode_big_int, _scalars.decode_big_int),
+    Tag.SURROGATE_TEXT: (str, _scalars.encode_surrogate_text, _scalars.decode_surrogate_text),
+    Tag.PAIRS: (dict, _containers.encode_pairs, _containers.decode_pairs),
+    Tag.TUPLE: (tuple, _containers.encode_tuple, _containers.decode_tuple),
+    Tag.SET: (set, _containers.encode_set, _containers.decode_set),
+    Tag.FROZENSET: (frozenset, _containers.encode_frozenset, _containers.decode_frozenset),
+    Tag.COMPLEX: (complex, _scalars.encode_complex, _scalars.decode_complex),
+    Tag.DATETIME: (datetime, _time.encode_datetime, _time.decode_datetime),
+    Tag.DATE: (date, _time.encode_date, _time.decode_date),
+    Tag.TIME: (time, _time.encode_time, _time.decode_time),
+    Tag.TIMEDELTA: (timedelta, _time.encode_timedelta, _time.decode_timedelta),
+    Tag.DECIMAL: (Decimal, _scalars.encode_decimal, _scalars.decode_decimal),
+    Tag.FRACTION: (Fraction, _scalars.encode_fraction, _scalars.decode_fraction),
+    Tag.UUID: (UUID, _scalars.encode_uuid, _scalars.decode_uuid),
+    Tag.PATH: (_PATHS, _scalars.encode_path, _scalars.decode_path),
+    Tag.ADDRESS: (_ADDRESSES, _scalars.encode_address, _scalars.decode_address),
+    Tag.DEQUE: (deque, _containers.encode_deque, _containers.decode_deque),
+    Tag.ORDERED_DICT: (
         OrderedDict,
-        "keys are checked like those of any dict",
         _containers.encode_ordered_dict,
         _containers.decode_ordered_dict,
     ),
-    _builtin(
-        Tag.DEFAULT_DICT,
+    Tag.DEFAULT_DICT: (
         defaultdict,
-        "its factory is one of a closed list of built-in types, by number",
         _containers.encode_default_dict,
         _containers.decode_default_dict,
     ),
-    _builtin(
-        Tag.RANGE,
-        range,
-        "immutable; three bounded whole numbers, never expanded",
-        _containers.encode_range,
-        _containers.decode_range,
-    ),
-    _builtin(
-        Tag.SLICE,
-        slice,
-        "immutable; three allowed values",
-        _containers.encode_slice,
-        _containers.decode_slice,
-    ),
-    _builtin(
-        Tag.ZONE,
-        (timezone, ZoneInfo),
-        "immutable; names come from a table that is built before decoding",
-        _time.encode_zone,
-        _time.decode_zone,
-    ),
+    Tag.RANGE: (range, _containers.encode_range, _containers.decode_range),
+    Tag.SLICE: (slice, _containers.encode_slice, _containers.decode_slice),
+    Tag.ZONE: ((timezone, ZoneInfo), _time.encode_zone, _time.decode_zone),
+}
+
+BUILTINS: tuple[BuiltinType, ...] = tuple(
+    BuiltinType(
+        tag=tag,
+        types=types if isinstance(types, tuple) else (types,),
+        reason=_REASONS[tag],
+        encode=encode,
+        decode=decode,
+    )
+    for tag, (types, encode, decode) in _ROWS.items()
 )
 
 ENCODERS: dict[type, tuple[Tag, Callable[[Any, Packer], bytes]]] = {

@@ -22,21 +22,14 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import Limits
 
-FACTORIES: dict[int, Callable[[], Any] | None] = {
-    0: None,
-    1: list,
-    2: dict,
-    3: set,
-    4: int,
-    5: float,
-    6: str,
-    7: bool,
-    8: tuple,
-    9: frozenset,
-    10: bytes,
-    11: deque,
-    12: OrderedDict,
-}
+FACTORIES: dict[int, Callable[[], Any] | None] = dict(
+    enumerate(
+        (
+            *(None, list, dict, set, int, float, str, bool, tuple, frozenset, bytes),
+            *(deque, OrderedDict),
+        )
+    )
+)
 """The default factories that a defaultdict may have, by code: builtin, and without arguments."""
 
 _NO_MEMBERS = b"\x90"
@@ -64,7 +57,7 @@ def decode_tuple(data: bytes, session: Unpacker) -> tuple[Any, ...]:
 def encode_set(value: Iterable[Any], session: Packer) -> bytes:
     """The members in the order of their encodings."""
     members = list(value)
-    session.check_keys(members, in_set=True)
+    session.bounds.check_keys(members, in_set=True)
     return session.pack_items(sorted(map(session.pack, members)))
 
 
@@ -74,7 +67,7 @@ encode_frozenset = encode_set
 def _distinct(items: list[Any], session: Unpacker, build: type[_Members]) -> _Members:
     what = build.__name__
     if items:
-        session.check_keys(items, in_set=True)
+        session.bounds.check_keys(items, in_set=True)
     members = build(items)
     if len(members) != len(items):
         raise BytesMalformed(f"{what}: expected distinct members, found one twice")
@@ -99,7 +92,7 @@ def decode_frozenset(data: bytes, session: Unpacker) -> frozenset[Any]:
 
 def encode_pairs(value: Mapping[Any, Any], session: Packer) -> bytes:
     """Key, value, key, value: the form of any dict that is not a plain map."""
-    session.check_keys(list(value))
+    session.bounds.check_keys(list(value))
     return session.pack(list(chain.from_iterable(value.items())))
 
 
@@ -108,7 +101,7 @@ def _keys_and_values(items: list[Any], session: Unpacker, what: str) -> dict[Any
     if len(items) % 2:
         raise BytesMalformed(f"{what}: expected a value for every key, found {len(items)} items")
     if keys:
-        session.check_keys(keys)
+        session.bounds.check_keys(keys)
     mapping = dict(zip(keys, items[1::2], strict=True))
     if len(mapping) != len(keys):
         raise BytesMalformed(f"{what}: expected distinct keys, found one twice")
@@ -125,13 +118,13 @@ def decode_pairs(data: bytes, session: Unpacker) -> dict[Any, Any]:
 
 def encode_ordered_dict(value: OrderedDict[Any, Any], session: Packer) -> bytes:
     """The pairs, as for any other dict."""
-    session.costly()
+    session.bounds.costly()
     return encode_pairs(value, session)
 
 
 def decode_ordered_dict(data: bytes, session: Unpacker) -> OrderedDict[Any, Any]:
     """The OrderedDict that `encode_ordered_dict` wrote."""
-    session.costly()
+    session.bounds.costly()
     items = _unpack_list(data, session, "OrderedDict")
     return OrderedDict(_keys_and_values(items, session, "OrderedDict"))
 
@@ -149,7 +142,7 @@ def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
             f"defaultdict: expected a default factory among {known}, found another callable",
             hint="Data cannot name code: use one of these factories, or a plain dict.",
         )
-    session.costly()
+    session.bounds.costly()
     return bytes((code,)) + encode_pairs(value, session)
 
 
@@ -157,20 +150,20 @@ def decode_default_dict(data: bytes, session: Unpacker) -> defaultdict[Any, Any]
     """The defaultdict that `encode_default_dict` wrote."""
     if data[0] not in FACTORIES:
         raise UnknownType(f"defaultdict: expected a known factory code, found {data[0]}")
-    session.costly()
+    session.bounds.costly()
     items = _unpack_list(data[1:], session, "defaultdict")
     return defaultdict(FACTORIES[data[0]], _keys_and_values(items, session, "defaultdict"))
 
 
 def encode_deque(value: deque[Any], session: Packer) -> bytes:
     """The longest length (or None), then the members."""
-    session.costly()
+    session.bounds.costly()
     return session.pack([value.maxlen, list(value)])
 
 
 def decode_deque(data: bytes, session: Unpacker) -> deque[Any]:
     """The deque that `encode_deque` wrote; more members than it may hold are refused."""
-    session.costly()
+    session.bounds.costly()
     parts = _unpack_list(data, session, "deque")
     if len(parts) == 2 and type(parts[1]) is list:
         longest, items = parts

@@ -14,18 +14,16 @@ know, and (2) the hook keeps the first exception aside.
 
 import os
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from typing import Any
 
 import ormsgpack
 from ormsgpack import unpackb
 
-from sealpoint.codec._arrays import is_key_scalar
+from sealpoint.codec._bounds import DECODING, Bounds
 from sealpoint.codec._builtins import DECODERS
-from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
-from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, NodeBudget, is_deep
+from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, UntypedValue, unknown_name
 from sealpoint.codec._wire import TIMESTAMP, Tag, leading_extension, map_header
 from sealpoint.errors import BytesMalformed, DecodeError, DecodeLimitExceeded, UnknownType
@@ -56,28 +54,24 @@ class Decoding:
     """One value on its way back from bytes. Used once, by one thread."""
 
     __slots__ = (
-        "_costly",
         "_deep_at",
         "_depth",
         "_depth_max",
         "_error",
-        "_fraction_keys",
-        "_nodes",
         "_tables",
         "_walks_depth",
         "added",
+        "bounds",
         "limits",
     )
 
     def __init__(self, tables: RuleTables, limits: Limits) -> None:
         self._tables = tables
-        self._costly = 0
-        self._fraction_keys = 0
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own
         self._deep_at = 1  # the one level on a path that may nest as deep as the engine can
         self._walks_depth = limits.depth_max < ENCODE_DEPTH_MAX
-        self._nodes = NodeBudget(limits.value_nodes_max)
+        self.bounds = Bounds(tables.by_type, limits, DECODING)
         self._error: BaseException | None = None
         self.added: dict[str, tuple[str, ...]] = {}
         """By the names of rules: fields that got their defaults because they were not stored."""
@@ -89,12 +83,7 @@ class Decoding:
         Raises:
             DecodeError: `data` is not the encoding of an allowed value.
         """
-        if len(data) > self.limits.value_bytes_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
-                f"found {len(data)}"
-            )
-        self.charge(data)
+        self.bounds.check_whole(data)
         leading = leading_extension(data)
         if leading is None or leading[0] == TIMESTAMP % 256:
             return self.unpack(data)
@@ -104,36 +93,13 @@ class Decoding:
         payload = memoryview(data)[start:] if tag in _UNCOPIED_TAGS else data[start:]
         return self._hook(tag, payload)
 
-    def charge(self, data: bytes) -> None:
-        """Account for the objects in `data` before any is built."""
-        if not self._nodes.charge([data]):
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.value_nodes_max} objects "
-                "(value_nodes_max), found more"
-            )
-
     def unpack(self, *payload: bytes | memoryview) -> Any:
         """Decode the payload of an extension, or the whole value, which may come in parts."""
-        (value,) = self._parts(b"".join((_PAIR, *payload, _MARK_ENCODED)))
-        if self._walks_depth:
-            self._check_depth(value, 0)
-        return value
-
-    def check_level(self) -> None:
-        """Refuse one more extension inside those that are being decoded, if it is too many."""
-        if self._depth >= self._depth_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.extension_depth_max} extensions in one "
-                "another (extension_depth_max), found more"
-            )
-
-    def _parts(self, marked: bytes) -> list[Any]:
-        """Decode an array whose last member must be the mark, and drop that."""
-        if self._depth >= self._depth_max:
-            self.check_level()
+        marked = b"".join((_PAIR, *payload, _MARK_ENCODED))
+        self.check_level()
         self._depth += 1
-        if len(marked) > UNCHECKED_BYTES_MAX and self._depth != self._deep_at and is_deep(marked):
-            raise self._too_deep()
+        if len(marked) > UNCHECKED_BYTES_MAX:
+            self._check_nesting(marked)
         try:
             parts: list[Any] = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
         except ormsgpack.MsgpackDecodeError as exc:
@@ -143,9 +109,21 @@ class Decoding:
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
             raise BytesMalformed("value: expected its end, found more bytes")
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
-        return parts
+        if self._walks_depth:
+            self.bounds.check_depth(parts[0])
+        return parts[0]
 
-    def _refused(self, exc: ormsgpack.MsgpackDecodeError) -> BaseException:
+    def check_level(self) -> None:
+        """Refuse one more extension inside those that are being decoded, if it is too many."""
+        if self._depth >= self._depth_max:
+            raise self.bounds.too_many_extensions()
+
+    def _check_nesting(self, marked: bytes) -> None:
+        """Refuse bytes that would have the engine recurse too deep."""
+        if self._depth != self._deep_at and is_deep(marked):
+            raise self.bounds.too_deep()
+
+    def _refused(self, exc: Exception) -> BaseException:
         """What the engine's refusal means: mostly the failure that a hook kept aside."""
         if self._error is not None:
             return self._error
@@ -155,62 +133,6 @@ class Decoding:
                 "(DECODE_DEPTH_MAX), found more"
             )
         return BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})")
-
-    def costly(self) -> None:
-        """Count a value that costs much more than its bytes."""
-        self._costly += 1
-        if self._costly > self.limits.costly_values_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.costly_values_max} paths, networks, "
-                "deques, OrderedDicts and defaultdicts (costly_values_max), found more"
-            )
-
-    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
-        """Refuse keys before they are hashed into a table."""
-        if (fault := key_fault(keys, self._hashed)) is not None:
-            raise BytesMalformed(fault)
-        if (fault := large_int_fault(keys, self._hashed_again, self.limits)) is not None:
-            raise DecodeLimitExceeded(fault)
-        if (fault := collision_fault(keys, self.limits, in_set=in_set)) is not None:
-            raise DecodeLimitExceeded(fault)
-
-    def _count_fraction(self) -> None:
-        """Since Python 3.12 hashes of fractions are cached in a table that all of them share."""
-        self._fraction_keys += 1
-        if self._fraction_keys > self.limits.fraction_keys_max:
-            raise DecodeLimitExceeded(
-                f"dict or set: expected at most {self.limits.fraction_keys_max} fractions as keys "
-                "or members (fraction_keys_max), found more"
-            )
-
-    def _hashed_again(self, key: Any) -> Iterable[Any] | None:
-        rule = self._tables.by_type.get(type(key))
-        return None if rule is None else rule.kind.hash_parts(key)
-
-    def _hashed(self, key: Any) -> Iterable[Any] | None:
-        rule = self._tables.by_type.get(type(key))
-        if rule is not None:
-            return rule.kind.hash_parts(key)
-        if type(key) is Fraction:
-            self._count_fraction()
-            return ()
-        return () if is_key_scalar(key) else None
-
-    def _check_depth(self, value: Any, depth: int) -> None:
-        if type(value) is dict:
-            value = value.values()
-        elif type(value) is not list:
-            return
-        if depth >= self.limits.depth_max:
-            raise self._too_deep()
-        for member in value:
-            self._check_depth(member, depth + 1)
-
-    def _too_deep(self) -> DecodeLimitExceeded:
-        return DecodeLimitExceeded(
-            f"value: expected at most {self.limits.depth_max} lists and dicts in one another "
-            "(depth_max), found more"
-        )
 
     def _hook(self, tag: int, payload: Any) -> Any:
         """Decode one extension; called by the engine. The first failure is kept aside."""
@@ -256,32 +178,29 @@ class Decoding:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
             marked = rule.marked + payload[size + 1 :] + _MARK_ENCODED
-            # `_parts` without a call: there are many of these.
             if self._depth >= self._depth_max:
                 self.check_level()
             self._depth += 1
-            if (
-                len(marked) > UNCHECKED_BYTES_MAX
-                and self._depth != self._deep_at
-                and is_deep(marked)
-            ):
-                raise self._too_deep()
+            if len(marked) > UNCHECKED_BYTES_MAX:
+                self._check_nesting(marked)
             body = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
             mark = body.pop()
             if type(mark) is not int or mark != _MARK:
                 raise BytesMalformed("value: expected its end, found more bytes")
             self._depth -= 1
             if self._walks_depth:
-                self._check_depth(body, 0)
+                self.bounds.check_depth(body)
             return rule.from_body(body)
-        except ormsgpack.MsgpackDecodeError as exc:
-            failure = self._refused(exc)
-            if isinstance(failure, DecodeError):
-                failure.within.append(rule.name)
+        except (ormsgpack.MsgpackDecodeError, DecodeError) as exc:
+            failure = self._within(exc, rule)
             raise failure from failure.__cause__
-        except DecodeError as exc:
-            exc.within.append(rule.name)
-            raise
+
+    def _within(self, exc: Exception, rule: TypeRule) -> BaseException:
+        """The failure that an error means, with the type of the value that it lies in."""
+        failure = exc if isinstance(exc, DecodeError) else self._refused(exc)
+        if isinstance(failure, DecodeError):
+            failure.within.append(rule.name)
+        return failure
 
     def _known(self, payload: bytes) -> Any:  # noqa: ARG002
         """An object of bytes that were written here; a flat encoding remembers none."""

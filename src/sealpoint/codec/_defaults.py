@@ -72,22 +72,28 @@ def _plain(value: Any, met: set[int]) -> Default | None:
     """
     if _is_immutable(value):
         return lambda: value
-    kind = type(value)
-    if kind not in (list, tuple, dict, set) or id(value) in met:
+    if type(value) not in (list, tuple, dict, set) or id(value) in met:
         return None
     met.add(id(value))
-    if kind in (list, tuple):
-        parts = [_plain(each, met) for each in value]
-        return None if None in parts else lambda: kind(part() for part in parts if part)
-    if all(map(_is_immutable, value)) and (kind is set or all(map(_is_immutable, value.values()))):
-        content: dict[Any, Any] | set[Any] = value.copy()
-        return content.copy
-    if kind is set or not all(type(key) in _IMMUTABLE for key in value):
+    if type(value) is dict:
+        return _plain_dict(value, met)
+    if type(value) is set:
+        return value.copy().copy if all(map(_is_immutable, value)) else None
+    make, parts = type(value), [_plain(each, met) for each in value]
+    return None if None in parts else lambda: make(part() for part in parts if part)
+
+
+def _plain_dict(value: dict[Any, Any], met: set[int]) -> Default | None:
+    if not all(map(_is_immutable, value)):
         return None
-    values = {key: _plain(each, met) for key, each in value.items()}
-    if None in values.values():
+    if all(map(_is_immutable, value.values())):
+        return value.copy().copy
+    if not _IMMUTABLE.issuperset(map(type, value)):
         return None
-    return lambda: {key: part() for key, part in values.items() if part}
+    parts = {key: _plain(each, met) for key, each in value.items()}
+    if None in parts.values():
+        return None
+    return lambda: {key: part() for key, part in parts.items() if part}
 
 
 def _held(value: Any, *, validate: bool) -> Default | None:

@@ -6,7 +6,7 @@ import re
 import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sealpoint.codec._arrays import find_encoder
@@ -249,16 +249,12 @@ def explain(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> Expla
     uses: dict[type, TypeUse] = {}
     for path, found in walk(value, known):
         kind = type(found)
-        use = uses.get(kind)
-        fault = None
-        if use is None:
-            use = _first_use(kind, path, rules)
-        if use.allowed and (kind in rules or kind in _REASONS or find_encoder(kind)):
-            fault = _value_fault(found, rules, limits)
-        uses[kind] = TypeUse(
-            type_name=use.type_name,
+        use = uses.get(kind) or _first_use(kind, path, rules)
+        fault = _value_fault(found, rules, limits) if use.allowed else None
+        uses[kind] = replace(
+            use,
             allowed=use.allowed and fault is None,
-            count=uses[kind].count + 1 if kind in uses else 1,
+            count=use.count + 1,
             path=use.path if fault is None else path,
             detail=fault or use.detail,
         )
@@ -311,7 +307,7 @@ def _value_fault(value: Any, rules: Mapping[type, TypeRule], limits: Limits) -> 
         elif type(value) not in _CONTAINERS:
             _Shallow(rules, limits).run(value)
         elif type(value) is not list and type(value) is not tuple:
-            Encoding(rules, limits).check_keys(
+            Encoding(rules, limits).bounds.check_keys(
                 list(value), in_set=isinstance(value, set | frozenset)
             )
     except EncodeError as exc:

@@ -111,29 +111,11 @@ _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})
 
 # Types whose hash and equality are Python's own and look at nothing else.
 _ATOMS = _UNPREDICTABLE | {
-    int,
-    float,
-    complex,
-    memoryview,
-    datetime,
-    date,
-    time,
-    timedelta,
-    timezone,
-    ZoneInfo,
-    Decimal,
-    UUID,
-    range,
-    PurePosixPath,
-    PureWindowsPath,
-    PosixPath,
-    WindowsPath,
-    ipaddress.IPv4Address,
-    ipaddress.IPv6Address,
-    ipaddress.IPv4Network,
-    ipaddress.IPv6Network,
-    ipaddress.IPv4Interface,
-    ipaddress.IPv6Interface,
+    *(int, float, complex, memoryview, Decimal, UUID, range),
+    *(datetime, date, time, timedelta, timezone, ZoneInfo),
+    *(PurePosixPath, PureWindowsPath, PosixPath, WindowsPath),
+    *(ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv4Interface),
+    *(ipaddress.IPv6Address, ipaddress.IPv6Network, ipaddress.IPv6Interface),
 }
 # Members of a frozenset were checked when it was built or packed itself.
 _CHECKED = _ATOMS | {frozenset}

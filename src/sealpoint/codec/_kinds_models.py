@@ -280,19 +280,7 @@ class FieldsKind:
         self._hashed = () if own is object.__hash__ else hashed
         self._presets = presets
         self._validate = validate
-        self._slots = {
-            name: descriptor.__set__
-            for name in (*self._names, *presets)
-            if isinstance(
-                descriptor := inspect.getattr_static(cls, name, None), types.MemberDescriptorType
-            )
-        }
-        self._other_slots = {
-            name: slot
-            for base in cls.__mro__
-            for name, slot in base.__dict__.items()
-            if isinstance(slot, types.MemberDescriptorType) and name not in self._slots
-        }
+        self._slots, self._other_slots = _slots_of(cls, (*self._names, *presets))
         # A class of slots without any field has neither: its objects hold nothing at all.
         has_dict = cls.__dictoffset__ != 0
         self._only_dict = has_dict and not self._slots and not self._other_slots
@@ -378,6 +366,25 @@ class FieldsKind:
             return None
         fields = self.to_body(value)[0]
         return [fields[name] for name in self._hashed]
+
+
+def _slots_of(
+    cls: type, names: Iterable[str]
+) -> tuple[dict[str, Callable[[Any, Any], None]], dict[str, types.MemberDescriptorType]]:
+    """What sets those of the names that are slots, and all other slots of the class."""
+    found = {name: inspect.getattr_static(cls, name, None) for name in names}
+    setters = {
+        name: slot.__set__
+        for name, slot in found.items()
+        if isinstance(slot, types.MemberDescriptorType)
+    }
+    others = {
+        name: slot
+        for base in cls.__mro__
+        for name, slot in base.__dict__.items()
+        if isinstance(slot, types.MemberDescriptorType) and name not in setters
+    }
+    return setters, others
 
 
 def _is_filled(slot: types.MemberDescriptorType, value: Any) -> bool:

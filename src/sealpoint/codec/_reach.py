@@ -15,14 +15,21 @@ together with its part, never by its id alone: a pruned store must not lose what
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from sealpoint.codec._bounds import DECODING, Bounds
 from sealpoint.codec._msgpack import ReferenceScan, ScanState
-from sealpoint.codec._wire import ID_BYTES, REFERENCE, Get, Stream, Tag, id_bytes, leading_extension
+from sealpoint.codec._wire import (
+    CHUNK_BYTES_MIN,
+    Get,
+    Stream,
+    Tag,
+    id_bytes,
+    leading_extension,
+    split_ids,
+)
 from sealpoint.errors import BlobMismatch, BytesMalformed, DecodeLimitExceeded, UsageError
 from sealpoint.limits import Limits
 
 _DEFAULTS = Limits()
-_CHUNK_BYTES_MIN = 64
-_STREAMS = {int(stream): stream for stream in Stream}
 
 # Parts that are no states of a scan: a chunk of text or bytes, and at no level at all a root.
 _LEAF = -1
@@ -121,7 +128,7 @@ class _Chunks:
     def enter(self, level: int, count: int) -> None:
         """An index blob of this level has so many ids."""
         self._id_counts[level] = found = self._id_counts.get(level, 0) + count
-        count_max = 1 + self._total_bytes // _CHUNK_BYTES_MIN
+        count_max = 1 + self._total_bytes // CHUNK_BYTES_MIN
         if found > count_max:
             raise BytesMalformed(f"reference: expected at most {count_max} chunks")
 
@@ -148,7 +155,7 @@ class _Chunks:
 class _TreeWalk:
     """One walk through a tree. Frames give ids, and other frames that have to end first."""
 
-    __slots__ = ("_blobs", "_expanded_bytes", "_fetch_all", "_get", "_limits", "_passed")
+    __slots__ = ("_blobs", "_bounds", "_fetch_all", "_get", "_limits", "_passed")
 
     def __init__(self, get: Get, limits: Limits, reached: Reached, *, fetch_all: bool) -> None:
         self._get = get
@@ -156,7 +163,7 @@ class _TreeWalk:
         self._fetch_all = fetch_all
         self._blobs = reached.blobs
         self._passed = reached.passed(fetch_all=fetch_all)
-        self._expanded_bytes = 0
+        self._bounds = Bounds({}, limits, DECODING)
 
     def run(self, root: bytes) -> Iterator[bytes]:
         """The ids. Frames have a stack of their own, so that no data can exhaust Python's."""
@@ -186,7 +193,7 @@ class _TreeWalk:
             for payload in chunks.feed(data):
                 yield self._reference(payload, 1)
         else:
-            _, levels, _, total, ids = self._parsed(data[start:])
+            _, levels, _, total, ids = self._bounds.parse_reference(data[start:])
             chunks = _Chunks(total, 0, scan)
             yield self._stream(chunks, levels, ids)
         chunks.end()
@@ -194,14 +201,10 @@ class _TreeWalk:
 
     def _reference(self, payload: bytes, depth: int) -> _Frame:
         """All that a reference names."""
-        stream, levels, count, total, ids = self._parsed(payload)
+        stream, levels, count, total, ids = self._bounds.parse_reference(payload)
         if stream is Stream.VALUE:
             raise BytesMalformed("reference: expected a container or byte string")
-        if depth > self._limits.reference_depth_max + 1:
-            raise DecodeLimitExceeded(
-                f"reference: expected at most {self._limits.reference_depth_max} in one another "
-                "(reference_depth_max), found more"
-            )
+        self._bounds.check_references(depth)
         if stream in (Stream.LIST, Stream.MAP):
             chunks = _Chunks(total, depth, ReferenceScan(self._limits.blob_bytes_max))
         elif count:
@@ -223,7 +226,7 @@ class _TreeWalk:
                 blobs.add(name)
                 yield name
             if level:
-                below = _split_ids(self._fetch(name))
+                below = split_ids(self._fetch(name))
                 chunks.enter(level, len(below))
                 yield self._stream(chunks, level - 1, below)
             elif chunks.is_fetched:
@@ -236,28 +239,6 @@ class _TreeWalk:
             is_of_use = before in (0, _LEAF) or size_bytes >= _REMEMBERED_BYTES_MIN
             if is_of_use and before is not None and after is not None:
                 passed[level, name, before] = after, size_bytes
-
-    def _parsed(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
-        """A reference within its bounds."""
-        if len(payload) < REFERENCE.size or payload[0] not in _STREAMS:
-            raise BytesMalformed("reference: expected a stream, levels, a count and a length")
-        code, levels, count, total = REFERENCE.unpack_from(payload)
-        ids = _split_ids(payload[REFERENCE.size :])
-        if not levels and len(ids) > total:
-            raise BytesMalformed(f"reference: expected at most {total} chunks")
-        if levels > self._limits.tree_levels_max:
-            raise DecodeLimitExceeded(
-                f"reference: expected at most {self._limits.tree_levels_max} index levels "
-                f"(tree_levels_max), found {levels}"
-            )
-        # Naming one blob again and again must not cost more than a value may have bytes.
-        self._expanded_bytes += total
-        if self._expanded_bytes > self._limits.value_bytes_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self._limits.value_bytes_max} bytes (value_bytes_max), "
-                f"found {self._expanded_bytes}"
-            )
-        return _STREAMS[code], levels, count, total, ids
 
     def _fetch(self, name: bytes) -> bytes:
         try:
@@ -283,9 +264,3 @@ def _value_reference(data: bytes) -> int | None:
         return None
     start = leading[1]
     return start if data[start : start + 1] == bytes((Stream.VALUE,)) else None
-
-
-def _split_ids(data: bytes) -> list[bytes]:
-    if not data or len(data) % ID_BYTES:
-        raise BytesMalformed(f"blob ids: expected a multiple of {ID_BYTES} bytes")
-    return [data[place : place + ID_BYTES] for place in range(0, len(data), ID_BYTES)]

@@ -40,6 +40,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 _NAME_CHARS_MAX = 100
 _VERSION_MAX = (1 << 16) - 1
 _FITTING_MAX = 64
+_TEXT = frozenset({str})
 
 LABEL_BYTES = 1 + 2 + SHAPE_BYTES
 """The length of a label without its name; the payload's first byte is the length of that."""
@@ -98,14 +99,17 @@ class TypeRule:
 
     def upgrade_body(self, version: int, body: Body) -> Body:
         """Bring a body of an older version to this one, step by step."""
-        if type(body) is not list or not body:
-            raise BytesMalformed(f"{self.name} version {version}: expected a body")
-        fields = body[0]
+        fields = self._first_part(version, body)
         if type(fields) is not dict and not isinstance(self.kind, PairKind):
             raise BytesMalformed(f"{self.name} version {version}: expected fields")
         for step in range(version, self.version):
             fields = run_application(self.upgrade[step], fields)
         return self.kind.upgrade_body(fields, body)
+
+    def _first_part(self, version: int, body: Body) -> Any:
+        if type(body) is not list or not body:
+            raise BytesMalformed(f"{self.name} version {version}: expected a body")
+        return body[0]
 
     def fields_added(self, digest: bytes, body: Body) -> tuple[str, ...]:
         """The fields that the class got since a body of this version and another shape was stored.
@@ -116,13 +120,11 @@ class TypeRule:
         Raises:
             ShapeChanged: A field went, had another annotation, or is new and has no default.
         """
-        if type(body) is not list or not body:
-            raise BytesMalformed(f"{self.name} version {self.version}: expected a body")
-        shape, fields = self.kind.shape, body[0]
+        shape, fields = self.kind.shape, self._first_part(self.version, body)
         if isinstance(self.kind, EnumKind | PairKind):
             raise another_kind(self.text, shape)
         # Before a name is compared, hashed or told: one that is no text may have code of its own.
-        if type(fields) is not dict or any(type(name) is not str for name in fields):
+        if type(fields) is not dict or not _TEXT.issuperset(map(type, fields)):
             raise BytesMalformed(f"{self.name} version {self.version}: expected fields by name")
         names = tuple(fields)
         known = self.fitting.get((digest, names))
@@ -198,6 +200,10 @@ def is_rule_name(name: str) -> bool:
     return len(name) <= _NAME_CHARS_MAX and _NAME.fullmatch(name) is not None
 
 
+def _is_upgrade(step: object, function: object, version: int) -> bool:
+    return type(step) is int and 1 <= step < version and callable(function)
+
+
 def make_rule(
     cls: type,
     *,
@@ -229,11 +235,11 @@ def make_rule(
         found = type(upgrade).__name__
         raise RuleInvalid(f"rule {name!r}: expected upgrade={{version: function}}, found {found}")
     steps = dict(upgrade or {})
-    for step, function in steps.items():
-        if type(step) is not int or not 1 <= step < version or not callable(function):
-            raise RuleInvalid(
-                f"rule {name!r}: expected upgrades from versions 1 to {version - 1}, found {step!r}"
-            )
+    wrong = [step for step, each in steps.items() if not _is_upgrade(step, each, version)]
+    if wrong:
+        raise RuleInvalid(
+            f"rule {name!r}: expected upgrades from versions 1 to {version - 1}, found {wrong[0]!r}"
+        )
     text = RuleText(
         cls=cls,
         name=name,
@@ -258,6 +264,19 @@ def make_rule(
     )
 
 
+_CLASS_KINDS: tuple[tuple[Callable[[Any], bool], Callable[..., ClassKind]], ...] = (
+    (lambda cls: issubclass(cls, msgspec.Struct), StructKind),
+    (
+        lambda cls: hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_fields"),
+        PydanticKind,
+    ),
+    (lambda cls: hasattr(cls, "__attrs_attrs__"), attrs_kind),
+    (lambda cls: hasattr(cls, "__dataclass_fields__"), dataclass_kind),
+    (lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"), NamedTupleKind),
+)
+"""How each kind of class is known; the first that fits decides."""
+
+
 def _choose_kind(
     text: RuleText,
     *,
@@ -266,12 +285,12 @@ def _choose_kind(
 ) -> ClassKind:
     cls: Any = text.cls
     name, validate = text.name, text.validate
-    for function in (encode, decode):
-        if function is not None and not callable(function):
-            raise RuleInvalid(f"rule {name!r}: expected encode= and decode= to be functions")
+    given = [function for function in (encode, decode) if function is not None]
+    if not all(map(callable, given)):
+        raise RuleInvalid(f"rule {name!r}: expected encode= and decode= to be functions")
     if encode is not None and decode is not None:
         return PairKind(cls, encode=encode, decode=decode, validate=validate)
-    if encode is not None or decode is not None:
+    if given:
         raise RuleInvalid(f"rule {name!r}: expected both encode= and decode=, found one of them")
     if hasattr(cls, "__del__") and not validate:
         raise RuleInvalid(
@@ -281,16 +300,9 @@ def _choose_kind(
         )
     if issubclass(cls, Enum):
         return EnumKind(cls, validate=validate, gone=lambda member: member_gone(text, member))
-    if issubclass(cls, msgspec.Struct):
-        return StructKind(cls, validate=validate)
-    if hasattr(cls, "__pydantic_validator__") and hasattr(cls, "model_fields"):
-        return PydanticKind(cls, validate=validate)
-    if hasattr(cls, "__attrs_attrs__"):
-        return attrs_kind(cls, validate=validate)
-    if hasattr(cls, "__dataclass_fields__"):
-        return dataclass_kind(cls, validate=validate)
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return NamedTupleKind(cls, validate=validate)
+    for is_such, make_kind in _CLASS_KINDS:
+        if is_such(cls):
+            return make_kind(cls, validate=validate)
     raise RuleInvalid(
         f"rule {name!r}: expected a dataclass, pydantic model, attrs class, NamedTuple, Enum or "
         f"msgspec.Struct, found {cls.__qualname__}",

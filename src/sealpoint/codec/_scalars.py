@@ -31,12 +31,9 @@ _COMPLEX = struct.Struct(">dd")
 _INT_MIN = -(1 << 63)
 _INT_MAX = (1 << 64) - 1
 
-PATH_TYPES: dict[int, type[PurePath]] = {
-    0: PurePosixPath,
-    1: PureWindowsPath,
-    2: PosixPath,
-    3: WindowsPath,
-}
+PATH_TYPES: dict[int, type[PurePath]] = dict(
+    enumerate((PurePosixPath, PureWindowsPath, PosixPath, WindowsPath))
+)
 _PATH_CODES = {kind: code for code, kind in PATH_TYPES.items()}
 # A concrete path can only be built on its own system; the other one is refused, not renamed.
 _FOREIGN_PATH = PosixPath if os.name == "nt" else WindowsPath
@@ -201,7 +198,7 @@ def _text_within(size_bytes: int, limits: Limits, what: str) -> str | None:
 
 def encode_path(value: PurePath, session: Packer) -> bytes:
     """A code for the class, then the path's text. No file is looked at."""
-    session.costly()
+    session.bounds.costly()
     text = str(value)
     if type(value)(text) != value:  # Windows paths such as ./c:name, before Python 3.12
         raise ValueNotAllowed("path: expected one that its own text names, found another")
@@ -213,7 +210,7 @@ def encode_path(value: PurePath, session: Packer) -> bytes:
 
 def decode_path(data: bytes, session: Unpacker) -> PurePath:
     """The path that `encode_path` wrote; a name for a place, never opened here."""
-    session.costly()
+    session.bounds.costly()
     if (fault := _text_within(len(data) - 1, session.limits, "path")) is not None:
         raise DecodeLimitExceeded(fault)
     kind = PATH_TYPES.get(data[0])
@@ -234,7 +231,7 @@ def encode_address(value: Any, session: Packer) -> bytes:
     if kind in _PLAIN_ADDRESSES:
         data: bytes = value.packed
         if scope is not None:
-            session.costly()
+            session.bounds.costly()
             text = scope.encode("utf-8", "surrogatepass")
             if (fault := _text_within(len(text), session.limits, "IPv6 scope")) is not None:
                 raise EncodeLimitExceeded(fault)
@@ -242,7 +239,7 @@ def encode_address(value: Any, session: Packer) -> bytes:
         return code + data
     if scope is not None:
         raise ValueNotAllowed(f"{kind.__name__}: expected no IPv6 scope, found one")
-    session.costly()
+    session.bounds.costly()
     network = getattr(value, "network", value)
     address = value.packed if network is not value else value.network_address.packed
     return b"".join((code, address, bytes((network.prefixlen,))))
@@ -258,7 +255,7 @@ def decode_address(data: bytes, session: Unpacker) -> Any:
     if len(data) < end:
         raise BytesMalformed(f"address: expected {end - 1} bytes, found {len(data) - 1}")
     if kind not in _PLAIN_ADDRESSES:
-        session.costly()
+        session.bounds.costly()
         if len(rest) != 1:
             raise BytesMalformed("network: expected one byte of prefix length")
         return kind((number, rest[0]))
@@ -269,7 +266,7 @@ def decode_address(data: bytes, session: Unpacker) -> Any:
 
 def _scoped(kind: type[Any], address: Any, scope: bytes, session: Unpacker) -> Any:
     """An IPv6 address with a scope, which only its text form can build."""
-    session.costly()
+    session.bounds.costly()
     if (fault := _text_within(len(scope), session.limits, "IPv6 scope")) is not None:
         raise DecodeLimitExceeded(fault)
     text = scope.decode("utf-8", "surrogatepass")

@@ -255,41 +255,55 @@ def fields_changed(
         differing: Which of them had another annotation, if that can be told.
         without: New fields that have no default.
     """
-    kept = [name for name in names if name in shape.fields]
-    gone = [name for name in names if name not in shape.fields]
-    doubtful = kept if differing is None else [name for name in differing if name in kept]
+    changes = _changes(shape, names, differing, without)
+    return text.changed(changes, _upgrade_lines(shape, names, differing, without))
 
-    def what() -> Iterator[str]:
-        if differing == ("",):
-            yield _other_kind(shape)
-        if gone:
-            yield f"{_listed(gone)} went"
-        if without:
-            yield f"{_listed(without)} {'is' if len(without) == 1 else 'are'} new without a default"
-        if differing is None and gone and kept:
-            yield "others may have had another annotation"
-        elif differing is None and kept:
-            yield f"more than one of {_listed(kept)} had another annotation"
-        elif differing is not None:
-            for name in doubtful:
-                yield f"{_listed([name])} had another annotation, now {shape.fields[name]}"
 
-    def upgrade() -> Iterator[str]:
-        yield f"# It gets the stored fields: {', '.join(map(_shown, names)) or 'none'}."
-        yield "# It returns the fields of the class; those with a plain default may be left out,"
-        yield "# but not those whose default is an object, or a default_factory, of your own."
-        yield "return {"
-        for name in shape.fields:
-            if name in without:
-                yield f'    "{name}": None,  # new: say which {shape.fields[name]} it has'
-            elif name in doubtful:
-                note = f"  # make it: {shape.fields[name]}"
-                yield f'    "{name}": fields["{name}"],{note}'
-            elif name in kept:
-                yield f'    "{name}": fields["{name}"],'
-        yield "}"
+def _changes(
+    shape: ClassShape,
+    names: tuple[str, ...],
+    differing: tuple[str, ...] | None,
+    without: tuple[str, ...],
+) -> Iterator[str]:
+    """What became of the fields, each in a few words."""
+    kept = list(filter(shape.fields.__contains__, names))
+    gone = [name for name in names if name not in kept]
+    if differing == ("",):
+        yield _other_kind(shape)
+    if gone:
+        yield f"{_listed(gone)} went"
+    if without:
+        yield f"{_listed(without)} {'is' if len(without) == 1 else 'are'} new without a default"
+    if differing is not None:
+        yield from (
+            f"{_listed([name])} had another annotation, now {shape.fields[name]}"
+            for name in filter(kept.__contains__, differing)
+        )
+    elif gone and kept:
+        yield "others may have had another annotation"
+    elif kept:
+        yield f"more than one of {_listed(kept)} had another annotation"
 
-    return text.changed(what(), upgrade())
+
+def _upgrade_lines(
+    shape: ClassShape,
+    names: tuple[str, ...],
+    differing: tuple[str, ...] | None,
+    without: tuple[str, ...],
+) -> Iterator[str]:
+    """The body of the upgrade, with a comment where its author has to say something."""
+    yield f"# It gets the stored fields: {', '.join(map(_shown, names)) or 'none'}."
+    yield "# It returns the fields of the class; those with a plain default may be left out,"
+    yield "# but not those whose default is an object, or a default_factory, of your own."
+    yield "return {"
+    for name, annotation in shape.fields.items():
+        if name in without:
+            yield f'    "{name}": None,  # new: say which {annotation} it has'
+        elif name in names:
+            is_doubtful = differing is None or name in differing
+            note = f"  # make it: {annotation}" if is_doubtful else ""
+            yield f'    "{name}": fields["{name}"],{note}'
+    yield "}"
 
 
 def another_kind(text: RuleText, shape: ClassShape) -> ShapeChanged:

@@ -94,25 +94,37 @@ def zone_from(data: bytes) -> tzinfo | None:
             raise UnknownType(message, hint="Update the machine's time zones: pip install tzdata")
         return zone
     if kind == _ZONE_OFFSET:
-        offset = timedelta(microseconds=_OFFSET.unpack(rest[:8])[0])
-        if len(rest) == _OFFSET.size:
-            zone = timezone(offset)
-            if zone is UTC:
-                raise BytesMalformed("zone: expected UTC in its own form, found offset 0")
-            return zone
-        if rest[8:9] == b"n":
-            return timezone(offset, rest[9:].decode("utf-8", "surrogatepass"))
-    if kind == _ZONE_PYDANTIC:
-        zone_class = _pydantic_zone_class()
-        if zone_class is None:
-            raise UnknownType(
-                "zone: expected pydantic to be loaded, since pydantic parsed this time",
-                hint="Import pydantic before loading: pip install 'sealpoint[pydantic]'",
-            )
-        seconds, rest_microseconds = divmod(_OFFSET.unpack(rest)[0], _SECOND_MICROSECONDS)
-        if rest_microseconds == 0 and abs(seconds) < _DAY_SECONDS:
-            return cast("tzinfo", zone_class(seconds))
-    raise BytesMalformed(f"zone: expected one of the forms u, o, z, p, found kind {data[0]}")
+        found = _offset_zone(rest)
+    elif kind == _ZONE_PYDANTIC:
+        found = _pydantic_zone(rest)
+    else:
+        found = None
+    if found is None:
+        raise BytesMalformed(f"zone: expected one of the forms u, o, z, p, found kind {data[0]}")
+    return found
+
+
+def _offset_zone(rest: bytes) -> tzinfo | None:
+    offset = timedelta(microseconds=_OFFSET.unpack(rest[:8])[0])
+    if len(rest) == _OFFSET.size:
+        zone = timezone(offset)
+        if zone is UTC:
+            raise BytesMalformed("zone: expected UTC in its own form, found offset 0")
+        return zone
+    named = rest[8:9] == b"n"
+    return timezone(offset, rest[9:].decode("utf-8", "surrogatepass")) if named else None
+
+
+def _pydantic_zone(rest: bytes) -> tzinfo | None:
+    zone_class = _pydantic_zone_class()
+    if zone_class is None:
+        raise UnknownType(
+            "zone: expected pydantic to be loaded, since pydantic parsed this time",
+            hint="Import pydantic before loading: pip install 'sealpoint[pydantic]'",
+        )
+    seconds, rest_microseconds = divmod(_OFFSET.unpack(rest)[0], _SECOND_MICROSECONDS)
+    is_whole = rest_microseconds == 0 and abs(seconds) < _DAY_SECONDS
+    return cast("tzinfo", zone_class(seconds)) if is_whole else None
 
 
 def encode_zone(value: tzinfo, _: Packer) -> bytes:

@@ -13,8 +13,7 @@ from sealpoint.codec._decode import Decoding, RuleTables
 from sealpoint.codec._memo import ObjectMemos
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._wire import (
-    ID_BYTES,
-    REFERENCE,
+    CHUNK_BYTES_MIN,
     SIZED_EXTENSIONS,
     BlobId,
     Get,
@@ -25,20 +24,18 @@ from sealpoint.codec._wire import (
     id_bytes,
     leading_extension,
     map_header,
+    split_ids,
 )
 from sealpoint.errors import BlobMismatch, BytesMalformed, DecodeLimitExceeded
 from sealpoint.limits import Limits
 
-_CHUNK_BYTES_MIN = 64
 _BATCH_IDS = 128
-_STREAMS = {int(stream): stream for stream in Stream}
 
 
 class TreeDecoding(Decoding):
     """One value on its way back from blobs."""
 
     __slots__ = (
-        "_expanded_bytes",
         "_foreign",
         "_get",
         "_get_many",
@@ -65,7 +62,6 @@ class TreeDecoding(Decoding):
         self._get_many = get_many
         self._hexadecimal = False
         self._references = 0
-        self._expanded_bytes = 0
         self._foreign: Exception | None = None
 
     def run_tree(self, root: BlobId) -> Any:
@@ -83,7 +79,7 @@ class TreeDecoding(Decoding):
         if leading is not None and leading[0] == Tag.REFERENCE:
             payload = data[leading[1] :]
             if payload[:1] == bytes((Stream.VALUE,)):
-                _, levels, _, total, ids = self._parsed(payload)
+                _, levels, _, total, ids = self.bounds.parse_reference(payload)
                 data = self._collected(ids, levels, total)
         if self._objects is not None:
             self._objects.forget_objects()
@@ -108,35 +104,13 @@ class TreeDecoding(Decoding):
         ):
             super()._check_opening(payload, size, rule)
 
-    def _parsed(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
-        if len(payload) < REFERENCE.size or payload[0] not in _STREAMS:
-            raise BytesMalformed("reference: expected a stream, levels, a count and a length")
-        code, levels, count, total = REFERENCE.unpack_from(payload)
-        ids = _split_ids(payload[REFERENCE.size :])
-        if levels > self.limits.tree_levels_max:
-            raise DecodeLimitExceeded(
-                f"reference: expected at most {self.limits.tree_levels_max} index levels "
-                f"(tree_levels_max), found {levels}"
-            )
-        self._expanded_bytes += total
-        if self._expanded_bytes > self.limits.value_bytes_max:
-            raise DecodeLimitExceeded(
-                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
-                f"found {self._expanded_bytes}"
-            )
-        return _STREAMS[code], levels, count, total, ids
-
     def reference(self, payload: bytes) -> Any:
         """A long container or byte string, from its chunks."""
-        stream, levels, count, total, ids = self._parsed(payload)
+        stream, levels, count, total, ids = self.bounds.parse_reference(payload)
         if stream is Stream.VALUE:
             raise BytesMalformed("reference: expected a container or byte string")
         self._references += 1
-        if self._references > self.limits.reference_depth_max + 1:
-            raise DecodeLimitExceeded(
-                f"reference: expected at most {self.limits.reference_depth_max} in one another "
-                "(reference_depth_max), found more"
-            )
+        self.bounds.check_references(self._references)
         data = self._collected(ids, levels, total)
         value = self._stream_value(stream, count, data)
         self._references -= 1
@@ -147,7 +121,7 @@ class TreeDecoding(Decoding):
             if count:
                 raise BytesMalformed("reference: expected no members in a byte string")
             return data if stream is Stream.BYTES else data.decode()
-        self.charge(data)
+        self.bounds.check_nodes([data])
         is_list = stream is Stream.LIST
         header = array_header(count) if is_list else map_header(count)
         self._depth_max += 1  # a reference is a level of its own, beside the extensions
@@ -163,12 +137,12 @@ class TreeDecoding(Decoding):
 
     def _collected(self, ids: list[bytes], levels: int, total: int) -> bytes:
         """Walk the index levels down to the chunks and join those."""
-        ids_max = 1 + total // _CHUNK_BYTES_MIN
+        ids_max = 1 + total // CHUNK_BYTES_MIN
         for _ in range(levels):
             below: list[bytes] = []
             for blobs in self._batches(ids):
                 for blob in blobs:
-                    below.extend(_split_ids(blob))
+                    below.extend(split_ids(blob))
                     if len(below) > ids_max:
                         raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
             ids = below
@@ -224,9 +198,3 @@ class TreeDecoding(Decoding):
         if hashlib.sha256(blob).digest() != name:
             raise BlobMismatch(f"blob {shown}: expected the bytes that were put, found others")
         return blob
-
-
-def _split_ids(data: bytes) -> list[bytes]:
-    if not data or len(data) % ID_BYTES:
-        raise BytesMalformed(f"blob ids: expected a multiple of {ID_BYTES} bytes")
-    return [data[place : place + ID_BYTES] for place in range(0, len(data), ID_BYTES)]

@@ -31,7 +31,7 @@ from sealpoint.codec._wire import (
     id_bytes,
     map_header,
 )
-from sealpoint.errors import EncodeLimitExceeded, UsageError, ValueNotAllowed
+from sealpoint.errors import UsageError, ValueNotAllowed
 from sealpoint.limits import ENCODE_DEPTH_MAX, Limits
 
 # ---------------------------------------------------------------------- chunks
@@ -161,7 +161,7 @@ _SCALARS = frozenset({int, float, bool, type(None)})
 class TreeEncoding(Encoding):
     """One value on its way into blobs."""
 
-    __slots__ = ("_expanded_bytes", "_level", "_long", "_memo", "_put", "_seed", "_short")
+    __slots__ = ("_level", "_long", "_memo", "_put", "_seed", "_short")
 
     def __init__(
         self,
@@ -177,8 +177,7 @@ class TreeEncoding(Encoding):
         self._put = put
         self._seed = _seed_number(seed)
         self._level = 0
-        self._expanded_bytes = 0
-        self._short = Encoding(rules, limits)
+        self._short = Encoding(rules, limits, self.bounds)
         self._long: set[type] = set()
         self._memo = memo
 
@@ -192,8 +191,7 @@ class TreeEncoding(Encoding):
         if self._memo is not None:
             self._memo.begin()
         data = self._node(value)
-        self._charge([data])
-        self._add_counts(*self._short.counts())
+        self.bounds.check_nodes([data])
         if len(data) > _SPLIT_BYTES_BYTES:
             data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
         root = self._put(data)
@@ -231,7 +229,7 @@ class TreeEncoding(Encoding):
     def _check_whole(self, value: Any) -> None:
         """Members are encoded one by one here, so a lowered depth is checked from the top."""
         if self.limits.depth_max < ENCODE_DEPTH_MAX:
-            self._check_depth(value, 0)
+            self.bounds.check_depth(value)
 
     def _node(self, value: Any) -> bytes:
         """Encode a value, long parts as references."""
@@ -322,7 +320,7 @@ class TreeEncoding(Encoding):
         total = sum(map(len, parts))
         if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
-        self._charge(parts)
+        self.bounds.check_nodes(parts)
         return self._members_reference(stream, list(parts), total)
 
     def _members_reference(self, stream: Stream, parts: list[bytes], total: int) -> bytes:
@@ -350,7 +348,7 @@ class TreeEncoding(Encoding):
         """A container that is encoded whole, as a reference if it is long."""
         if len(data) <= _SPLIT_MEMBERS_BYTES:
             return data
-        self._charge([data])
+        self.bounds.check_nodes([data])
         body = memoryview(data)[len(header) :]
         return self._reference(stream, count, cut_bytes(body, self._seed))
 
@@ -387,21 +385,12 @@ class TreeEncoding(Encoding):
 
     def _refer(self, stream: Stream, count: int, total: int, ids: list[bytes]) -> bytes:
         """The reference to chunks that were put, below as many index levels as it takes."""
-        self._expanded_bytes += total
-        if self._expanded_bytes > self.limits.value_bytes_max:
-            raise EncodeLimitExceeded(
-                f"value: expected at most {self.limits.value_bytes_max} bytes (value_bytes_max), "
-                f"found {self._expanded_bytes}"
-            )
+        self.bounds.expand(total)
         levels = 0
         while len(ids) > _INLINE_IDS:
             ids = self._index(ids)
             levels += 1
-        if levels > self.limits.tree_levels_max:
-            raise EncodeLimitExceeded(
-                f"value: expected at most {self.limits.tree_levels_max} index levels "
-                f"(tree_levels_max), found {levels}"
-            )
+        self.bounds.check_levels(levels, "value")
         fields = REFERENCE.pack(stream, levels, count, total)
         return packb(Ext(Tag.REFERENCE, fields + b"".join(ids)))
 
@@ -456,11 +445,9 @@ def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool
                 waiting.append(member)
             elif kind is str or kind is bytes:
                 size -= len(member)
-                if size < 0:
-                    return False
             elif kind not in _SCALARS:
                 nodes -= 1
                 size -= typed_bytes
-                if size < 0:
-                    return False
+        if size < 0:
+            return False
     return True

@@ -156,6 +156,22 @@ class Stream(IntEnum):
     BYTES = 4
 
 
+STREAMS = {int(stream): stream for stream in Stream}
+CHUNK_BYTES_MIN = 64
+"""No reader takes more chunks than there would be of this length, and one."""
+
+
+def split_ids(data: bytes) -> list[bytes]:
+    """The ids that lie behind one another.
+
+    Raises:
+        BytesMalformed: There is none, or half of one.
+    """
+    if not data or len(data) % ID_BYTES:
+        raise BytesMalformed(f"blob ids: expected a multiple of {ID_BYTES} bytes")
+    return [data[place : place + ID_BYTES] for place in range(0, len(data), ID_BYTES)]
+
+
 def id_bytes(name: object, where: str) -> bytes:
     """The bytes of an id in either form that callers may use."""
     if isinstance(name, str) and len(name) == 2 * ID_BYTES:
@@ -175,18 +191,8 @@ def id_bytes(name: object, where: str) -> bytes:
 # What the encoders and decoders of single types may ask of the encoding or decoding under way.
 
 
-class Packer(Protocol):
-    """One encoding under way, flat or as a tree."""
-
-    limits: Limits
-
-    def pack(self, value: Any) -> bytes:
-        """Encode a nested value. MUST refuse nesting beyond `limits.extension_depth_max`."""
-        ...
-
-    def pack_items(self, parts: Sequence[bytes]) -> bytes:
-        """Encode an array whose members are already encoded."""
-        ...
+class Costs(Protocol):
+    """What a value has cost so far, and may."""
 
     def costly(self) -> None:
         """Count a value that costs much more than its bytes. MUST refuse more than the limit."""
@@ -197,10 +203,34 @@ class Packer(Protocol):
         ...
 
 
+class Packer(Protocol):
+    """One encoding under way, flat or as a tree."""
+
+    limits: Limits
+
+    @property
+    def bounds(self) -> Costs:
+        """What the whole value has cost so far."""
+        ...
+
+    def pack(self, value: Any) -> bytes:
+        """Encode a nested value. MUST refuse nesting beyond `limits.extension_depth_max`."""
+        ...
+
+    def pack_items(self, parts: Sequence[bytes]) -> bytes:
+        """Encode an array whose members are already encoded."""
+        ...
+
+
 class Unpacker(Protocol):
     """One decoding under way, flat or as a tree."""
 
     limits: Limits
+
+    @property
+    def bounds(self) -> Costs:
+        """What the whole value has cost so far; keys are checked before they go into a table."""
+        ...
 
     def unpack(self, payload: bytes | memoryview) -> Any:
         """Decode a nested value that `payload` consists of, and nothing after it.
@@ -211,12 +241,4 @@ class Unpacker(Protocol):
 
     def check_level(self) -> None:
         """MUST refuse what `unpack` would, for a payload that is known without it."""
-        ...
-
-    def costly(self) -> None:
-        """The same promise as `Packer.costly`."""
-        ...
-
-    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
-        """The same promise as `Packer.check_keys`, before a key is put into a dict or set."""
         ...

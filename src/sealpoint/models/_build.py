@@ -25,7 +25,7 @@ from sealpoint.models._nodes import (
 )
 from sealpoint.models._placing import Placing, contiguous_stride, extent, is_permuted, view_of
 from sealpoint.models._safetensors import ARRAYS, CARRIERS, ModelHeader, Tensor, carrier_of
-from sealpoint.models._sparse import check_sparse
+from sealpoint.models._sparse import QUANTIZED, TensorBudget, check_sparse, quantizer_fault
 
 # ---------------------------------------------------------------------- build tensors
 # Tensors over the memory that was read from a file, as the nodes of its structure describe them.
@@ -37,9 +37,6 @@ from sealpoint.models._sparse import check_sparse
 
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _INT_MAX = (1 << 63) - 1
-_COPIED_TIMES = 2
-_CHECKED_TIMES = 64
-_QUANTIZED = {"qint8": ("int8", 8), "quint8": ("uint8", 8), "qint32": ("int32", 32)}
 
 
 def dtype_of(torch: Any, name: object, what: str) -> Any:
@@ -101,8 +98,7 @@ class TensorBuilder:
         """The names of tensors that no node stood for yet."""
         size = max((tensor.end for tensor in header.tensors.values()), default=0)
         self._expanded_bytes_max = max(size, MODEL_EXPANDED_BYTES_LEAST)
-        self._copied_bytes_left = _COPIED_TIMES * size
-        self._checked_bytes_left = _CHECKED_TIMES * size
+        self._budget = TensorBudget(size, what)
         self._booleans: set[str] = set()
 
     def _refuse(self, entry: object, expected: str) -> ModelMalformed:
@@ -132,14 +128,6 @@ class TensorBuilder:
         if tensor.name not in self._booleans:
             _check_booleans(self._raw[tensor.name], f"{self._what}: tensor {tensor.name!r}")
             self._booleans.add(tensor.name)
-
-    def _copy(self, tensor: Any) -> None:
-        """Count what is about to be copied: any number of nodes may stand for one entry."""
-        self._copied_bytes_left -= tensor.numel() * tensor.element_size()
-        if self._copied_bytes_left < 0:
-            raise ModelLimitExceeded(
-                f"{self._what}: expected at most {_COPIED_TIMES} copies of its tensors"
-            )
 
     def whole_numbers(self, numbers: object, entry: object) -> list[int]:
         if (
@@ -205,7 +193,7 @@ class TensorBuilder:
         """The same elements in another order in memory; once for all that share it."""
         key = f"{tensor.name}\x00{stride}"
         if key not in self._memory:
-            self._copy(built)
+            self._budget.copy(_bytes_of(built))
             moved = self._torch.empty_strided(
                 built.shape, stride, dtype=built.dtype, device=built.device
             )
@@ -242,11 +230,7 @@ class TensorBuilder:
             raise ModelMalformed(f"{self._what}: expected a sparse tensor of a known layout")
         indices = [self._part(part) for part in node.indices]
         values = self._part(node.values)
-        self._checked_bytes_left -= sum(part.numel() * part.element_size() for part in indices)
-        if self._checked_bytes_left < 0:
-            raise ModelLimitExceeded(
-                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
-            )
+        self._budget.check_indices(sum(map(_bytes_of, indices)))
         try:
             if node.layout == "sparse_coo":
                 (coordinates,) = indices
@@ -275,22 +259,18 @@ class TensorBuilder:
     def quantized(self, node: QuantizedNode) -> Any:
         """A quantized tensor."""
         elements = self._part(node.elements)
-        carrier, bits = _QUANTIZED.get(node.dtype, ("", 0)) if type(node.dtype) is str else ("", 0)
-        if not carrier or node.elements.dtype != carrier:
+        known = type(node.dtype) is str and node.dtype in QUANTIZED
+        if not known or node.elements.dtype != QUANTIZED[node.dtype][0]:
             raise ModelMalformed(f"{self._what}: expected a quantized tensor of a known type")
-        self._copy(elements)
+        self._budget.copy(_bytes_of(elements))
         if type(node.axis) is int:
             return self._per_channel(node, elements)
         if node.axis is not None or node.floating is not False:
             raise ModelMalformed(f"{self._what}: expected an axis only with a scale for each place")
-        low = 0 if node.dtype == "quint8" else -(1 << (bits - 1))
-        scale, zero = node.scale, node.zero_point
-        if type(scale) is not float or not (math.isfinite(scale) and scale > 0):
-            raise ModelMalformed(f"{self._what}: expected a quantized tensor with a scale above 0")
-        if type(zero) is not int or not low <= zero < low + (1 << bits):
-            raise ModelMalformed(f"{self._what}: expected a zero point of its {bits} bits")
+        if (fault := quantizer_fault(node.dtype, node.scale, node.zero_point)) is not None:
+            raise ModelMalformed(f"{self._what}: {fault}")
         make = self._torch._make_per_tensor_quantized_tensor  # noqa: SLF001 (no public name)
-        return self._made(make, elements, scale, zero)
+        return self._made(make, elements, node.scale, node.zero_point)
 
     def _per_channel(self, node: QuantizedNode, elements: Any) -> Any:
         scales, zeros = self._part(node.scale), self._part(node.zero_point)
@@ -317,6 +297,10 @@ class TensorBuilder:
                 f"{self._what}: expected device {str(elements.device)!r} to take a quantized "
                 "tensor, found that it does not"
             ) from exc
+
+
+def _bytes_of(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
 
 
 def _has_gradients(dtype: Any) -> bool:

@@ -20,14 +20,11 @@ from sealpoint.limits import (
 )
 from sealpoint.models import _pt_table as table
 from sealpoint.models._placing import contiguous_stride
-from sealpoint.models._sparse import compressed_fault, coo_fault
+from sealpoint.models._sparse import TensorBudget, compressed_fault, coo_fault, quantizer_fault
 from sealpoint.scan import Call, Dict, Global, Persistent, Tuple, Value, shown
 
 _INT64_MAX = (1 << 63) - 1
 _LOCATION = re.compile(r"(?!meta\b)[a-z][a-z0-9]{0,31}(:[0-9]{1,4})?", re.ASCII)
-_STORAGE_PARTS = 5
-_COPIED_TIMES = 2
-_CHECKED_TIMES = 64
 _CHANNEL_BYTES = 8
 """What torch makes of a scale or a zero point."""
 
@@ -68,8 +65,7 @@ class Tensors:
         """
         self._records = records
         self._logical_max = max(file_bytes, MODEL_EXPANDED_BYTES_LEAST)
-        self._copied_bytes_left = _COPIED_TIMES * file_bytes
-        self._checked_bytes_left = _CHECKED_TIMES * file_bytes
+        self._budget = TensorBudget(file_bytes, what)
         self._what = what
         self._storages: dict[str, _Storage] = {}
         self._judged: dict[int, _Tensor] = {}
@@ -160,11 +156,8 @@ class Tensors:
     def _quantizer(self, value: Value, element: table.Element, size: tuple[int, ...]) -> None:
         match value:
             case Tuple(values=(table.PER_TENSOR, float() as scale, int() as zero)):
-                if not (math.isfinite(scale) and scale > 0):
-                    raise self._fault("a scale above 0")
-                low = 0 if element.name == "quint8" else -(1 << (8 * element.size - 1))
-                if type(zero) is bool or not low <= zero < low + (1 << 8 * element.size):
-                    raise self._fault(f"a zero point of {8 * element.size} bits")
+                if (fault := quantizer_fault(element.name, scale, zero)) is not None:
+                    raise ModelMalformed(f"{self._what}: {fault}")
             case Tuple(values=(Global() as scheme, scales, zeros, int() as axis)) if (
                 scheme in table.PER_CHANNEL and type(axis) is not bool
             ):
@@ -191,48 +184,46 @@ class Tensors:
             raise self._fault(f"scales and zero points of {' or '.join(names)}")
         # Torch makes copies, for each tensor, of what is not as it wants it.
         if not found.in_order or found.element.size != _CHANNEL_BYTES:
-            self._copied_bytes_left -= length * _CHANNEL_BYTES
-        if self._copied_bytes_left < 0:
-            raise ModelLimitExceeded(
-                f"{self._what}: expected at most {_COPIED_TIMES} times its size in scales and "
-                "zero points"
-            )
+            self._budget.copy(length * _CHANNEL_BYTES)
 
     def _sparse(self, _function: Global, values: tuple[Value, ...]) -> _Tensor:
         """The layout, and a tuple of indices, values and size."""
         layout = self._layout(values[0]) if len(values) == 2 else None
         if layout is None or layout == table.STRIDED or not isinstance(values[1], Tuple):
             raise self._fault("a sparse layout and the parts of a sparse tensor")
-        match layout, values[1].values:
-            case "torch.sparse_coo", (indices, held, size, *rest):
-                if rest not in ([], [None]) and [type(part) for part in rest] != [bool]:
-                    raise self._fault("whether a sparse tensor is coalesced")
-                parts = [self._tensor(indices), self._tensor(held)]
-                sides = self._sides(size)
-                fault = coo_fault(parts[0].size, parts[1].size, sides)
-            case _, (compressed, plain, held, size):
-                parts = [self._tensor(part) for part in (compressed, plain, held)]
-                sides = self._sides(size)
-                rows, columns, elements = (part.size for part in parts)
-                fault = compressed_fault(layout, rows, columns, elements, sides)
-            case _:
-                raise self._fault("the parts of a sparse tensor")
-        # All indices are looked at later on, for each tensor that uses them.
-        self._checked_bytes_left -= sum(
-            math.prod(part.size) * part.element.size for part in parts[:-1]
+        parts, sides, fault = self._sparse_parts(layout, values[1].values)
+        indices = parts[:-1]
+        self._budget.check_indices(
+            sum(math.prod(part.size) * part.element.size for part in indices)
         )
-        if self._checked_bytes_left < 0:
-            raise ModelLimitExceeded(
-                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
-            )
-        kinds = {part.element.name for part in parts[:-1]}
-        if kinds not in ({"int64"}, {"int32"}) or any(p.layout != table.STRIDED for p in parts):
+        kinds = {part.element.name for part in indices}
+        layouts = {part.layout for part in parts}
+        if kinds not in ({"int64"}, {"int32"}) or layouts != {table.STRIDED}:
             raise self._fault("indices of a sparse tensor as ints")
         if parts[-1].element.quantized:
             raise self._fault("values of a sparse tensor that are not quantized")
         if fault is not None:
             raise RecordMismatch(f"{self._what}: sparse tensor: {fault}")
         return _Tensor(element=parts[-1].element, size=sides, layout=layout)
+
+    def _sparse_parts(
+        self, layout: str, values: tuple[Value, ...]
+    ) -> tuple[list[_Tensor], tuple[int, ...], str | None]:
+        """The indices and values of a sparse tensor, its size, and why they do not fit it."""
+        match layout, values:
+            case "torch.sparse_coo", (indices, held, size, *rest):
+                if rest not in ([], [None]) and [type(part) for part in rest] != [bool]:
+                    raise self._fault("whether a sparse tensor is coalesced")
+                parts = [self._tensor(indices), self._tensor(held)]
+                sides = self._sides(size)
+                return parts, sides, coo_fault(parts[0].size, parts[1].size, sides)
+            case _, (compressed, plain, held, size) if layout != "torch.sparse_coo":
+                parts = [self._tensor(part) for part in (compressed, plain, held)]
+                sides = self._sides(size)
+                rows, columns, elements = (part.size for part in parts)
+                return parts, sides, compressed_fault(layout, rows, columns, elements, sides)
+            case _:
+                raise self._fault("the parts of a sparse tensor")
 
     def _parameter(self, _function: Global, values: tuple[Value, ...]) -> _Tensor:
         """The tensor, gradient, hooks."""
@@ -251,19 +242,30 @@ class Tensors:
     def _storage(self, value: Value) -> _Storage:
         if not isinstance(value, Persistent) or not isinstance(value.identity, Tuple):
             raise self._fault("a storage")
-        parts = value.identity.values
-        if len(parts) != _STORAGE_PARTS or parts[0] != "storage":
-            raise self._fault("a reference to a storage")
-        _, kind, key, location, count = parts
-        if not isinstance(kind, Global) or not isinstance(key, str):
-            raise self._fault("a class and a key of a storage")
+        match value.identity.values:
+            case ("storage", Global() as kind, str() as key, location, count):
+                pass
+            case ("storage", _, _, _, _):
+                raise self._fault("a class and a key of a storage")
+            case _:
+                raise self._fault("a reference to a storage")
         if kind not in table.STORAGES and kind != table.UNTYPED:
             raise GlobalNotAllowed(
                 f"{self._what}: expected a storage class, found {shown(str(kind))}"
             )
         if not isinstance(location, str) or not _LOCATION.fullmatch(location):
             raise self._fault("the device of a storage, which is not meta")
-        count = self._number(count)
+        storage = self._record(key, kind, location, self._number(count))
+        if self._storages.setdefault(key, storage) != storage:
+            raise RecordMismatch(
+                f"{self._what}: storage {shown(key)}: expected the same type, length and device "
+                "each time"
+            )
+        self.locations.add(location)
+        return storage
+
+    def _record(self, key: str, kind: Global, location: str, count: int) -> _Storage:
+        """A storage that is exactly its record."""
         if key not in self._records:
             raise RecordMismatch(f"{self._what}: expected a record for storage {shown(key)}")
         element = table.STORAGES.get(kind)
@@ -273,14 +275,7 @@ class Tensors:
                 f"{self._what}: storage {shown(key)}: expected a record of {size} bytes, "
                 f"found {self._records[key]}"
             )
-        storage = _Storage(key=key, kind=kind, element=element, location=location, bytes=size)
-        if self._storages.setdefault(key, storage) != storage:
-            raise RecordMismatch(
-                f"{self._what}: storage {shown(key)}: expected the same type, length and device "
-                "each time"
-            )
-        self.locations.add(location)
-        return storage
+        return _Storage(key=key, kind=kind, element=element, location=location, bytes=size)
 
     def _place(
         self, storage: _Storage, element: table.Element, values: tuple[Value, ...]

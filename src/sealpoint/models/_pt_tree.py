@@ -76,31 +76,32 @@ class _Judge:
         self._todo.append(tree)
         while self._todo:
             value = self._todo.pop()
-            match value:
-                case Tuple() | List():
-                    if self._is_new(value):
-                        self._todo += value.values
-                case Dict():
-                    if self._is_new(value):
-                        self._items(value.pairs)
-                case Call():
-                    if self._is_new(value):
-                        self._call(value)
-                case Global():
-                    if value not in table.DTYPES and value not in table.QSCHEMES:
-                        raise self._not_allowed(value)
-                case New():
-                    raise self._not_allowed(value.function)
-                case Persistent():
-                    raise self._fault("storages only as parts of tensors")
-                case _:
-                    pass  # a scalar
+            if not isinstance(value, Tuple | List | Dict | Call):
+                self._leaf(value)
+            elif id(value) not in self._seen:
+                self._seen.add(id(value))
+                self._node(value)
         self.tensors.check_all_used()
 
-    def _is_new(self, value: Tuple | List | Dict | Call) -> bool:
-        new = id(value) not in self._seen
-        self._seen.add(id(value))
-        return new
+    def _node(self, value: Tuple | List | Dict | Call) -> None:
+        match value:
+            case Tuple() | List():
+                self._todo += value.values
+            case Dict():
+                self._items(value.pairs)
+            case Call():
+                self._call(value)
+
+    def _leaf(self, value: Value) -> None:
+        match value:
+            case Global() if value not in table.DTYPES and value not in table.QSCHEMES:
+                raise self._not_allowed(value)
+            case New():
+                raise self._not_allowed(value.function)
+            case Persistent():
+                raise self._fault("storages only as parts of tensors")
+            case _:
+                pass  # a scalar, or a type
 
     def _fault(self, expected: str) -> ModelMalformed:
         return ModelMalformed(f"{self._what}: expected {expected}")

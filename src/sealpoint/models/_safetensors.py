@@ -33,28 +33,16 @@ from sealpoint.limits import (
 
 
 ELEMENT_BITS = {
-    "BOOL": 8,
-    "F4": 4,
-    "F6_E2M3": 6,
-    "F6_E3M2": 6,
-    "U8": 8,
-    "I8": 8,
-    "F8_E5M2": 8,
-    "F8_E4M3": 8,
-    "F8_E8M0": 8,
-    "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8,
-    "I16": 16,
-    "U16": 16,
-    "F16": 16,
-    "BF16": 16,
-    "I32": 32,
-    "U32": 32,
-    "F32": 32,
-    "C64": 64,
-    "F64": 64,
-    "I64": 64,
-    "U64": 64,
+    name: bits
+    for bits, names in {
+        4: "F4",
+        6: "F6_E2M3 F6_E3M2",
+        8: "BOOL U8 I8 F8_E5M2 F8_E4M3 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ",
+        16: "I16 U16 F16 BF16",
+        32: "I32 U32 F32",
+        64: "C64 F64 I64 U64",
+    }.items()
+    for name in names.split()
 }
 """Every element type of the format, with its width in bits."""
 
@@ -106,16 +94,8 @@ ARRAYS = {
     "|b1": "BOOL",
     "|i1": "I8",
     "|u1": "U8",
-    "<i2": "I16",
-    "<u2": "U16",
-    "<f2": "F16",
-    "<i4": "I32",
-    "<u4": "U32",
-    "<f4": "F32",
-    "<i8": "I64",
-    "<u8": "U64",
-    "<f8": "F64",
     "<c8": "C64",
+    **{f"<{kind}{bits // 8}": f"{kind.upper()}{bits}" for kind in "iuf" for bits in (16, 32, 64)},
 }
 """The safetensors names of numpy types that have one."""
 
@@ -298,9 +278,9 @@ def _metadata(found: Any, what: str) -> dict[str, str]:
 
 
 def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
-    if (fault := name_fault(name)) is not None:
-        raise ModelMalformed(f"{what}: tensor {_shown(name)}: {fault}")
     where = f"{what}: tensor {_shown(name)}"
+    if (fault := name_fault(name)) is not None:
+        raise ModelMalformed(f"{where}: {fault}")
     if type(entry) is not dict or entry.keys() != _FIELDS:
         raise ModelMalformed(f"{where}: expected exactly dtype, shape and data_offsets")
     element, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -308,16 +288,9 @@ def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
         raise ModelMalformed(f"{where}: expected a dtype of the format, found {_shown(element)}")
     if not _are_whole(shape) or not _are_whole(offsets) or len(offsets) != 2:
         raise ModelMalformed(f"{where}: expected a shape and two offsets of whole numbers")
-    if len(shape) > MODEL_DIMENSIONS_MAX:
-        raise ModelLimitExceeded(
-            f"{where}: expected at most {MODEL_DIMENSIONS_MAX} dimensions, found {len(shape)}"
-        )
-    bits = ELEMENT_BITS[element]
-    # A dimension of 0 makes no room for others that do not fit: strides are made of them.
-    if math.prod(max(side, 1) for side in shape) > MODEL_ELEMENTS_MAX:
-        raise ModelLimitExceeded(f"{where}: expected at most {MODEL_ELEMENTS_MAX} elements")
+    _check_sides(shape, where)
     begin, end = offsets
-    needed, rest = divmod(math.prod(shape) * bits, 8)
+    needed, rest = divmod(math.prod(shape) * ELEMENT_BITS[element], 8)
     if rest or begin > end or end - begin != needed:
         raise ModelMalformed(
             f"{where}: expected {needed} bytes for its shape, found offsets {begin} to {end}"
@@ -325,6 +298,16 @@ def _tensor(name: str, entry: Any, data: int, what: str) -> Tensor:
     return Tensor(
         name=name, element=element, shape=tuple(shape), begin=data + begin, end=data + end
     )
+
+
+def _check_sides(shape: list[int], where: str) -> None:
+    if len(shape) > MODEL_DIMENSIONS_MAX:
+        raise ModelLimitExceeded(
+            f"{where}: expected at most {MODEL_DIMENSIONS_MAX} dimensions, found {len(shape)}"
+        )
+    # A dimension of 0 makes no room for others that do not fit: strides are made of them.
+    if math.prod(max(side, 1) for side in shape) > MODEL_ELEMENTS_MAX:
+        raise ModelLimitExceeded(f"{where}: expected at most {MODEL_ELEMENTS_MAX} elements")
 
 
 def name_fault(name: str) -> str | None:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sealpoint.errors import SparseInvalid
+from sealpoint.errors import ModelLimitExceeded, SparseInvalid
 from sealpoint.models._placing import is_permuted
 
 # ---------------------------------------------------------------------- sparse shape
@@ -22,6 +22,10 @@ from sealpoint.models._placing import is_permuted
 
 
 _ELEMENTS_MAX = 1 << 62
+_COPIED_TIMES = 2
+_CHECKED_TIMES = 64
+_BLOCKED = ("torch.sparse_bsr", "torch.sparse_bsc")
+_BY_ROW = ("torch.sparse_csr", "torch.sparse_bsr")
 
 Sizes = Sequence[int]
 
@@ -47,28 +51,73 @@ def compressed_fault(
     if math.prod(max(side, 1) for side in size) > _ELEMENTS_MAX:
         return "expected fewer elements"
     batch = len(compressed) - 1
-    blocked = 2 if layout in ("torch.sparse_bsr", "torch.sparse_bsc") else 0
+    blocked = 2 * (layout in _BLOCKED)
     if batch < 0 or len(plain) != batch + 1 or len(values) < batch + 1 + blocked:
         return "expected indices and values of the same batch"
     if len(size) != len(values) - blocked + 1:
         return f"expected {len(values) - blocked + 1} dimensions, found {len(size)}"
-    if not list(compressed[:batch]) == list(plain[:batch]) == list(values[:batch]):
-        return "expected indices and values of the same batch"
-    if list(size[:batch]) != list(values[:batch]):
-        return "expected the batch of the tensor for its parts"
+    if len({tuple(each[:batch]) for each in (compressed, plain, values, size)}) > 1:
+        return "expected indices and values of the batch of the tensor"
     if plain[batch] != values[batch]:
         return f"expected as many values as the {plain[batch]} indices"
     block = list(values[batch + 1 : batch + 1 + blocked]) or [1, 1]
-    rows, columns = size[batch], size[batch + 1]
-    if min(block) < 1 or rows % block[0] or columns % block[1]:
-        return "expected blocks that divide the tensor"
     if list(values[batch + 1 + blocked :]) != list(size[batch + 2 :]):
         return "expected values for the dimensions after the first two"
-    by_row = layout in ("torch.sparse_csr", "torch.sparse_bsr")
-    lines = rows // block[0] if by_row else columns // block[1]
-    if compressed[batch] != lines + 1:
-        return f"expected {lines + 1} compressed indices, found {compressed[batch]}"
+    return _lines_fault(layout, compressed[batch], block, size[batch : batch + 2])
+
+
+def _lines_fault(layout: str, compressed: int, block: Sizes, sides: Sizes) -> str | None:
+    if min(block) < 1 or sides[0] % block[0] or sides[1] % block[1]:
+        return "expected blocks that divide the tensor"
+    lines = sides[0] // block[0] if layout in _BY_ROW else sides[1] // block[1]
+    if compressed != lines + 1:
+        return f"expected {lines + 1} compressed indices, found {compressed}"
     return None
+
+
+QUANTIZED = {"qint8": ("int8", 8), "quint8": ("uint8", 8), "qint32": ("int32", 32)}
+"""The quantized types: what carries their elements, and how many bits these have."""
+
+
+def quantizer_fault(dtype: str, scale: object, zero: object) -> str | None:
+    """Why these cannot be the scale and the zero point of a quantized type, or None."""
+    bits = QUANTIZED[dtype][1]
+    low = 0 if dtype == "quint8" else -(1 << (bits - 1))
+    if type(scale) is not float or not (math.isfinite(scale) and scale > 0):
+        return "expected a quantized tensor with a scale above 0"
+    if type(zero) is not int or not low <= zero < low + (1 << bits):
+        return f"expected a zero point of its {bits} bits"
+    return None
+
+
+class TensorBudget:
+    """What tensors may cost beside their bytes: any number of them may stand for the same ones.
+
+    Args:
+        size: The bytes of the file.
+        what: The file, for messages.
+    """
+
+    def __init__(self, size: int, what: str) -> None:
+        self._copied_bytes_left = _COPIED_TIMES * size
+        self._checked_bytes_left = _CHECKED_TIMES * size
+        self._what = what
+
+    def copy(self, size: int) -> None:
+        """Count bytes that are about to be copied."""
+        self._copied_bytes_left -= size
+        if self._copied_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_COPIED_TIMES} times its size in copies"
+            )
+
+    def check_indices(self, size: int) -> None:
+        """Count bytes of sparse indices: all are looked at, for each tensor that uses them."""
+        self._checked_bytes_left -= size
+        if self._checked_bytes_left < 0:
+            raise ModelLimitExceeded(
+                f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
+            )
 
 
 # ---------------------------------------------------------------------- sparse
@@ -90,7 +139,7 @@ def check_sparse(torch: Any, tensor: Any, what: str) -> None:
     layout = str(tensor.layout)
     if layout == "torch.sparse_coo":
         fault = _coo(torch, tensor)
-    elif layout in ("torch.sparse_csr", "torch.sparse_bsr"):
+    elif layout in _BY_ROW:
         fault = _compressed(torch, tensor, layout, tensor.crow_indices(), tensor.col_indices())
     elif layout in ("torch.sparse_csc", "torch.sparse_bsc"):
         fault = _compressed(torch, tensor, layout, tensor.ccol_indices(), tensor.row_indices())
@@ -130,7 +179,7 @@ def _ascending(torch: Any, indices: Any) -> bool:
 
 
 def _compressed(torch: Any, tensor: Any, layout: str, compressed: Any, plain: Any) -> str | None:
-    """(1) Sizes, (2) types, (3) memory, (4) compressed indices, (5) range, (6) order in a line."""
+    """(1) Sizes, (2) types, (3) memory, (4) the indices."""
     values, size = tensor.values(), list(tensor.shape)
     fault = compressed_fault(layout, compressed.shape, plain.shape, values.shape, size)
     if fault is not None:
@@ -143,9 +192,13 @@ def _compressed(torch: Any, tensor: Any, layout: str, compressed: Any, plain: An
     if not (values.is_contiguous() or is_permuted(values.shape, values.stride())):
         return "expected values without gaps and overlaps, found others"
     batch = compressed.dim() - 1
-    block = list(values.shape[batch + 1 : batch + 3]) if "sparse_bs" in layout else [1, 1]
-    by_row = layout in ("torch.sparse_csr", "torch.sparse_bsr")
-    across = size[batch + 1] // block[1] if by_row else size[batch] // block[0]
+    block = list(values.shape[batch + 1 : batch + 3]) if layout in _BLOCKED else [1, 1]
+    across = size[batch + 1] // block[1] if layout in _BY_ROW else size[batch] // block[0]
+    return _indices_fault(torch, compressed, plain, across)
+
+
+def _indices_fault(torch: Any, compressed: Any, plain: Any, across: int) -> str | None:
+    """(1) Compressed indices, (2) range, (3) order in a line."""
     count = int(plain.shape[-1])
     starts = compressed.reshape(-1, compressed.shape[-1]).to(torch.int64)
     lines = plain.reshape(starts.shape[0], count)

@@ -60,13 +60,54 @@ def run_pickle(data: bytes, what: str) -> Value:
     return _Machine(data, what).run()
 
 
-class _Machine:
-    """One run over one pickle."""
+class _Input:
+    """The bytes of one pickle, taken from the first to the last."""
 
     def __init__(self, data: bytes, what: str) -> None:
         self._data = data
         self._what = what
-        self._at = len(_PROTOCOL)
+        self.at = len(_PROTOCOL)
+
+    def fault(self, expected: str) -> ModelMalformed:
+        return ModelMalformed(f"{self._what}: expected {expected}, at byte {self.at}")
+
+    def is_at_end(self) -> bool:
+        return self.at >= len(self._data)
+
+    def take(self, length: int) -> bytes:
+        data = self._data[self.at : self.at + length]
+        if len(data) != length:
+            raise self.fault(f"{length} bytes more")
+        self.at += length
+        return data
+
+    def byte(self) -> int:
+        if self.at >= len(self._data):
+            raise self.fault("1 byte more")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def number(self, length: int) -> int:
+        return int.from_bytes(self.take(length), "little")
+
+    def line(self) -> str:
+        end = self._data.find(b"\n", self.at, self.at + _LINE_BYTES_MAX)
+        if end < 0:
+            raise self.fault(f"a name of at most {_LINE_BYTES_MAX} bytes")
+        try:
+            line = self._data[self.at : end].decode("utf-8")
+        except UnicodeDecodeError as exc:
+            raise self.fault("a name in UTF-8") from exc
+        self.at = end + 1
+        return line
+
+
+class _Machine:
+    """One run over one pickle."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        self.input = _Input(data, what)
+        self._what = what
         self._pushed = 0
         self._stack: list[Value] = []
         self._below: list[list[Value]] = []
@@ -75,42 +116,22 @@ class _Machine:
         self._made = False
 
     def run(self) -> Value:
-        data, end = self._data, len(self._data)
-        while self._at < end:
-            opcode = data[self._at]
-            self._at += 1
+        source = self.input
+        while not source.is_at_end():
+            opcode = source.byte()
             if opcode == _STOP:
                 return self.stop()
             step = _STEPS.get(opcode)
             if step is None:
                 raise ModelMalformed(
                     f"{self._what}: expected an opcode of tensors and plain data, "
-                    f"found {opcode:#04x} at byte {self._at - 1}"
+                    f"found {opcode:#04x} at byte {source.at - 1}"
                 )
             step(self)
             self._made = opcode not in _NOT_MAKERS
-        raise self.fault("the pickle to end with its last opcode")
+        raise self.input.fault("the pickle to end with its last opcode")
 
     # What every step uses.
-
-    def fault(self, expected: str) -> ModelMalformed:
-        return ModelMalformed(f"{self._what}: expected {expected}, at byte {self._at}")
-
-    def take(self, length: int) -> bytes:
-        data = self._data[self._at : self._at + length]
-        if len(data) != length:
-            raise self.fault(f"{length} bytes more")
-        self._at += length
-        return data
-
-    def byte(self) -> int:
-        if self._at >= len(self._data):
-            raise self.fault("1 byte more")
-        self._at += 1
-        return self._data[self._at - 1]
-
-    def number(self, length: int) -> int:
-        return int.from_bytes(self.take(length), "little")
 
     def push(self, value: Value) -> None:
         # Each value pushed ends in the result, since nothing is ever dropped.
@@ -124,12 +145,12 @@ class _Machine:
 
     def pop(self) -> Value:
         if not self._stack:
-            raise self.fault("a value on the stack")
+            raise self.input.fault("a value on the stack")
         return self._stack.pop()
 
     def pop_mark(self) -> list[Value]:
         if not self._below:
-            raise self.fault("a mark on the stack")
+            raise self.input.fault("a mark on the stack")
         values, self._stack = self._stack, self._below.pop()
         return values
 
@@ -163,7 +184,7 @@ class _Machine:
             # Python writes one after every thousand items; a program of nothing else is too long.
             self.count()
         if target.sealed:
-            raise self.fault("no change of a container that was used already, and no cycle")
+            raise self.input.fault("no change of a container that was used already, and no cycle")
         nodes, depth = self.measured(values, target.nodes)
         target.nodes, target.depth = nodes, max(target.depth, depth)
 
@@ -171,21 +192,21 @@ class _Machine:
 
     def stop(self) -> Value:
         if len(self._stack) != 1 or self._below:
-            raise self.fault("exactly one value at the end")
-        if self._at != len(self._data):
-            raise self.fault("nothing after the end")
+            raise self.input.fault("exactly one value at the end")
+        if not self.input.is_at_end():
+            raise self.input.fault("nothing after the end")
         return self._stack[0]
 
     def put(self, index: int) -> None:
         if not self._made or not self._stack:
-            raise self.fault("a value to be remembered only where it was made")
+            raise self.input.fault("a value to be remembered only where it was made")
         if index in self._memo:
-            raise self.fault("each number to be remembered once")
+            raise self.input.fault("each number to be remembered once")
         self._memo[index] = self._stack[-1]
 
     def get(self, index: int) -> None:
         if index not in self._memo:
-            raise self.fault("a value that was remembered")
+            raise self.input.fault("a value that was remembered")
         value = self._memo[index]
         if isinstance(value, List | Dict | Call | New):
             value.sealed = True
@@ -201,33 +222,22 @@ class _Machine:
     # Steps: scalars and names.
 
     def long(self) -> None:
-        data = self.take(self.byte())
+        data = self.input.take(self.input.byte())
         value = int.from_bytes(data, "little", signed=True)
         bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
         if len(data) != bits // 8 + 1:
-            raise self.fault("an int in its shortest form")
+            raise self.input.fault("an int in its shortest form")
         self.push(value)
 
     def text(self, length_bytes: int) -> None:
-        data = self.take(self.number(length_bytes))
+        data = self.input.take(self.input.number(length_bytes))
         try:
             self.push(data.decode("utf-8"))
         except UnicodeDecodeError as exc:
-            raise self.fault("a text in UTF-8") from exc
-
-    def line(self) -> str:
-        end = self._data.find(b"\n", self._at, self._at + _LINE_BYTES_MAX)
-        if end < 0:
-            raise self.fault(f"a name of at most {_LINE_BYTES_MAX} bytes")
-        try:
-            line = self._data[self._at : end].decode("utf-8")
-        except UnicodeDecodeError as exc:
-            raise self.fault("a name in UTF-8") from exc
-        self._at = end + 1
-        return line
+            raise self.input.fault("a text in UTF-8") from exc
 
     def named(self) -> None:
-        key = self.line(), self.line()
+        key = self.input.line(), self.input.line()
         self.push(self._globals.setdefault(key, Global(*key)))
 
     # Steps: containers.
@@ -238,7 +248,7 @@ class _Machine:
 
     def last(self, count: int) -> list[Value]:
         if len(self._stack) < count:
-            raise self.fault(f"{count} values on the stack")
+            raise self.input.fault(f"{count} values on the stack")
         values = self._stack[-count:]
         del self._stack[-count:]
         return values
@@ -246,7 +256,7 @@ class _Machine:
     def append(self, values: list[Value]) -> None:
         target = self._stack[-1] if self._stack else None
         if not isinstance(target, List):
-            raise self.fault("a list to append to")
+            raise self.input.fault("a list to append to")
         self.grow(target, values)
         target.values += values
 
@@ -255,31 +265,23 @@ class _Machine:
         if not isinstance(target, Dict | Call | New) or (
             not isinstance(target, Dict) and target.built
         ):
-            raise self.fault("a dict to put items into")
+            raise self.input.fault("a dict to put items into")
         if len(values) % 2:
-            raise self.fault("keys and values in pairs")
+            raise self.input.fault("keys and values in pairs")
         self.grow(target, values)
         target.pairs += zip(values[::2], values[1::2], strict=True)
 
-    def called(self) -> tuple[Global, Tuple]:
+    def call(self, made: type[Call] | type[New]) -> None:
         arguments, function = self.pop(), self.pop()
         if not isinstance(function, Global) or not isinstance(arguments, Tuple):
-            raise self.fault("a named function and a tuple of its arguments")
-        return function, arguments
-
-    def reduce(self) -> None:
-        function, arguments = self.called()
-        self.push(Call(function, arguments, *self.measured((function, arguments))))
-
-    def new(self) -> None:
-        function, arguments = self.called()
-        self.push(New(function, arguments, *self.measured((function, arguments))))
+            raise self.input.fault("a named function and a tuple of its arguments")
+        self.push(made(function, arguments, *self.measured((function, arguments))))
 
     def build(self) -> None:
         state = self.pop()
         target = self._stack[-1] if self._stack else None
         if not isinstance(target, Call | New) or target.built:
-            raise self.fault("a state for something that was just made")
+            raise self.input.fault("a state for something that was just made")
         self.grow(target, (state,))
         target.state, target.built = state, True
 
@@ -292,18 +294,18 @@ _STEPS: dict[int, Callable[[_Machine], None]] = {
     ord(opcode): step
     for opcode, step in {
         "(": _Machine.mark,
-        "q": lambda m: m.put(m.byte()),
-        "r": lambda m: m.put(m.number(4)),
-        "h": lambda m: m.get(m.byte()),
-        "j": lambda m: m.get(m.number(4)),
+        "q": lambda m: m.put(m.input.byte()),
+        "r": lambda m: m.put(m.input.number(4)),
+        "h": lambda m: m.get(m.input.byte()),
+        "j": lambda m: m.get(m.input.number(4)),
         "N": lambda m: m.push(None),
         "\x88": lambda m: m.push(value=True),
         "\x89": lambda m: m.push(value=False),
-        "K": lambda m: m.push(m.byte()),
-        "M": lambda m: m.push(m.number(2)),
-        "J": lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
+        "K": lambda m: m.push(m.input.byte()),
+        "M": lambda m: m.push(m.input.number(2)),
+        "J": lambda m: m.push(int.from_bytes(m.input.take(4), "little", signed=True)),
         "\x8a": _Machine.long,
-        "G": lambda m: m.push(struct.unpack(">d", m.take(8))[0]),
+        "G": lambda m: m.push(struct.unpack(">d", m.input.take(8))[0]),
         "X": lambda m: m.text(4),
         "U": lambda m: m.text(1),
         "c": _Machine.named,
@@ -318,8 +320,8 @@ _STEPS: dict[int, Callable[[_Machine], None]] = {
         "e": lambda m: m.append(m.pop_mark()),
         "s": lambda m: m.set(m.last(2)),
         "u": lambda m: m.set(m.pop_mark()),
-        "R": _Machine.reduce,
-        "\x81": _Machine.new,
+        "R": lambda m: m.call(Call),
+        "\x81": lambda m: m.call(New),
         "b": _Machine.build,
         "Q": _Machine.persistent,
     }.items()

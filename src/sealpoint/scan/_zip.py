@@ -105,18 +105,18 @@ def read_directory(read: Read, size: int, what: str) -> ZipDirectory:
         ModelLimitExceeded: More members or bytes than a model file may have.
     """
     # (1) One place for the end record: a search backwards could be led to another one.
-    if size < _END.size:
-        raise ModelMalformed(f"{what}: expected the end of a zip, found a file of {size} bytes")
     end_at = size - _END.size
+    if end_at < 0:
+        raise ModelMalformed(f"{what}: expected the end of a zip, found a file of {size} bytes")
     end = read_exactly(read, end_at, _END.size, what)
     magic, disk, first_disk, here, count, length, offset, comment = _END.unpack(end)
-    if magic != b"PK\x05\x06" or comment != 0:
+    if (magic, comment) != (b"PK\x05\x06", 0):
         raise ModelMalformed(
             f"{what}: expected the file to end with the end record of a zip",
             hint="If it was cut short on its way, fetch or save it again.",
         )
     # (2) One disk.
-    if disk != 0 or first_disk != 0 or here != count:
+    if (disk, first_disk, here) != (0, 0, count):
         raise ModelMalformed(f"{what}: expected a zip on one disk, found it split")
     # (3) Both end records.
     tail = b""
@@ -192,7 +192,7 @@ def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> ZipEntry:
     outer, offset = fields[15:]
     # The 64-bit field holds exactly the numbers that did not fit, in this order.
     wide = sum(number == _U32_MAX for number in (size, packed, offset))
-    plain = comment == 0 and disk == 0 and inner == 0 and outer == 0
+    plain = (comment, disk, inner, outer) == (0, 0, 0, 0)
     if wide and len(extra) == 4 + 8 * wide and extra[:4] == struct.pack("<2H", 1, 8 * wide):
         numbers = list(struct.unpack(f"<{wide}Q", extra[4:]))
         size = numbers.pop(0) if size == _U32_MAX else size
@@ -310,21 +310,26 @@ def read_archive(read: Read, size: int, what: str) -> Archive:
     return _ArchiveWalk(read, directory, what).run(folder, short)
 
 
+# By the whole name of a record, and its name inside of the folder.
+_FOREIGN: dict[str, Callable[[str, str], bool]] = {
+    "a TorchScript archive, which is a program": lambda _, inner: (
+        inner == "constants.pkl" or inner.startswith("code/")
+    ),
+    "a torch.package archive, which holds code": lambda _, inner: inner.startswith(
+        ".data/extern_modules"
+    ),
+    "a numpy .npz archive": lambda name, _: name.endswith(".npy"),
+    "a torch.export archive, which is a program": lambda name, inner: (
+        inner == "archive_format" or name.endswith(".pt2")
+    ),
+    "a Keras archive": lambda name, _: name in ("model.weights.h5", "config.json"),
+}
+
+
 def _refuse_foreign(names: list[str], what: str) -> None:
-    inner = {name.partition("/")[2] for name in names}
-    if "constants.pkl" in inner or any(name.startswith("code/") for name in inner):
-        kind = "a TorchScript archive, which is a program"
-    elif any(name.startswith(".data/extern_modules") for name in inner):
-        kind = "a torch.package archive, which holds code"
-    elif any(name.endswith(".npy") for name in names):
-        kind = "a numpy .npz archive"
-    elif "archive_format" in inner or any(name.endswith(".pt2") for name in names):
-        kind = "a torch.export archive, which is a program"
-    elif "model.weights.h5" in names or "config.json" in names:
-        kind = "a Keras archive"
-    else:
-        return
-    raise FormatRefused(f"{what}: expected tensors written by torch.save, found {kind}")
+    for kind, is_such in _FOREIGN.items():
+        if any(is_such(name, name.partition("/")[2]) for name in names):
+            raise FormatRefused(f"{what}: expected tensors written by torch.save, found {kind}")
 
 
 def _check_entry(entry: ZipEntry, what: str) -> None:

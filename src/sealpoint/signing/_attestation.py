@@ -10,7 +10,7 @@ of policies: how many are needed, whether the statement still fits its thread an
 expired is for the gate. Empty means no: of nothing, nothing counts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
@@ -191,24 +191,17 @@ def count(
         roster: The newest roster.
         now: The later of the clock and the newest verified time of the thread, in UTC.
     """
-    digest, asked_by = statement.digest, roster.identity(statement.requester)
-    person = None if asked_by is None else asked_by.person
+    digest = statement.digest
     voices: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in Verdict}
     words: dict[str, Attestation] = {}
     ignored: list[str] = []
     seen: set[Attestation] = set()
     for attestation in attestations:
-        if attestation in seen:
-            ignored.append(f"{_by(attestation)}: it is there more than once and counts once")
-            continue
-        seen.add(attestation)
         try:
-            # Before the proof: attestations of other statements cost nothing.
-            if attestation.statement != digest:
-                raise NotTrusted(f"{_by(attestation)}: it is for another statement")
-            identity = verify_attestation(attestation, roster)
-            _require_eligible(attestation, identity, statement.ns, person)
-            _require_unexpired(attestation, roster, now)
+            if attestation in seen:
+                raise NotTrusted(f"{_by(attestation)}: it is there more than once and counts once")
+            seen.add(attestation)
+            identity = _require_counted(attestation, statement, digest, roster, now)
         except (Forged, NotTrusted) as exc:
             ignored.append(exc.message)
             continue
@@ -221,10 +214,7 @@ def count(
         names = approved.pop(each)
         ignored += [f"approval by {name!r}: the same person has denied" for name in names]
     for verdict, persons in voices.items():
-        for names in persons.values():
-            # The first in order stands for the person, whoever came first.
-            names.sort()
-            ignored += [f"{verdict} by {name!r}: the person counts once" for name in names[1:]]
+        ignored += _repeated(verdict, persons.values())
     approved_by = tuple(sorted(names[0] for names in approved.values()))
     return Tally(
         approved_by=approved_by,
@@ -232,6 +222,29 @@ def count(
         denied_by=tuple(sorted(names[0] for names in denied.values())),
         ignored=tuple(sorted(ignored)),
     )
+
+
+def _repeated(verdict: Verdict, persons: Iterable[list[str]]) -> Iterator[str]:
+    """Bring the names of each person in order; why all but the first do not count."""
+    for names in persons:
+        # The first in order stands for the person, whoever came first.
+        names.sort()
+        yield from (f"{verdict} by {name!r}: the person counts once" for name in names[1:])
+
+
+def _require_counted(
+    attestation: Attestation, statement: Statement, digest: str, roster: Roster, now: datetime
+) -> Identity:
+    """The identity whose word this is, if it counts for the statement of this digest."""
+    # Before the proof: attestations of other statements cost nothing.
+    if attestation.statement != digest:
+        raise NotTrusted(f"{_by(attestation)}: it is for another statement")
+    identity = verify_attestation(attestation, roster)
+    asked_by = roster.identity(statement.requester)
+    person = None if asked_by is None else asked_by.person
+    _require_eligible(attestation, identity, statement.ns, person)
+    _require_unexpired(attestation, roster, now)
+    return identity
 
 
 def _require_eligible(

@@ -133,7 +133,7 @@ class Roster:
             self._add(identity)
         if len(self.members) != len(document.pools) or self.members.keys() & self._by_name.keys():
             raise NotTrusted(f"roster {seq}: expected a name of its own for each pool")
-        if not all(members <= self._by_name.keys() for members in self.members.values()):
+        if not frozenset().union(*self.members.values()) <= self._by_name.keys():
             raise NotTrusted(f"roster {seq}: expected members of pools to be identities")
         if len(self.cutoffs) != len(document.cutoffs) or not all(
             _DIGEST.fullmatch(text) for cut in document.cutoffs for text in (cut.key, cut.positions)

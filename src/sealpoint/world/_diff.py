@@ -62,6 +62,14 @@ _CLASSES = {
 """The class of each kind of leaf."""
 
 
+_NAMED_KINDS = {
+    "model": "model",
+    "prompt": "prompts",
+    "topology": "topology",
+    "runtime": "runtime",
+}
+
+
 def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """The leaves of a world in its plain form, in no order."""
     rest = dict(data)
@@ -74,20 +82,15 @@ def leaves_of(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         made[f"{prefix}tool.{escape(name)}"] = tool
     for name in rest.pop("permissions", []):
         made[f"{prefix}permission.{escape(name)}"] = True
-    for name, value in rest.pop("model", {}).items():
-        made[f"{prefix}model.{escape(name)}"] = value
-    for name, text in rest.pop("prompts", {}).items():
-        made[f"{prefix}prompt.{escape(name)}"] = text
     for name, agent in rest.pop("agents", {}).items():
         # One leaf says that it is there, even if it can do nothing.
         path = f"{prefix}{_AGENT}{escape(name, also='/')}"
         made[path] = {}
         made |= leaves_of(agent, f"{path}/")
-    for kind in ("topology", "runtime"):
-        for name, value in rest.pop(kind, {}).items():
+    for kind, key in _NAMED_KINDS.items():
+        for name, value in rest.pop(key, {}).items():
             made[f"{prefix}{kind}.{escape(name)}"] = value
-    for name, value in rest.items():
-        made[f"{prefix}extra.{escape(name)}"] = value
+    made |= {f"{prefix}extra.{escape(name)}": value for name, value in rest.items()}
     return made
 
 

@@ -182,18 +182,14 @@ class JsonCopy:
         if kind in _SCALARS:
             self._check_scalar(value, kind)
             return value
-        is_object = kind is dict or (not self._exact and isinstance(value, Mapping))
-        if not is_object and kind is not list:
-            self._require_sequence(value)
+        is_object = self._is_object(value, kind) if kind is not dict else True
         self._left -= 1
         if depth > self.depth or self._left < 0:
             self._descend(depth)
         made: dict[Any, Any] = {}
         for key, item in value.items() if is_object else enumerate(value):  # type: ignore[attr-defined, arg-type]
             if is_object:
-                if type(key) is not str:
-                    raise JsonFault(f"expected keys that are text, found {type(key).__name__}")
-                self._check_scalar(key, str)
+                self._check_key(key)
             try:
                 made[key] = self.copy(item, depth + 1)
             except JsonFault as fault:
@@ -201,9 +197,18 @@ class JsonCopy:
                 raise
         return made if is_object else list(made.values())
 
-    def _require_sequence(self, value: object) -> None:
-        if self._exact or not isinstance(value, list | tuple):
+    def _check_key(self, key: object) -> None:
+        if type(key) is not str:
+            raise JsonFault(f"expected keys that are text, found {type(key).__name__}")
+        self._check_scalar(key, str)
+
+    def _is_object(self, value: object, kind: type) -> bool:
+        """Whether a value that is no dict is an object, and not a list."""
+        if kind is list or (not self._exact and isinstance(value, list | tuple)):
+            return False
+        if self._exact or not isinstance(value, Mapping):
             raise _not_json(value)
+        return True
 
     def _descend(self, depth: int) -> None:
         if self._left < 0:

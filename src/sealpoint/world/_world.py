@@ -168,13 +168,11 @@ class World:
         known_prompts = _read_texts(prompts, "prompts")
         known_agents = _read_agents(agents)
         known_topology, topology_depth = named_object(topology, "topology")
-        known_runtime = _read_texts(runtime, "runtime")
-        for name, version in known_runtime.items():
-            name_text(version, f"runtime[{shown(name)}]")
+        known_runtime = _read_texts(runtime, "runtime", named=True)
         known_extra, extra_depth = named_object(extra, "extra")
-        for name in _KNOWN:
-            if name in known_extra:
-                raise WorldInvalid(f"extra: expected names of its own, found {shown(name)}")
+        taken = sorted(known_extra.keys() & _KNOWN)
+        if taken:
+            raise WorldInvalid(f"extra: expected names of its own, found {shown(taken[0])}")
         # The parts were checked each by itself; only here is it known how deep they are together.
         # Code, permissions, prompts and runtime are never deep.
         deepest = max(
@@ -309,11 +307,14 @@ def _read_permissions(value: object) -> tuple[str, ...]:
     return tuple(made)
 
 
-def _read_texts(value: object, path: str) -> dict[str, str]:
+def _read_texts(value: object, path: str, *, named: bool = False) -> dict[str, str]:
+    """Texts by name; with `named`, none of them is empty."""
     made, _ = named_object(value, path)
     for name, text in made.items():
         if type(text) is not str:
             raise WorldInvalid(f"{path}[{shown(name)}]: expected text, found {type(text).__name__}")
+        if named:
+            name_text(text, f"{path}[{shown(name)}]")
     return made
 
 

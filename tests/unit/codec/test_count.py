@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sealpoint import Registry
-from sealpoint.codec._msgpack import NodeBudget, count_nodes
+from sealpoint.codec._bounds import DECODING, Bounds
+from sealpoint.codec._msgpack import count_nodes
+from sealpoint.errors import DecodeLimitExceeded
+from sealpoint.limits import Limits
 from tests import strategies
 from tests.application import make_registry
 from tests.effort import examples
@@ -75,9 +78,10 @@ def test_counting_stops_beyond_the_bound() -> None:
 
 def test_a_budget_adds_up_over_parts() -> None:
     """Parts of a value share one budget, and bytes that cannot exceed it are not counted."""
-    budget = NodeBudget(100)
+    bounds = Bounds({}, Limits(value_nodes_max=100), DECODING)
+    bounds.check_nodes([b"\xc4\x20" + bytes(32)] * 2)
+    bounds.check_whole(b"\xc4\xff" + bytes(255))
+    bounds.check_nodes([b"\x00" * 90])
 
-    assert budget.charge([b"\xc4\x20" + bytes(32)] * 2)
-    assert budget.charge([b"\xc4\xff" + bytes(255)])
-    assert budget.charge([b"\x00" * 90])
-    assert not budget.charge([b"\x00" * 90])
+    with pytest.raises(DecodeLimitExceeded, match="value_nodes_max"):
+        bounds.check_nodes([b"\x00" * 90])

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one value may cost, counted while it is encoded, decoded or walked through.
+
+The same bounds hold in every direction, so that what was written can be read. Each refusal names
+the limit that was exceeded; nothing is built or hashed before its bound was looked at.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from sealpoint.codec._arrays import find_encoder, is_key_scalar
+from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
+from sealpoint.codec._keys import collision_fault, key_fault, large_int_fault
+from sealpoint.codec._msgpack import count_nodes
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._wire import REFERENCE, STREAMS, Stream, split_ids
+from sealpoint.errors import (
+    BytesMalformed,
+    DecodeLimitExceeded,
+    EncodeLimitExceeded,
+    TypeNotAllowed,
+    ValueNotAllowed,
+)
+from sealpoint.limits import Limits
+
+
+class Direction(NamedTuple):
+    """What is raised where a value is encoded, or decoded."""
+
+    exceeded: type[EncodeLimitExceeded | DecodeLimitExceeded]
+    keys_refused: Callable[[str], ValueNotAllowed | BytesMalformed]
+    cycle: str
+    """What else exceeds a depth."""
+
+
+ENCODING = Direction(
+    EncodeLimitExceeded,
+    lambda fault: ValueNotAllowed(
+        fault, hint="Use plain keys, or give the key's rule validate=True to let its code run."
+    ),
+    "; a reference cycle does this too",
+)
+DECODING = Direction(DecodeLimitExceeded, BytesMalformed, "")
+
+
+class Bounds:
+    """What the parts of one value have cost so far. Used once, by one thread.
+
+    Bytes bound objects, so none is counted until the bytes alone could be too many.
+    """
+
+    __slots__ = (
+        "_direction",
+        "_expanded_bytes",
+        "_nodes_left",
+        "_rules",
+        "_uncounted",
+        "_uncounted_bytes",
+        "costly_values",
+        "fraction_keys",
+        "limits",
+        "unknown_key",
+    )
+
+    def __init__(
+        self, rules: Mapping[type, TypeRule], limits: Limits, direction: Direction
+    ) -> None:
+        self._rules = rules
+        self._direction = direction
+        self._expanded_bytes = 0
+        self._nodes_left = limits.value_nodes_max
+        self._uncounted: list[bytes] = []
+        self._uncounted_bytes = 0
+        self.limits = limits
+        self.costly_values = 0
+        self.fraction_keys = 0
+        self.unknown_key: Any = None
+        """The key of a type that no rule allows, once it was found."""
+
+    def _exceeded(self, what: str, name: str, things: str, found: object = "more") -> Exception:
+        most = getattr(self.limits, name)
+        return self._direction.exceeded(
+            f"{what}: expected at most {most} {things} ({name}), found {found}"
+        )
+
+    def check_bytes(self, size_bytes: int) -> None:
+        """Refuse a value that is too long."""
+        if size_bytes > self.limits.value_bytes_max:
+            raise self._exceeded("value", "value_bytes_max", "bytes", size_bytes)
+
+    def expand(self, size_bytes: int) -> None:
+        """Count what a reference stands for: one blob may be named again and again."""
+        self._expanded_bytes += size_bytes
+        self.check_bytes(self._expanded_bytes)
+
+    def check_nodes(self, parts: Sequence[bytes]) -> None:
+        """Count the objects in encoded parts, before any is built."""
+        self._uncounted += parts
+        self._uncounted_bytes += sum(map(len, parts))
+        if self._uncounted_bytes > self._nodes_left:
+            self._count()
+
+    def check_whole(self, data: bytes) -> None:
+        """Count the bytes and objects of an encoding."""
+        size_bytes = len(data)
+        if size_bytes > self.limits.value_bytes_max:
+            self.check_bytes(size_bytes)
+        self._uncounted.append(data)
+        self._uncounted_bytes += size_bytes
+        if self._uncounted_bytes > self._nodes_left:
+            self._count()
+
+    def _count(self) -> None:
+        for part in self._uncounted:
+            self._nodes_left -= count_nodes(part, self._nodes_left)
+            if self._nodes_left < 0:
+                raise self._exceeded("value", "value_nodes_max", "objects")
+        self._uncounted.clear()
+        self._uncounted_bytes = 0
+
+    def costly(self) -> None:
+        """Count a value that costs much more than its bytes."""
+        self.costly_values += 1
+        if self.costly_values > self.limits.costly_values_max:
+            things = "paths, networks, deques, OrderedDicts and defaultdicts"
+            raise self._exceeded("value", "costly_values_max", things)
+
+    def check_depth(self, value: Any, depth: int = 0) -> None:
+        """Refuse plain containers that nest too deep."""
+        if type(value) is dict:
+            value = value.values()
+        elif type(value) is not list:
+            return
+        if depth >= self.limits.depth_max:
+            raise self.too_deep()
+        for member in value:
+            self.check_depth(member, depth + 1)
+
+    def too_deep(self) -> Exception:
+        """The error for plain containers that nest too deep."""
+        found = f"more{self._direction.cycle}"
+        return self._exceeded("value", "depth_max", "lists and dicts in one another", found)
+
+    def too_many_extensions(self) -> Exception:
+        """The error for extensions that nest too deep."""
+        found = f"more{self._direction.cycle}"
+        return self._exceeded("value", "extension_depth_max", "extensions in one another", found)
+
+    def check_references(self, depth: int) -> None:
+        """Refuse references that nest too deep."""
+        if depth > self.limits.reference_depth_max + 1:
+            raise self._exceeded("reference", "reference_depth_max", "in one another")
+
+    def check_levels(self, levels: int, what: str) -> None:
+        """Refuse an index that is too high."""
+        if levels > self.limits.tree_levels_max:
+            raise self._exceeded(what, "tree_levels_max", "index levels", levels)
+
+    def parse_reference(self, payload: bytes) -> tuple[Stream, int, int, int, list[bytes]]:
+        """The stream, levels, count, length and ids of a reference.
+
+        Raises:
+            BytesMalformed: It is none.
+            DecodeLimitExceeded: It stands for more than a value may have.
+        """
+        if len(payload) < REFERENCE.size or payload[0] not in STREAMS:
+            raise BytesMalformed("reference: expected a stream, levels, a count and a length")
+        code, levels, count, total = REFERENCE.unpack_from(payload)
+        ids = split_ids(payload[REFERENCE.size :])
+        if not levels and len(ids) > total:
+            raise BytesMalformed(f"reference: expected at most {total} chunks")
+        self.check_levels(levels, "reference")
+        self.expand(total)
+        return STREAMS[code], levels, count, total, ids
+
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
+        """Refuse keys before they are hashed: whose hash is application code, or that collide."""
+        if (fault := key_fault(keys, self._hash_parts)) is not None:
+            raise self._direction.keys_refused(fault)
+        fault = large_int_fault(keys, self._rule_parts, self.limits)
+        if fault is None:
+            fault = collision_fault(keys, self.limits, in_set=in_set)
+        if fault is not None:
+            raise self._direction.exceeded(fault)
+
+    def _rule_parts(self, key: Any) -> Iterable[Any] | None:
+        rule = self._rules.get(type(key))
+        return None if rule is None else rule.kind.hash_parts(key)
+
+    def _hash_parts(self, key: Any) -> Iterable[Any] | None:
+        """What hashing a key looks at; None when that would run application code."""
+        kind = type(key)
+        if kind in self._rules:
+            return self._rules[kind].kind.hash_parts(key)
+        if kind is Fraction:
+            # Since Python 3.12 hashes of fractions are cached in a table that all of them share.
+            self.fraction_keys += 1
+            if self.fraction_keys > self.limits.fraction_keys_max:
+                things = "fractions as keys or members"
+                raise self._exceeded("dict or set", "fraction_keys_max", things)
+            return ()
+        if kind not in ENCODERS and kind not in PLAIN_REASONS and find_encoder(kind) is None:
+            self.unknown_key = key
+            raise not_allowed(kind)
+        return () if is_key_scalar(key) else None
+
+
+def not_allowed(kind: type) -> TypeNotAllowed:
+    """The error for a type that no rule allows."""
+    return TypeNotAllowed(
+        f"expected an allowed type, found {kind.__module__}.{kind.__qualname__}, "
+        "which no rule allows"
+    )
