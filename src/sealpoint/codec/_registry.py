@@ -11,15 +11,13 @@ from typing import Any, TypeVar, overload
 
 from sealpoint.codec._arrays import find_encoder
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
-from sealpoint.codec._decode import Decoding, RuleTables
-from sealpoint.codec._encode import Encoding
+from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
+from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._memo import MemoMaker, TreeMemo
 from sealpoint.codec._rules import TypeRule, UntypedValue, Upgrade, make_rule
 from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._time import known_zones
-from sealpoint.codec._tree_decode import TreeDecoding
-from sealpoint.codec._tree_encode import TreeEncoding, encode_short
 from sealpoint.codec._wire import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
 from sealpoint.limits import Limits

@@ -5,8 +5,18 @@
 Neither knows torch: what the symbols may mean is judged in `sealpoint.models`.
 """
 
-from sealpoint.scan._pickle import run_pickle
-from sealpoint.scan._tree import Call, Dict, Global, List, New, Node, Persistent, Tuple, Value
+from sealpoint.scan._pickle import (
+    Call,
+    Dict,
+    Global,
+    List,
+    New,
+    Node,
+    Persistent,
+    Tuple,
+    Value,
+    run_pickle,
+)
 from sealpoint.scan._zip import PICKLE, Archive, ZipPiece, ZipRecord, read_archive, shown
 
 __all__ = [

@@ -23,11 +23,17 @@ from sealpoint.signing._keyfile import (
     encode_locked_key_file,
 )
 from sealpoint.signing._keys import (
+    ENTRY_TYPE,
+    STATEMENT_TYPE,
     PrivateKey,
     PublicKey,
     RemoteKey,
+    Seal,
     Signer,
     SigningKey,
+    encode_seals,
+    pae,
+    parse_seals,
     public_key_of,
 )
 from sealpoint.signing._roster import (
@@ -40,14 +46,6 @@ from sealpoint.signing._roster import (
     Roster,
     RosterDocument,
     RosterKey,
-)
-from sealpoint.signing._seals import (
-    ENTRY_TYPE,
-    STATEMENT_TYPE,
-    Seal,
-    encode_seals,
-    pae,
-    parse_seals,
 )
 from sealpoint.signing._statement import (
     DIGITS_LEAST,

@@ -20,9 +20,8 @@ import msgspec
 from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
-from sealpoint.signing._keys import PublicKey, SigningKey
+from sealpoint.signing._keys import STATEMENT_TYPE, PublicKey, SigningKey, pae
 from sealpoint.signing._roster import Identity, Role, Roster
-from sealpoint.signing._seals import STATEMENT_TYPE, pae
 from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
 
 _ED25519 = "ed25519"

@@ -1,21 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ed25519 keys.
+"""Ed25519 keys, and what they sign: framed messages, and the signatures beside a header.
 
 A public key is refused when it is made if it is one of the few points of small order or another
 spelling of a point: with those, one signature fits many messages or many keys. Signatures are
 made and checked by libsodium, which refuses a non-canonical scalar; they are never used as an
 identity, so that a second valid signature would change nothing. ADR 0007 says why libsodium.
+
+A seal, a pair of key id and signature, has only a hint at which key of the roster to try. The
+algorithm is the key's own, as the roster says; a seal has no field for it, so data can never choose
+one.
 """
 
 import base64
-from collections.abc import Callable
-from typing import Protocol, Self
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, Self
 
+import msgspec
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
 
-from sealpoint.errors import Forged, KeyFileUnsafe, SignerFailed, TrustFileInvalid
+from sealpoint.errors import (
+    Edited,
+    Forged,
+    IdMalformed,
+    KeyFileUnsafe,
+    SignerFailed,
+    TrustFileInvalid,
+)
 from sealpoint.ids import KeyId
+from sealpoint.limits import SEALS_BYTES_MAX, SEALS_MAX
 
 _KEY_BYTES = 32
 _SIGNATURE_BYTES = 64
@@ -253,3 +266,61 @@ def public_key_of(signer: Signer) -> PublicKey:
     if not isinstance(raw, bytes):
         raise SignerFailed(f"signer: expected its public key as bytes, found {type(raw).__name__}")
     return PublicKey(raw)
+
+
+_PAIRS = msgspec.json.Decoder(list[tuple[str, str]])
+_encode = msgspec.json.Encoder().encode
+
+
+class Seal(NamedTuple):
+    """One signature and the id of the key that is said to have made it."""
+
+    key: KeyId
+    signature: bytes
+
+
+def encode_seals(seals: Sequence[Seal]) -> bytes:
+    """The stored form."""
+    return _encode([(key.raw.hex(), signature.hex()) for key, signature in seals])
+
+
+def parse_seals(data: bytes) -> tuple[Seal, ...]:
+    """Read the stored form; only what `encode_seals` would write is accepted.
+
+    Raises:
+        Edited: The bytes are not the encoding of 1 to SEALS_MAX seals by different keys.
+    """
+    if len(data) > SEALS_BYTES_MAX:
+        raise Edited(f"seals: expected at most {SEALS_BYTES_MAX} bytes, found {len(data)}")
+    try:
+        seals = tuple(
+            Seal(KeyId(bytes.fromhex(key)), bytes.fromhex(signature))
+            for key, signature in _PAIRS.decode(data)
+        )
+    except (ValueError, msgspec.MsgspecError, RecursionError, IdMalformed) as exc:
+        raise Edited("seals: expected pairs of key id and signature, found other bytes") from exc
+    if not 1 <= len(seals) <= SEALS_MAX or len({seal.key for seal in seals}) != len(seals):
+        raise Edited(f"seals: expected 1 to {SEALS_MAX} by different keys, found {len(seals)}")
+    if encode_seals(seals) != data:
+        raise Edited("seals: expected the one spelling of them, found another")
+    return seals
+
+
+# ---------------------------------------------------------------------- pae
+# The exact bytes that are signed: DSSE's pre-authentication encoding.
+#
+# Type and payload are framed by their byte lengths, so no two pairs give the same bytes, and a
+# signature over one type is never one over another. The payload is the stored bytes as they lie;
+# nothing is serialised again in order to verify it.
+
+
+ENTRY_TYPE = b"application/vnd.sealpoint.entry.v1+json"
+"""The type of a ledger entry's header. What kind of entry it is, the header itself says."""
+
+STATEMENT_TYPE = b"application/vnd.sealpoint.statement.v1+json"
+"""The type of what an approver signs: a statement's digest, a verdict and a reason."""
+
+
+def pae(payload_type: bytes, payload: bytes) -> bytes:
+    """Frame a payload for signing."""
+    return b"DSSEv1 %d %b %d %b" % (len(payload_type), payload_type, len(payload), payload)

@@ -13,8 +13,7 @@ import msgspec
 
 from sealpoint.errors import IdMalformed, NotTrusted, TrustFileInvalid
 from sealpoint.ids import Digest, StoreId
-from sealpoint.signing._keys import PublicKey
-from sealpoint.signing._seals import Seal
+from sealpoint.signing._keys import PublicKey, Seal
 
 _PIN_VERSION = 1
 _PIN_BYTES_MAX = 64 * 1024

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sealpoint.codec import _decode, _tree_decode
+from sealpoint.codec import _decode
 from sealpoint.errors import BlobMismatch
 from tests.application import Step, make_registry
 from tests.blobs import Blobs
@@ -21,7 +21,7 @@ def test_a_changed_blob_never_reaches_the_parser(monkeypatch: pytest.MonkeyPatch
     planted = REGISTRY.encode(["planted"])
     parsed: list[Any] = []
     monkeypatch.setattr(_decode, "unpackb", lambda *args, **_: parsed.append(args))
-    monkeypatch.setattr(_tree_decode, "leading_extension", parsed.append)
+    monkeypatch.setattr(_decode, "leading_extension", parsed.append)
 
     with pytest.raises(BlobMismatch):
         REGISTRY.decode_tree(root, lambda _: planted)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._tree_encode import cut_bytes, id_ends, member_ends, members_target
+from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_target
 from tests.effort import examples
 
 _SOURCE = random.Random(5)  # noqa: S311 # test data
