@@ -126,7 +126,7 @@ def test_repeated_scales_are_bounded() -> None:
 
     records = {"0": struct.pack("<d", 1.0), "1": bytes(8), "2": bytes(1)}
 
-    with pytest.raises(ModelLimitExceeded, match="in scales and zero points"):
+    with pytest.raises(ModelLimitExceeded, match="in copies"):
         ours(pickled(listed(quantized(0), *[quantized(1)] * 100), records))
 
 
