@@ -12,6 +12,7 @@ that adapters share:
 - `Refusals`: what a part of a run could not save is told to the run.
 - `RunWatch`: whether a run may take its next step.
 - `entered_off_loop`: decisions that an event loop does not wait for.
+- `extra_missing`: what to say where the framework is missing or too old.
 
 Nothing here knows a framework. The guide is docs/guides/write-an-adapter.md.
 """
@@ -34,7 +35,14 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from sealpoint.api import Store
-from sealpoint.errors import SealpointError, StorageUnavailable, Superseded
+from sealpoint.config import code_of
+from sealpoint.errors import (
+    ExtraMissing,
+    SealpointError,
+    StorageUnavailable,
+    Superseded,
+    WorldInvalid,
+)
 from sealpoint.gate import AdapterThread, Thread
 from sealpoint.limits import UNTOLD_REFUSALS_MAX
 from sealpoint.store import (
@@ -62,6 +70,7 @@ __all__ = [
     "Snapshot",
     "WriteQueue",
     "entered_off_loop",
+    "extra_missing",
 ]
 
 _T = TypeVar("_T")
@@ -415,3 +424,37 @@ async def entered_off_loop(
                 deciding.exception()  # nobody is told of it any more
                 raise
         yield deciding.result()
+
+
+def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> Exception:
+    """The error for an import that failed.
+
+    Args:
+        extra: The extra that brings the packages, and the name of its adapter.
+        packages: The packages of the framework, as they are imported.
+        cause: Why the import failed.
+
+    Returns:
+        An error that says what to install, or `cause` itself when something else was missing: an
+        installation that is broken says so itself.
+    """
+    package = str(cause.name).partition(".")[0]
+    if package not in packages:
+        return cause
+    name = package.replace("_", "-")
+    found, command = "it missing", "pip install"
+    if cause.name != package:
+        # A part of it is missing: it is there, and too old.
+        with suppress(WorldInvalid):
+            found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
+            command = "pip install -U"
+    return ExtraMissing(
+        f"sealpoint.adapters.{extra}: expected {name}, found {found}: "
+        f"{command} 'sealpoint[{extra}]'"
+    )
+
+
+def _lacking(cause: ImportError) -> str:
+    """What could not be imported: a module, or a name of one."""
+    name = getattr(cause, "name_from", None)
+    return str(cause.name) if name is None else f"{cause.name}.{name}"

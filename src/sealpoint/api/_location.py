@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from sealpoint.anchor.local import LocalAnchor
@@ -51,9 +52,8 @@ Directory = str | os.PathLike[str] | None
 _SETTLE_SECONDS = 0.2
 
 
-def now() -> datetime:
-    """The clock of this machine."""
-    return datetime.now(UTC)
+now = partial(datetime.now, UTC)
+"""The clock of this machine."""
 
 
 @dataclass(frozen=True, slots=True)

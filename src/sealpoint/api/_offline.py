@@ -12,7 +12,6 @@ when the answer is relayed, and again when it is spent. The format is docs/forma
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, BinaryIO, Literal, Self
 
 import msgspec
@@ -338,12 +337,7 @@ class ExportedRequest:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

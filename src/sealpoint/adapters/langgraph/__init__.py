@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LangGraph on a sealed store: `SealedSaver` is the checkpointer, `guard` gates a graph."""
 
-from sealpoint.adapters._extras import extra_missing
+from sealpoint.adapters.face import extra_missing
 
 try:
     from sealpoint.adapters.langgraph._guard import declared_world, deliberately, guard

@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import typing_extensions
@@ -241,9 +242,7 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
     if any(graph is each for each in above):
         return
     builder = _builder_of(graph)
-    runnables = []
-    if builder is not None:
-        runnables += [node.runnable for node in builder.nodes.values()]
+    runnables = [] if builder is None else [node.runnable for node in builder.nodes.values()]
     if isinstance(graph, Pregel):
         runnables += [node.bound for node in graph.nodes.values()]
     yield from _written_schemas(graph, builder)
@@ -252,8 +251,7 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
         # Tasks and entrypoints have no other schema than their annotations.
         if place.startswith(TASK) or builder is None:
             yield from _signature(function).values()
-    for tool in parts.tools:
-        yield from _returns(tool)
+    yield from chain.from_iterable(map(_returns, parts.tools))
     yield from _response_formats(runnables)
     for subgraph in parts.graphs:
         yield from _schemas(subgraph, [*above, graph])

@@ -238,20 +238,21 @@ class _Model:
         fields, mask, extra, private = form if len(form) == _LONG else (*form, {}, {})
         if not all(map(_is_named, (fields, extra, private))):
             raise BytesMalformed("model: expected maps with names as keys")
-        unknown = next((name for name in fields if name not in self.declared), None)
-        if unknown is not None:
-            raise unknown_field(self.cls, unknown)
+        self._require_declared(fields, self.declared)
         if not fields.keys().isdisjoint(extra) or (extra and not self.allows_extra):
             raise BytesMalformed("extra attributes: expected other names than those of fields")
         if type(mask) is not int or mask < 0 or mask >> (len(fields) + len(extra)):
             raise BytesMalformed("given fields: expected one bit for each field")
         return fields, mask, extra, private
 
-    def _private(self, stored: dict[str, Any]) -> dict[str, Any] | None:
-        declared = self.cls.__private_attributes__
-        for name in stored:
+    def _require_declared(self, names: Iterable[str], declared: Mapping[str, Any]) -> None:
+        for name in names:
             if name not in declared:
                 raise unknown_field(self.cls, name)
+
+    def _private(self, stored: dict[str, Any]) -> dict[str, Any] | None:
+        declared = self.cls.__private_attributes__
+        self._require_declared(stored, declared)
         if not declared:
             return None
         fresh = ((name, each.get_default()) for name, each in declared.items())

@@ -16,7 +16,7 @@ from langgraph.types import Command, Send
 from pydantic import BaseModel, ConfigDict
 
 import sealpoint
-from sealpoint.adapters._extras import extra_missing
+from sealpoint.adapters.face import extra_missing
 from sealpoint.adapters.langgraph._types import (
     FRAMEWORK_TYPES,
     allow_framework_types,
