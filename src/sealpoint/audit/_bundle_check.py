@@ -46,6 +46,7 @@ from sealpoint.limits import ROSTER_COPY_BYTES_MAX, WORLD_BYTES_MAX
 from sealpoint.signing import TrustPin
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
+from sealpoint.world import json_form
 
 _WORLDS_KEPT = 64
 _THREAD_DIGITS = 32
@@ -73,14 +74,7 @@ class BundleThread:
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
-        return {
-            "name": self.name,
-            "thread": self.thread,
-            "entries": self.entries,
-            "seq": self.seq,
-            "entry": self.entry,
-            "time": self.time.isoformat(),
-        }
+        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,21 +109,7 @@ class BundleReport:
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
-        return {
-            "ok": self.ok,
-            "store": self.store,
-            "namespace": self.namespace,
-            "exported_by": self.exported_by,
-            "exported_person": self.exported_person,
-            "exported_at": self.exported_at.isoformat(),
-            "roster": self.roster,
-            "epoch": self.epoch,
-            "threads": [thread.as_dict() for thread in self.threads],
-            "entries": self.entries,
-            "blobs": self.blobs,
-            "findings": [finding.as_dict() for finding in self.findings],
-            "claim": self.claim,
-        }
+        return {"ok": self.ok, **json_form(self)}
 
 
 def verify_bundle(
@@ -149,7 +129,7 @@ def verify_bundle(
         BundleInvalid: It is no bundle, or not as it was exported.
         NotTrusted: It is of another store, or somebody signed who may not.
         Tampered, Forked: An entry is not what was written.
-        RolledBack: Its roster is older than the pin, a cut or a restore says.
+        RolledBack: Its roster is older than the pin, a cutoff or a restore says.
     """
     return _Check(pin, judge).run(read_lines(source))
 

@@ -7,6 +7,7 @@ from sealpoint.errors import SealpointError
 from sealpoint.ledger import STORE_CHAIN, Entry, StoreChain
 from sealpoint.signing import STOPPED
 from sealpoint.store import EXPIRY_WARNING, Core
+from sealpoint.world import json_form
 
 UNJUSTIFIED = "unjustified"
 """The code of a finding about a resume or handoff that the policy of its time did not allow, or
@@ -39,13 +40,7 @@ class Finding:
 
     def as_dict(self) -> dict[str, str | bool]:
         """The JSON form."""
-        return {
-            "code": self.code,
-            "thread": self.thread,
-            "name": self.name,
-            "message": self.message,
-            "refuses": self.refuses,
-        }
+        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +64,7 @@ class Report:
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
-        return {
-            "ok": self.ok,
-            "entries": self.entries,
-            "findings": [finding.as_dict() for finding in self.findings],
-        }
+        return json_form(self)
 
 
 # ---------------------------------------------------------------------- key findings
@@ -111,7 +102,7 @@ def _expiries(core: Core, chain: StoreChain) -> list[Finding]:
             continue
         who = f"key {key.short()} of {identity.name!r}"
         if expires == STOPPED:
-            message = f"{who} was stopped and has no cut yet: repeat what was ending it"
+            message = f"{who} was stopped and has no cutoff yet: repeat what was ending it"
         elif now >= expires:
             message = f"{who} expired at {expires.isoformat()}: it writes nothing any more"
         else:

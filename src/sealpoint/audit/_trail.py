@@ -54,7 +54,7 @@ from sealpoint.signing import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import Chain, Core, ThreadWalk, check_name
-from sealpoint.world import visible
+from sealpoint.world import json_form, visible
 
 # ---------------------------------------------------------------------- words
 # What an entry says, in one line of plain words.
@@ -329,19 +329,7 @@ class AuditRecord:
 
     def as_dict(self) -> dict[str, object]:
         """The JSON form."""
-        return {
-            "time": None if self.time is None else self.time.isoformat(),
-            "thread": self.thread,
-            "thread_id": self.thread_id,
-            "seq": self.seq,
-            "kind": self.kind,
-            "by": self.by,
-            "person": self.person,
-            "entry": self.entry,
-            "summary": self.summary,
-            "people": list(self.people),
-            "finding": None if self.finding is None else self.finding.as_dict(),
-        }
+        return json_form(self)
 
 
 _Key = tuple[datetime, str, int]

@@ -28,12 +28,9 @@ from sealpoint.ledger._bodies import (
     encode_body,
     parse_body,
     read_body,
-    readable_body,
     require_past,
 )
 from sealpoint.ledger._entry import (
-    FORMAT_VERSION,
-    UNENCRYPTED,
     Entry,
     Fence,
     Header,
@@ -63,10 +60,8 @@ from sealpoint.ledger._thread_chain import (
 )
 
 __all__ = [
-    "FORMAT_VERSION",
     "KINDS",
     "STORE_CHAIN",
-    "UNENCRYPTED",
     "AdoptBody",
     "Body",
     "BreakGlassBody",
@@ -117,7 +112,6 @@ __all__ = [
     "read_basis_and_pause",
     "read_body",
     "read_fence",
-    "readable_body",
     "require_attestations",
     "require_past",
     "skip_seq",

@@ -75,14 +75,14 @@ class PositionList:
     def __init__(self, data: bytes) -> None:
         if len(data) > POSITION_LIST_BYTES_MAX or len(data) % _LINE_BYTES:
             raise NotTrusted(
-                f"cut: expected lines of {_LINE_BYTES} bytes, at most {POSITION_LIST_BYTES_MAX} in "
-                f"all, found {len(data)} bytes"
+                f"cutoff: expected lines of {_LINE_BYTES} bytes, at most "
+                f"{POSITION_LIST_BYTES_MAX} in all, found {len(data)} bytes"
             )
         self.data = data
         before = b""
         for thread in self.threads():
             if thread <= before:
-                raise NotTrusted("cut: expected threads in rising order, found another order")
+                raise NotTrusted("cutoff: expected threads in rising order, found another order")
             before = thread
 
     @classmethod
@@ -155,9 +155,9 @@ class PositionLists:
         name = bytes.fromhex(digest)
         data = None if self._fetch is None else self._fetch(name)
         if data is None:
-            raise Missing(f"store chain: expected the cut {digest[:12]}, found none")
+            raise Missing(f"store chain: expected the cutoff {digest[:12]}, found none")
         if hashlib.sha256(data).digest() != name:
-            raise Edited(f"store chain: expected the cut {digest[:12]}, found other bytes")
+            raise Edited(f"store chain: expected the cutoff {digest[:12]}, found other bytes")
         return self._keep(digest, PositionList(data))
 
     def _keep(self, digest: str, made: PositionList) -> PositionList:
@@ -278,12 +278,12 @@ class StoreChain:
     hashes: tuple[bytes, ...] = ()
     """The hash of every entry: the chain is short, there is one for each change of the roster."""
     rosters: tuple[Roster, ...] = ()
-    """Every roster; the newest alone has its cuts."""
+    """Every roster; the newest alone has its cutoffs."""
     roots: tuple[Root, ...] = ()
     """Every root after the one that the pin begins with."""
     restores: Restores = field(default_factory=Restores)
     lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
-    """Where the lists of cuts and restores come from."""
+    """Where the lists of cutoffs and restores come from."""
 
     @property
     def epoch(self) -> int:
@@ -314,9 +314,9 @@ class StoreChain:
     @property
     def blobs(self) -> tuple[bytes, ...]:
         """The digests of the blobs that it names: lists and policies, each once and in order."""
-        cuts = self.rosters[-1].cutoffs.values() if self.rosters else ()
+        cutoffs = self.rosters[-1].cutoffs.values() if self.rosters else ()
         named = {
-            *cuts,
+            *cutoffs,
             *(digest for each in self.restores.all for digest in each.lists),
             *(digest for roster in self.rosters for digest in roster.document.policies.values()),
         }
@@ -369,19 +369,19 @@ class StoreChain:
     def accepted_until(
         self, header: Header, entry: bytes, key: str | None = None
     ) -> tuple[int, bytes] | None:
-        """Judge an entry of a thread by the cut of its key, if the newest roster has one.
+        """Judge an entry of a thread by the cutoff of its key, if the newest roster has one.
 
         Args:
             header: Its header.
             entry: Its hash.
-            key: The digits of the id of another key, whose word it carries.
+            key: The digits of the id of another key, whose attestation it carries.
 
         Returns:
             The last position of its key in this thread that counts, and the hash there; None if
-            the key has no cut.
+            the key has no cutoff.
 
         Raises:
-            NotTrusted: The entry lies beyond the cut, or is not the listed one.
+            NotTrusted: The entry lies beyond the cutoff, or is not the listed one.
             Missing, Edited: The list is not there, or is another.
         """
         key = header.by if key is None else key
@@ -402,7 +402,7 @@ class StoreChain:
         return last
 
     def believes(self, entry: Entry, key: str) -> bool:
-        """Whether a word of a key counts in an entry: no cut of the key ends before it.
+        """Whether an attestation of a key counts in an entry: no cutoff of the key ends before it.
 
         Raises:
             Missing, Edited: The list is not there, or is another.
@@ -414,7 +414,7 @@ class StoreChain:
         return True
 
     def _last(self, digest: str, header: Header, by: str) -> tuple[int, bytes] | None:
-        """Where a cut key wrote last, or what a restore that came after its end has left of it."""
+        """Where a revoked key wrote last, or what a restore after its end has left of it."""
         thread, key = bytes.fromhex(header.thread), KeyId(bytes.fromhex(by))
         last = self.lists.get(digest).position(thread)
         for restore in self.restores.all:

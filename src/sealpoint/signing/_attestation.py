@@ -148,7 +148,7 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
     # (1) Form and bounds, before anything is copied or computed.
     check_attestation(attestation)
     by = _by(attestation)
-    # (2) The holder, by this roster; a key that has a cut is held by nobody.
+    # (2) The holder, by this roster; a key that has a cutoff is held by nobody.
     held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
         found = "one that was ended" if attestation.credential in roster.cutoffs else "another"

@@ -3,8 +3,8 @@
 
 A roster is a whole document, never a difference, and is believed only as the body of a store
 chain entry that the root signed. Empty means no: an identity without roles or namespaces may do
-nothing. A key belongs to one identity, so that nobody counts twice. A key that has a cut has come
-to its end: it is held by nobody, and the cut is never taken back.
+nothing. A key belongs to one identity, so that nobody counts twice. A key that has a cutoff has
+come to its end: it is held by nobody, and the cutoff is never taken back.
 """
 
 import re
@@ -20,7 +20,7 @@ from sealpoint.signing._keys import PublicKey
 
 ANY_NAMESPACE = "*"
 STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
-"""The expiry of a key that is being ended, until its cut is there: past by every clock."""
+"""The expiry of a key that is being ended, until its cutoff is there: past by every clock."""
 
 _SCHEME = "ed25519"
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -125,7 +125,7 @@ class Roster:
         """Every key that somebody holds, with its holder."""
         self._by_name: dict[str, Identity] = {}
         self._expires: dict[str, datetime] = {}
-        self.cutoffs = {cut.key: cut.positions for cut in document.cutoffs}
+        self.cutoffs = {each.key: each.positions for each in document.cutoffs}
         """Every key that has come to its end, with the digest of its list of positions."""
         self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
         """The members of every pool."""
@@ -136,9 +136,13 @@ class Roster:
         if not frozenset().union(*self.members.values()) <= self._by_name.keys():
             raise NotTrusted(f"roster {seq}: expected members of pools to be identities")
         if len(self.cutoffs) != len(document.cutoffs) or not all(
-            _DIGEST.fullmatch(text) for cut in document.cutoffs for text in (cut.key, cut.positions)
+            _DIGEST.fullmatch(text)
+            for each in document.cutoffs
+            for text in (each.key, each.positions)
         ):
-            raise NotTrusted(f"roster {seq}: expected cuts with a key and a digest, each key once")
+            raise NotTrusted(
+                f"roster {seq}: expected cutoffs with a key and a digest, each key once"
+            )
         if not all(map(_DIGEST.fullmatch, document.policies.values())):
             raise NotTrusted(f"roster {seq}: expected the digest of a policy for each namespace")
 
@@ -161,8 +165,8 @@ class Roster:
                 )
             if public.id.raw.hex() in self.cutoffs:
                 raise NotTrusted(
-                    f"roster {self.seq}: expected key {public.id.short()}, which has a cut, with "
-                    f"nobody, found it with {identity.name!r}"
+                    f"roster {self.seq}: expected key {public.id.short()}, which has a cutoff, "
+                    f"with nobody, found it with {identity.name!r}"
                 )
             if key.expires is not None:
                 if key.expires.tzinfo is not UTC:
@@ -180,25 +184,25 @@ class Roster:
         """Check that this roster may come after an earlier one, or be the first.
 
         An entry is judged by the roster that it names, so a key that lost a right could go on
-        under the earlier one: whatever shrinks needs a cut for every key that it concerns.
+        under the earlier one: whatever shrinks needs a cutoff for every key that it concerns.
 
         Raises:
-            NotTrusted: A right is gone without a cut, a cut is gone or changed, or there is one
-                for a key that nobody held.
+            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, or there is
+                one for a key that nobody held.
         """
         before = {} if earlier is None else earlier.cutoffs
         if not before.items() <= self.cutoffs.items():
-            raise NotTrusted(f"roster {self.seq}: expected every earlier cut, found one gone")
+            raise NotTrusted(f"roster {self.seq}: expected every earlier cutoff, found one gone")
         held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
         if not self.cutoffs.keys() - before.keys() <= held:
             raise NotTrusted(
-                f"roster {self.seq}: expected cuts for keys of the roster before, found another"
+                f"roster {self.seq}: expected cutoffs for keys of the roster before, found another"
             )
         for key in () if earlier is None else sorted(self.lessened(earlier)):
             if key.raw.hex() not in self.cutoffs:
                 raise NotTrusted(
                     f"roster {self.seq}: expected every earlier right of key {key.short()} or a "
-                    "cut for it, found neither"
+                    "cutoff for it, found neither"
                 )
 
     def lessened(self, earlier: "Roster") -> set[KeyId]:
@@ -227,7 +231,7 @@ class Roster:
         )
 
     def without_cutoffs(self) -> "Roster":
-        """The same roster for judging rights alone: the newest one decides about cuts."""
+        """The same roster for judging rights alone: the newest one decides about cutoffs."""
         if not self.cutoffs:
             return self
         return Roster(msgspec.structs.replace(self.document, cutoffs=()), seq=self.seq)

@@ -16,12 +16,11 @@ from sealpoint.store._core import (
     Core,
     ListedThread,
     StoreParts,
-    check_expiry,
     claimed_name,
 )
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, place_of
 from sealpoint.store._names import RESERVED, check_name, is_reserved, store_slot, thread_slot
-from sealpoint.store._reader import ThreadReader, decode_world, read_world
+from sealpoint.store._reader import ThreadReader, read_world
 from sealpoint.store._refs import (
     CheckpointRef,
     Collected,
@@ -66,8 +65,8 @@ from sealpoint.store._roster import (
     require_roots,
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
-from sealpoint.store._state import Freshness, ThreadState, make_ref
-from sealpoint.store._thread_names import LeftOut, ThreadNames, list_threads, unknown_threads
+from sealpoint.store._state import ThreadState
+from sealpoint.store._thread_names import LeftOut, ThreadNames, unknown_threads
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
@@ -89,7 +88,6 @@ __all__ = [
     "EntryDraft",
     "Erasure",
     "Event",
-    "Freshness",
     "Key",
     "KeyUsage",
     "LeftOut",
@@ -125,20 +123,16 @@ __all__ = [
     "append_root",
     "append_roster",
     "blob_digest",
-    "check_expiry",
     "check_name",
     "check_rights",
     "claimed_name",
     "copy_roster",
-    "decode_world",
     "enter_copy",
     "export_roster",
     "find_key_usage",
     "fresh_digests",
     "import_roster",
     "is_reserved",
-    "list_threads",
-    "make_ref",
     "make_release",
     "place_of",
     "plain_value",

@@ -18,6 +18,7 @@ import msgspec
 
 from sealpoint.ledger import Origin, PruneBody
 from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Gone, Key, ResultPlace
+from sealpoint.world import json_form
 
 _encode_json = msgspec.json.Encoder(order="sorted").encode
 
@@ -39,14 +40,7 @@ class PendingResult:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "task": self.task,
-            "path": self.path,
-            "seq": self.seq,
-            "entry": self.entry,
-            "question": self.question,
-            "answers": self.answers,
-        }
+        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +57,7 @@ class ReleasedLane:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {
-            "lane": self.lane,
-            "id": self.id,
-            "seq": self.seq,
-            "entry": self.entry,
-            "held": self.held,
-            "results": [each.as_dict() for each in self.results],
-        }
+        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +71,7 @@ class Deleted:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        return {"lane": self.lane, "id": self.id, "seq": self.seq, "entry": self.entry}
+        return json_form(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +130,9 @@ class Release:
             "copied": self.copied,
             "world": self.world,
             "question": self.question,
-            "results": [each.as_dict() for each in self.results],
-            "lanes": [each.as_dict() for each in self.lanes],
-            "deleted": [each.as_dict() for each in self.deleted],
+            "results": [json_form(each) for each in self.results],
+            "lanes": [json_form(each) for each in self.lanes],
+            "deleted": [json_form(each) for each in self.deleted],
             "fence": self.fence,
             "basis": self.basis,
         }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ending keys: look, stop them, look until nothing moves, cut.
+"""Ending keys: look, stop them, look until nothing moves, write the cutoffs.
 
-A cut is final, so it must not miss what an honest worker saved meanwhile. The stop is a roster in
-which the keys have expired: workers refuse to sign, and nobody takes from such a key what the
+A cutoff is final, so it must not miss what an honest worker saved meanwhile. The stop is a roster
+in which the keys have expired: workers refuse to sign, and nobody takes from such a key what the
 anchor has not seen. What they wrote until then stands still, and is listed. ADR 0008 says why.
 """
 
@@ -27,7 +27,7 @@ from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._roster import append_roster
 
 # ---------------------------------------------------------------------- usage
-# A look at every thread of a store: where some keys wrote last, for the cuts that end them.
+# A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
 #
 # A thread's head is verified as for any read, and from it the links lead down to the newest entry
 # by each key, or that carries a word of it: an approval counts up to there. A thread that does
@@ -232,13 +232,13 @@ class EndedKeys:
     """How some keys ended."""
 
     roster: int
-    """The position of the roster that carries their cuts."""
+    """The position of the roster that carries their cutoffs."""
     threads: int
     """In how many threads some entries of theirs still count."""
     unverified: tuple[UnverifiedThread, ...]
     """Threads that did not verify when the positions were taken."""
     beyond: tuple[UnverifiedThread, ...]
-    """Threads that verified then and do not now: something came after the cut."""
+    """Threads that verified then and do not now: something came after the cutoff."""
 
 
 def revoke_keys(
@@ -287,7 +287,7 @@ def revoke_keys(
             "keys that are being ended: expected them to stop writing, found them to go on",
             hint="Stop the processes that hold these keys, then repeat this.",
         )
-    # (4) Cut.
+    # (4) Write the cutoffs.
     lists = usage.positions
     made = {key: Cutoff(key=key, positions=found.digest.hex()) for key, found in lists.items()}
     chain = core.renewed_trust()

@@ -58,11 +58,11 @@ def append_roster(
         document: The roster.
         roots: The root keys that are here.
         reason: Why, for the record.
-        blobs: The lists that its new cuts name, by their digests.
+        blobs: The lists that its new cutoffs name, by their digests.
 
     Raises:
         KeyMissing: There are fewer root keys here than that.
-        NotTrusted: The roster contradicts itself or takes a right away without a cut.
+        NotTrusted: The roster contradicts itself or takes a right away without a cutoff.
         HeadMoved: Somebody else has written the store chain.
     """
     if reason is not None:

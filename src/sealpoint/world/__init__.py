@@ -7,7 +7,7 @@ and revisions are read by `sealpoint.config`.
 """
 
 from sealpoint.world._diff import LeafChange, LeafClass, WorldDiff
-from sealpoint.world._json import JSON, JsonCopy, JsonFault
+from sealpoint.world._json import JSON, JsonCopy, JsonFault, json_form
 from sealpoint.world._syntax import FunctionSyntax, Syntax, read_syntax
 from sealpoint.world._tool import Tool
 from sealpoint.world._visible import escape, escape_unprintable, isolate, quoted, visible
@@ -28,6 +28,7 @@ __all__ = [
     "escape",
     "escape_unprintable",
     "isolate",
+    "json_form",
     "quoted",
     "read_syntax",
     "visible",

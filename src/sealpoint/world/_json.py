@@ -9,6 +9,8 @@ itself, or repeats itself without end is refused as soon as that is known.
 import math
 import sys
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -260,3 +262,16 @@ def _not_json(value: object) -> JsonFault:
         f"expected a JSON value, found {found} "
         "(text, true, false, null, finite numbers of 64 bits, lists and objects)"
     )
+
+
+def json_form(record: Any) -> dict[str, Any]:
+    """The JSON form of a dataclass: its fields in their order, times as text, tuples as lists."""
+    return {each.name: _field_form(getattr(record, each.name)) for each in fields(record)}
+
+
+def _field_form(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_field_form(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return json_form(value) if is_dataclass(value) else value

@@ -102,7 +102,7 @@ def test_one_key_of_several_is_revoked(made: Place) -> None:
     assert done.keys == (str(_FAR.public.id),)
     with made.open() as store:
         assert store.thread("t").save(1).writer == "worker"
-    with pytest.raises(NotTrusted, match="has a cut"):
+    with pytest.raises(NotTrusted, match="has a cutoff"):
         _add(made, "worker", person="owner", public=str(_FAR.public))
 
 

@@ -193,7 +193,7 @@ def test_cuts_hold_under_every_later_roster() -> None:
     other = Cutoff(document.cutoffs[0].key, "ab" * 32)
     for cuts in ((), (other,)):
         fewer = msgspec.structs.replace(document, cutoffs=cuts)
-        with pytest.raises(NotTrusted, match="every earlier cut"):
+        with pytest.raises(NotTrusted, match="every earlier cutoff"):
             store.add(store.roster_record(fewer))
 
 
@@ -205,7 +205,7 @@ def test_a_revoked_key_never_comes_back() -> None:
         *_TEAM.identities, pools=_TEAM.pools, cutoffs=store.chain.roster.document.cutoffs
     )
 
-    with pytest.raises(NotTrusted, match="which has a cut, with nobody"):
+    with pytest.raises(NotTrusted, match="which has a cutoff, with nobody"):
         store.add(store.roster_record(again))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store chain is believed from the pin alone, and no right on it shrinks without a cut."""
+"""The store chain is believed from the pin alone, and no right on it shrinks without a cutoff."""
 
 from typing import Any
 
@@ -267,7 +267,7 @@ def test_a_roster_that_gives_rights_is_believed() -> None:
     [
         (
             msgspec.structs.replace(_FIRST, cutoffs=(Cutoff("ab", "cd"),)),
-            "expected cuts with a key",
+            "expected cutoffs with a key",
         ),
         (msgspec.structs.replace(_FIRST, cutoffs=(Cutoff("ab" * 32, "cd" * 32),)), "roster before"),
         (roster(identity("a"), pools=[Pool("p", ("a", "b"))]), "members of pools"),

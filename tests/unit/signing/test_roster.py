@@ -175,7 +175,7 @@ def test_a_right_shrinks_with_a_cut_alone(
 
 
 def test_break_glass_is_a_right() -> None:
-    """It may be given, and is not taken away without a cut."""
+    """It may be given, and is not taken away without a cutoff."""
     marked = msgspec.structs.replace(_identity("alice", 1), break_glass=True)
     plain = _later(_identity("alice", 1))
 
@@ -204,7 +204,7 @@ def test_cuts_are_never_taken_back() -> None:
 
     _later(_identity("alice", 3), cutoffs=(_cut(2), _cut(1))).follows(before)
     for cutoffs in ((), (_cut(1),), (_cut(1), _cut(2, "cd" * 32)), (_cut(2), _cut(3))):
-        with pytest.raises(NotTrusted, match="every earlier cut"):
+        with pytest.raises(NotTrusted, match="every earlier cutoff"):
             _later(_identity("alice"), cutoffs=cutoffs).follows(before)
 
 
@@ -219,7 +219,7 @@ def test_a_key_with_a_cut_is_held_by_nobody() -> None:
     """Not by its identity, and not by another one."""
     for name in ("alice", "bob"):
         with pytest.raises(
-            NotTrusted, match=f"which has a cut, with nobody, found it with '{name}'"
+            NotTrusted, match=f"which has a cutoff, with nobody, found it with '{name}'"
         ):
             _later(_identity(name, 2, 1), cutoffs=(_cut(1),))
 
@@ -238,7 +238,7 @@ def test_a_key_with_a_cut_is_held_by_nobody() -> None:
 )
 def test_a_malformed_cut_is_refused(cutoffs: tuple[Cutoff, ...]) -> None:
     """A cut is a key id and a digest in hexadecimal, one for each key."""
-    with pytest.raises(NotTrusted, match="expected cuts with a key and a digest, each key once"):
+    with pytest.raises(NotTrusted, match="expected cutoffs with a key and a digest, each key once"):
         _later(cutoffs=cutoffs)
 
 

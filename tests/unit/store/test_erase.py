@@ -204,7 +204,7 @@ def test_only_the_privacy_role_erases(world: World, who: str) -> None:
     filled(world.open(), 2)
     before = contents(world.open())
 
-    with pytest.raises(NotTrusted, match="expected privacy of namespace 'default'"):
+    with pytest.raises(NotTrusted, match="needs role privacy in namespace 'default'"):
         world.open(who).thread("t").erase(reason="x")
     assert contents(world.open()) == before
 

@@ -207,7 +207,7 @@ def test_verify_remarks_on_a_key_that_was_only_stopped(memory: World) -> None:
     (finding,) = memory.open(None, read_only=True).verify().findings
 
     assert (finding.code, finding.refuses) == ("key-expiry", False)
-    assert "was stopped and has no cut yet" in finding.message
+    assert "was stopped and has no cutoff yet" in finding.message
 
 
 def test_an_expired_operator_adopts_nothing(memory: World) -> None:
