@@ -10,7 +10,7 @@ from datetime import datetime
 
 import click
 
-from sealpoint.api import AuditRecord, Why
+from sealpoint.api import AuditRecord, Why, WhyApproval
 from sealpoint.cli._options import Verb, json_option, time_option
 from sealpoint.cli._references import thread_text, when
 from sealpoint.cli._statement import measure_text
@@ -131,6 +131,17 @@ def why(
         _print_why(found, full=full)
 
 
+def _approval_cells(approval: WhyApproval) -> tuple[str | Styled, ...]:
+    by = f"{visible(approval.identity)} ({visible(approval.person)})"
+    return (
+        when(approval.time),
+        approval.verdict,
+        by if approval.identity else "nobody of the roster",
+        "yes" if approval.counts else Styled("no", "warning"),
+        approval.reason,
+    )
+
+
 def _print_why(found: Why, *, full: bool) -> None:
     subject = found.subject
     print_fields(
@@ -156,21 +167,8 @@ def _print_why(found: Why, *, full: bool) -> None:
         print_fields(found.facts)
     if found.approvals:
         print_line("")
-        print_table(
-            ("time", "verdict", "by", "counts", "reason"),
-            [
-                (
-                    when(each.time),
-                    each.verdict,
-                    f"{visible(each.identity)} ({visible(each.person)})"
-                    if each.identity
-                    else "nobody of the roster",
-                    "yes" if each.counts else Styled("no", "warning"),
-                    each.reason,
-                )
-                for each in found.approvals
-            ],
-        )
+        headings = ("time", "verdict", "by", "counts", "reason")
+        print_table(headings, [_approval_cells(each) for each in found.approvals])
     print_lines(["", Styled("entries", "heading")])
     for record in found.entries:
         _print_record(record)

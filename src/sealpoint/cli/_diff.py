@@ -165,14 +165,13 @@ class _Comparison:
         keys = [self._encode(member) for member in had], [self._encode(member) for member in has]
         for block in _unequal(*keys):
             for place, other in self._paired(had, has, block):
-                if other is None and place is not None:
-                    yield Change(kind="removed", path=f"{before}[{place}]", old=_text(had[place]))
-                elif place is None and other is not None:
-                    yield Change(kind="added", path=f"{path}[{other}]", new=_text(has[other]))
-                elif place is not None and other is not None:
-                    yield from self.changes(
-                        had[place], has[other], f"{before}[{place}]", f"{path}[{other}]", depth + 1
-                    )
+                was, now = f"{before}[{place}]", f"{path}[{other}]"
+                if place is None:
+                    yield Change(kind="added", path=now, new=_text(has[other or 0]))
+                elif other is None:
+                    yield Change(kind="removed", path=was, old=_text(had[place]))
+                else:
+                    yield from self.changes(had[place], has[other], was, now, depth + 1)
 
     def _paired(self, had: list[Any], has: list[Any], block: _Block) -> Iterator[_Pair]:
         """Which items of two runs are one item that changed; the others came or went."""
@@ -184,7 +183,7 @@ class _Comparison:
             yield from ((place, None) for place in olds[shared:])
             yield from ((None, place) for place in news[shared:])
             return
-        yield from _best_pairs(
+        yield from _alike_in_order(
             olds, news, lambda place, other: self._similar(had[place], has[other], 0)
         )
 
@@ -232,30 +231,17 @@ def _unequal(had: Sequence[bytes], has: Sequence[bytes]) -> Iterator[_Block]:
             yield first + i1, first + i2, first + j1, first + j2
 
 
-def _best_pairs(olds: range, news: range, similar: Callable[[int, int], float]) -> Iterator[_Pair]:
-    """Pair items in order so that the pairs are as alike as can be."""
-    rows, columns = len(olds), len(news)
-    alike = [[similar(place, other) for other in news] for place in olds]
-    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
-    for row in reversed(range(rows)):
-        for column in reversed(range(columns)):
-            pair = alike[row][column]
-            joined = pair + best[row + 1][column + 1] if pair >= _SIMILAR_LEAST else -1.0
-            best[row][column] = max(joined, best[row + 1][column], best[row][column + 1])
-    row = column = 0
-    while row < rows and column < columns:
-        pair = alike[row][column]
-        if pair >= _SIMILAR_LEAST and best[row][column] == pair + best[row + 1][column + 1]:
-            yield olds[row], news[column]
-            row, column = row + 1, column + 1
-        elif best[row][column] == best[row + 1][column]:
-            yield olds[row], None
-            row += 1
-        else:
-            yield None, news[column]
-            column += 1
-    yield from ((place, None) for place in olds[row:])
-    yield from ((None, place) for place in news[column:])
+def _alike_in_order(
+    olds: range, news: range, similar: Callable[[int, int], float]
+) -> Iterator[_Pair]:
+    """Pair each newer item with the next older one that is like it; the others came or went."""
+    waiting = list(olds)
+    for new in news:
+        old = next((place for place in waiting if similar(place, new) >= _SIMILAR_LEAST), None)
+        while old is not None and waiting[0] != old:
+            yield waiting.pop(0), None
+        yield (None if old is None else waiting.pop(0)), new
+    yield from ((place, None) for place in waiting)
 
 
 def _text(value: Any) -> str:

@@ -2,6 +2,7 @@
 """`sealpoint keys`: private keys on this machine, and identities of the roster."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import datetime
 
 import click
@@ -27,10 +28,10 @@ from sealpoint.cli._terminal import (
     Styled,
     count_text,
     print_code,
+    print_columns,
     print_fields,
     print_json,
     print_line,
-    print_table,
     short_hex,
     working,
 )
@@ -80,7 +81,6 @@ def passphrase(
 # ---------------------------------------------------------------------- keys
 
 _MIDNIGHT = "T00:00:00Z"
-_ORDINARY = {KeyStatus.IN_FORCE, KeyStatus.ROOT, KeyStatus.FORMER_ROOT, KeyStatus.UNLISTED}
 
 
 @click.group(cls=VerbGroup)
@@ -135,23 +135,7 @@ def list_(*, everything: bool, where: StoreOptions, as_json: bool) -> None:
     revoked = sum(info.status is KeyStatus.REVOKED for info in found)
     if not everything:
         found = tuple(info for info in found if info.status is not KeyStatus.REVOKED)
-    columns = [
-        ("name", [info.name for info in found]),
-        ("person", [info.person or "-" for info in found]),
-        ("roles", [_roles(info) for info in found]),
-        ("namespaces", [", ".join(info.namespaces) or "-" for info in found]),
-        ("key", [short_hex(info.key) for info in found]),
-        ("private key", [_private(info) for info in found]),
-    ]
-    # Most stores have neither, and a line has little room.
-    if any(info.pools for info in found):
-        columns.append(("pool", [", ".join(info.pools) or "-" for info in found]))
-    if any(info.status not in _ORDINARY or info.expires is not None for info in found):
-        columns.append(("expires", [_expires(info) for info in found]))
-    print_table(
-        [heading for heading, _ in columns],
-        list(zip(*(cells for _, cells in columns), strict=True)),
-    )
+    print_columns(found, _COLUMNS, optional=("pool", "expires"))
     print_line("")
     print_line(Styled("Keys are shortened to 12 digits; --json has them whole.", "quiet"))
     if revoked and not everything:
@@ -181,6 +165,18 @@ def _roles(info: KeyInfo) -> str | Styled:
     if info.status is KeyStatus.UNLISTED:
         return Styled("none: not in the roster", "warning")
     return "former root" if info.status is KeyStatus.FORMER_ROOT else "-"
+
+
+_COLUMNS: dict[str, Callable[[KeyInfo], str | Styled]] = {
+    "name": lambda info: info.name,
+    "person": lambda info: info.person or "-",
+    "roles": _roles,
+    "namespaces": lambda info: ", ".join(info.namespaces) or "-",
+    "key": lambda info: short_hex(info.key),
+    "private key": _private,
+    "pool": lambda info: ", ".join(info.pools) or "-",
+    "expires": _expires,
+}
 
 
 @keys.command("add")

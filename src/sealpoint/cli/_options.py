@@ -57,14 +57,17 @@ class Verb(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verb's own options, then one line with the others."""
-        params = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
-        own = [each for each in params if not isinstance(each, _CommonOption)]
-        if rows := [row for each in own if (row := each.get_help_record(ctx)) is not None]:
-            with formatter.section("Options"):
-                formatter.write_dl(rows)
-        if common := [each.name for each in params if isinstance(each, _CommonOption)]:
+        rows, common = [], []
+        for each in self.get_params(ctx):
+            if isinstance(each, _CommonOption):
+                common.append(COMMON_OPTIONS[each.name or ""][0])
+            elif isinstance(each, click.Option):
+                rows.append(each.get_help_record(ctx))
+        with formatter.section("Options"):
+            formatter.write_dl([row for row in rows if row is not None])
+        if common:
             with formatter.section("Common options, explained by sealpoint --help"):
-                formatter.write_text(", ".join(COMMON_OPTIONS[name or ""][0] for name in common))
+                formatter.write_text(", ".join(common))
 
 
 class VerbGroup(click.Group):

@@ -6,7 +6,7 @@ What was lost is shown before anything is accepted. On a terminal a person is as
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from sealpoint.cli._terminal import (
     Styled,
     agree,
     count_text,
+    print_columns,
     print_fields,
     print_json,
     print_line,
@@ -187,23 +188,7 @@ def _print_released(released: Sequence[ThreadRestore]) -> None:
 
 def _print_threads(threads: Sequence[ThreadRestore]) -> None:
     shown = threads[:_ROWS_MAX]
-    columns: list[tuple[str, list[str | Styled]]] = [
-        ("thread", [thread_text(each.name, each.thread) for each in shown]),
-        ("what became of it", [_WORDS[each.outcome] for each in shown]),
-        (
-            "kept up to",
-            ["nothing" if each.kept is None else f"entry {each.kept}" for each in shown],
-        ),
-    ]
-    # Mostly there is one of the two, and a line has little room.
-    if any(each.lost for each in shown):
-        columns.append(("lost", [_lost(each) for each in shown]))
-    if any(each.beyond for each in shown):
-        columns.append(("taken out", [_taken_out(each) for each in shown]))
-    print_table(
-        [heading for heading, _ in columns],
-        list(zip(*(cells for _, cells in columns), strict=True)),
-    )
+    print_columns(shown, _COLUMNS, optional=("lost", "taken out"))
     if len(threads) > _ROWS_MAX:
         counts = Counter(each.outcome for each in threads[_ROWS_MAX:])
         rest = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
@@ -222,6 +207,15 @@ def _lost(thread: ThreadRestore) -> str:
 def _taken_out(thread: ThreadRestore) -> str:
     stays = thread.outcome is ThreadOutcome.UNSEEN or not thread.beyond
     return "-" if stays else f"{thread.beyond:,}"
+
+
+_COLUMNS: dict[str, Callable[[ThreadRestore], str | Styled]] = {
+    "thread": lambda each: thread_text(each.name, each.thread),
+    "what became of it": lambda each: _WORDS[each.outcome],
+    "kept up to": lambda each: "nothing" if each.kept is None else f"entry {each.kept}",
+    "lost": _lost,
+    "taken out": _taken_out,
+}
 
 
 def _entries(count: int) -> str:

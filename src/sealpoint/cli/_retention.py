@@ -114,14 +114,8 @@ def prune(
             found = run(dry=False)
     done = not (dry_run or nothing)
     if as_json:
-        print_json(
-            {
-                "thread": thread,
-                "checkpoints": [ref_document(ref) for ref in found.pruned],
-                **_counts(found),
-                "done": done,
-            }
-        )
+        refs = list(map(ref_document, found.pruned))
+        print_json({"thread": thread, "checkpoints": refs, **_counts(found), "done": done})
     elif done:
         gone = _things(count_text(len(found.pruned), "state"), found)
         print_line((Styled("Pruned", "good"), f": {gone}."))

@@ -295,29 +295,29 @@ def propose(
 def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:
     """The worlds that were named, or all of them if that was said, or the only one."""
     readable = {each.digest: each.world for each in found.worlds if each.world is not None}
-    asking = [each.digest for each in found.worlds if each.world is not None and _asks(each)]
+    asking = [each.digest for each in found.worlds if each.digest in readable and _asks(each)]
     if everything and sources:
         raise UsageError("rollout: expected either --from or --all, found both")
-    if not sources:
-        if not everything and len(asking) > 1:
-            shown = ", ".join(short_hex(digest) for digest in asking)
-            raise UsageError(
-                f"rollout: expected --from with the worlds that are meant, found {len(asking)} to "
-                f"choose from: {shown}",
-                hint="sealpoint rollout plan shows what differs in each; --all takes all of them.",
-            )
-        return [readable[digest] for digest in asking]
-    chosen = []
-    for text in sources:
-        named = [digest for digest in readable if digest.startswith(text)]
-        if not begins_digest(text) or len(named) != 1:
-            raise UsageError(
-                f"--from: expected the first 8 digits or more of one world that threads are in, "
-                f"found {text[:64]!r}",
-                hint="sealpoint rollout plan lists them.",
-            )
-        chosen.append(readable[named[0]])
-    return chosen
+    if sources:
+        return [_named_world(readable, text) for text in sources]
+    if not everything and len(asking) > 1:
+        raise UsageError(
+            f"rollout: expected --from with the worlds that are meant, found {len(asking)} to "
+            f"choose from: {', '.join(map(short_hex, asking))}",
+            hint="sealpoint rollout plan shows what differs in each; --all takes all of them.",
+        )
+    return [readable[digest] for digest in asking]
+
+
+def _named_world(worlds: dict[str, World], text: str) -> World:
+    found = [world for digest, world in worlds.items() if digest.startswith(text)]
+    if begins_digest(text) and len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"--from: expected the first 8 digits or more of one world that threads are in, found "
+        f"{text[:64]!r}",
+        hint="sealpoint rollout plan lists them.",
+    )
 
 
 # ---------------------------------------------------------------------- looking and ending

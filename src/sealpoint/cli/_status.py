@@ -65,6 +65,10 @@ def _print(found: StoreStatus) -> None:
         print_line("")
         print_lines(approver_lines(found.approvers))
     print_line("")
+    _print_faults(found)
+
+
+def _print_faults(found: StoreStatus) -> None:
     if found.ok:
         print_line(Styled("Nothing to repair.", "good"))
     for fault in found.faults:

@@ -13,10 +13,10 @@ import shutil
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -26,6 +26,8 @@ from sealpoint.world import escape, escape_unprintable, isolate, quoted
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+_T = TypeVar("_T")
 
 _STYLES = {
     "": "",
@@ -117,6 +119,19 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> None
         ]
     for line in lines:
         click.echo(_encodable(line.rstrip(), err=False))
+
+
+def print_columns(
+    items: Sequence[_T], columns: Mapping[str, Callable[[_T], Span]], optional: Collection[str]
+) -> None:
+    """Print a table with a row for each item; an optional column goes if it is `-` for all."""
+    cells = {heading: [cell(item) for item in items] for heading, cell in columns.items()}
+    shown = {
+        heading: column
+        for heading, column in cells.items()
+        if heading not in optional or set(column) != {"-"}
+    }
+    print_table(list(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _terminal_table(headings: Sequence[str], rows: Sequence[Sequence[Span]]) -> list[str]:
@@ -426,10 +441,10 @@ def _doubtful(name: str) -> str:
     """The characters of a name that may be taken for others, in order."""
     if name.isascii():
         return ""
-    found = {char for char in name if _is_odd(char)}
+    found = set(filter(_is_odd, name))
     if not unicodedata.is_normalized("NFC", name):
-        found |= {char for char in name if unicodedata.combining(char)}
-    letters = {char for char in name if char.isalpha()}
+        found |= set(filter(unicodedata.combining, name))
+    letters = set(filter(str.isalpha, name))
     if _LATIN in map(_script, letters) or letters <= _TWINS:
         found |= {char for char in letters if _script(char) in _LIKE_LATIN}
     return "".join(sorted(found))

@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import Enum, StrEnum
@@ -73,24 +73,27 @@ def parts_of(value: Any) -> ValueParts:
 def _fields_of(value: Any) -> dict[str, Any] | None:
     """The fields of a dataclass, pydantic model, attrs class, NamedTuple, Struct or slice."""
     kind: Any = type(value)
-    names: tuple[str, ...]
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return dict(zip(kind._fields, value, strict=True))
-    if isinstance(value, slice):
-        names = ("start", "stop", "step")
-    elif isinstance(value, msgspec.Struct):
-        names = kind.__struct_fields__
-    elif hasattr(kind, "__pydantic_fields__") and not dataclasses.is_dataclass(kind):
+    if hasattr(kind, "__pydantic_fields__") and not dataclasses.is_dataclass(kind):
         extra = value.__pydantic_extra__
         return {**value.__dict__, **(extra if isinstance(extra, Mapping) else {})}
-    elif dataclasses.is_dataclass(kind):
-        names = tuple(field.name for field in dataclasses.fields(kind))
-    elif hasattr(kind, "__attrs_attrs__"):
-        names = tuple(field.name for field in kind.__attrs_attrs__)
-    else:
+    names = _field_names(value, kind)
+    if names is None:
         return None
     found = {name: getattr(value, name, _UNSET) for name in names}
     return {name: member for name, member in found.items() if member is not _UNSET}
+
+
+def _field_names(value: Any, kind: Any) -> Sequence[str] | None:
+    if isinstance(value, slice):
+        return ("start", "stop", "step")
+    if isinstance(value, msgspec.Struct):
+        return list(kind.__struct_fields__)
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    attributes = getattr(kind, "__attrs_attrs__", None)
+    return None if attributes is None else [field.name for field in attributes]
 
 
 def type_name(value: Any) -> str:
