@@ -295,7 +295,8 @@ def propose(
 def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -> list[World]:
     """The worlds that were named, or all of them if that was said, or the only one."""
     readable = {each.digest: each.world for each in found.worlds if each.world is not None}
-    asking = [each.digest for each in found.worlds if each.digest in readable and _asks(each)]
+    asked = {each.digest for each in filter(_asks, found.worlds)}
+    asking = {digest: world for digest, world in readable.items() if digest in asked}
     if everything and sources:
         raise UsageError("rollout: expected either --from or --all, found both")
     if sources:
@@ -306,7 +307,7 @@ def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -
             f"choose from: {', '.join(map(short_hex, asking))}",
             hint="sealpoint rollout plan shows what differs in each; --all takes all of them.",
         )
-    return [readable[digest] for digest in asking]
+    return list(asking.values())
 
 
 def _named_world(worlds: dict[str, World], text: str) -> World:
