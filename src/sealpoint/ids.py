@@ -66,17 +66,6 @@ class _Id:
         return f"{self.prefix}:{self.raw.hex()}"
 
 
-class _RandomId(_Id):
-    """An id that is drawn, not computed."""
-
-    __slots__ = ()
-
-    @classmethod
-    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
-        """Make a new id from a source of randomness such as `os.urandom`."""
-        return cls(random_bytes(cls.size_bytes))
-
-
 class Digest(_Id):
     """The SHA-256 of some bytes: what a blob, an entry or a body is called."""
 
@@ -90,28 +79,43 @@ class Digest(_Id):
         return cls(hashlib.sha256(data).digest())
 
 
-class StoreId(_RandomId):
+class StoreId(_Id):
     """A store: 128 random bits given when it is initialised."""
 
     __slots__ = ()
     prefix = "store"
     size_bytes = 16
 
+    @classmethod
+    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
+        """Make a new id from a source of randomness such as `os.urandom`."""
+        return cls(random_bytes(cls.size_bytes))
 
-class ThreadId(_RandomId):
+
+class ThreadId(_Id):
     """A thread: 128 random bits given at its genesis."""
 
     __slots__ = ()
     prefix = "thread"
     size_bytes = 16
 
+    @classmethod
+    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
+        """Make a new id from a source of randomness such as `os.urandom`."""
+        return cls(random_bytes(cls.size_bytes))
 
-class CheckpointId(_RandomId):
+
+class CheckpointId(_Id):
     """A checkpoint that its caller did not name: 128 random bits."""
 
     __slots__ = ()
     prefix = "checkpoint"
     size_bytes = 16
+
+    @classmethod
+    def draw(cls, random_bytes: Callable[[int], bytes]) -> Self:
+        """Make a new id from a source of randomness such as `os.urandom`."""
+        return cls(random_bytes(cls.size_bytes))
 
 
 class KeyId(_Id):

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explaining a value: every type in it, whether it may be saved, and the line that allows it."""
+"""Explaining a value: every type in it, whether it may be saved, and the line that allows it.
+
+Walking through a value in Python, to say where in it something lies.
+
+The slow way, for people: the native engine does not know paths, so they are found afterwards.
+"""
 
 import functools
 import re
@@ -16,12 +21,6 @@ from sealpoint.codec._kinds import EnumKind, PairKind
 from sealpoint.codec._rules import TypeRule, is_rule_name, make_rule
 from sealpoint.errors import EncodeError, RuleInvalid, ValueNotAllowed
 from sealpoint.limits import Limits
-
-# ---------------------------------------------------------------------- walk
-# Walking through a value in Python, to say where in it something lies.
-#
-# The slow way, for people: the native engine does not know paths, so they are found afterwards.
-
 
 ROOT = "state"
 _KEY_CHARS_MAX = 40
@@ -110,8 +109,6 @@ def _shortened(path: str) -> str:
         return path
     return f"{path[: _PATH_CHARS_MAX // 2]} ... {path[-_PATH_CHARS_MAX // 2 :]}"
 
-
-# ---------------------------------------------------------------------- explain
 
 _REASONS = {kind: builtin.reason for builtin in reversed(BUILTINS) for kind in builtin.types}
 _REASONS |= PLAIN_REASONS

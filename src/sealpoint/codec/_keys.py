@@ -6,6 +6,14 @@ those are Python's own; for an application type they are application code unless
 generated them, and data must not decide to run application code. Many of Python's own hashes are
 also predictable, so that a few kilobytes of chosen keys can keep a process busy for minutes:
 equal hashes are counted before any table is built.
+
+What building a hash table from given hashes would cost, counted before it is built.
+
+Python's tables resolve collisions by walking a sequence of places that the hash alone decides.
+Whoever may choose hashes can choose them all different and still make every key walk past all
+the others, so that a hundred thousand keys take a minute. The walk is played through here on an
+array of flags, for every size the table passes through as it grows, and given up beyond a
+bound. The rules are those of CPython's `dict` and `set`, unchanged from 3.11 to 3.14.
 """
 
 import inspect
@@ -23,16 +31,6 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from sealpoint.limits import Limits
-
-# ---------------------------------------------------------------------- probes
-# What building a hash table from given hashes would cost, counted before it is built.
-#
-# Python's tables resolve collisions by walking a sequence of places that the hash alone decides.
-# Whoever may choose hashes can choose them all different and still make every key walk past all
-# the others, so that a hundred thousand keys take a minute. The walk is played through here on an
-# array of flags, for every size the table passes through as it grows, and given up beyond a
-# bound. The rules are those of CPython's `dict` and `set`, unchanged from 3.11 to 3.14.
-
 
 _UNSIGNED = (1 << 64) - 1
 _SHIFT = 5
@@ -103,8 +101,6 @@ def _set_stage(hashes: Sequence[int], size: int, probes_max: int) -> bool:
             return True
     return False
 
-
-# ---------------------------------------------------------------------- keys
 
 # Hashes of these are either keyed per process or cannot be chosen to collide.
 _UNPREDICTABLE = frozenset({str, bytes, bool, types.NoneType})

@@ -2,6 +2,8 @@
 """pydantic models and msgspec structs: the kinds with a storage of their own.
 
 Neither library is imported here: a class that is given to a rule has brought its own.
+
+Dataclasses and attrs classes: the kinds whose fields are plain attributes.
 """
 
 import dataclasses
@@ -238,10 +240,6 @@ class StructKind:
 
     def hash_parts(self, value: Any) -> Iterable[Any] | None:
         return self.to_body(value)[0].values() if self._key_safe else None
-
-
-# ---------------------------------------------------------------------- kinds fields
-# Dataclasses and attrs classes: the kinds whose fields are plain attributes.
 
 
 _set = object.__setattr__

@@ -4,21 +4,19 @@
 A chat grows at its end. Every member is looked at each time, since any may have been edited in
 place (`_objects`); but where the encoded members are, byte for byte, those of the encoding before,
 they are cut into the same chunks with the same ids, and need not be joined, hashed and put again.
+
+Objects that are met again: a chat is loaded and saved in every turn, and hardly changes.
+
+A *memo* is taken of an object when it is encoded: what is encoded is what the memo makes, so
+that they agree even if somebody changes the object meanwhile. It tells whether the object still
+says exactly that, so that the bytes can be used once more; and it makes another object of the
+bytes when they are decoded again. Bytes that were not written here find no memo.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
-
-# ---------------------------------------------------------------------- objects
-# Objects that are met again: a chat is loaded and saved in every turn, and hardly changes.
-#
-# A *memo* is taken of an object when it is encoded: what is encoded is what the memo makes, so
-# that they agree even if somebody changes the object meanwhile. It tells whether the object still
-# says exactly that, so that the bytes can be used once more; and it makes another object of the
-# bytes when they are decoded again. Bytes that were not written here find no memo.
-
 
 _BYTES_MAX = 1024 * 1024
 
@@ -98,9 +96,6 @@ class ObjectMemos:
             self._objects, self._payloads, self._bytes = {}, {}, len(payload)
         known = _KnownObject(value, type(value), memo, data)
         self._objects[id(value)] = self._payloads[payload] = known
-
-
-# ---------------------------------------------------------------------- memo
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,11 @@ exactly one differs, which one.
 
 It must not change when the meaning did not: `Optional[int]` and `int | None`, `List[int]` and
 `list[int]`, a module that was renamed, and `from __future__ import annotations` all leave it alone.
+
+What changed about a class since a value of it was stored, in words and as the code to write.
+
+Nothing of the stored values is shown: only names of fields and members, which are names in the
+application's code, and those only as far as they can be such names.
 """
 
 import hashlib
@@ -145,13 +150,6 @@ def annotation_text(annotation: Any) -> str:
         return _named(annotation)
     arguments = ",".join(map(annotation_text, typing.get_args(annotation)))
     return f"{_named(origin)}[{arguments}]"
-
-
-# ---------------------------------------------------------------------- changes
-# What changed about a class since a value of it was stored, in words and as the code to write.
-#
-# Nothing of the stored values is shown: only names of fields and members, which are names in the
-# application's code, and those only as far as they can be such names.
 
 
 _SHOWN_CHARS_MAX = 60

@@ -3,6 +3,14 @@
 
 Only what the native engine (`ormsgpack`) does not offer is written here: headers for containers
 whose members are already encoded, and the place of the payload in a leading extension.
+
+References of the blob tree: what both halves, writing and reading, agree on.
+
+A *reference* stands in the place of a long container or byte string. It says what it is, how
+many members it has, how many bytes its chunks hold together, and their ids, below as many index
+levels as it takes.
+
+What the encoders and decoders of single types may ask of the encoding or decoding under way.
 """
 
 import contextlib
@@ -127,14 +135,6 @@ def leading_extension(data: bytes) -> tuple[int, int] | None:
     return data[start - 1], start
 
 
-# ---------------------------------------------------------------------- reference
-# References of the blob tree: what both halves, writing and reading, agree on.
-#
-# A *reference* stands in the place of a long container or byte string. It says what it is, how
-# many members it has, how many bytes its chunks hold together, and their ids, below as many index
-# levels as it takes.
-
-
 BlobId = bytes | str
 """A blob's SHA-256: 32 bytes, or the same as 64 hexadecimal digits."""
 Put = Callable[[bytes], BlobId]
@@ -185,10 +185,6 @@ def id_bytes(name: object, where: str) -> bytes:
         f"{where}: expected a blob's SHA-256 (32 bytes, or 64 hexadecimal digits), "
         f"found {type(name).__name__} of another form"
     )
-
-
-# ---------------------------------------------------------------------- session
-# What the encoders and decoders of single types may ask of the encoding or decoding under way.
 
 
 class Costs(Protocol):

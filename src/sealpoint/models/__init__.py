@@ -6,12 +6,16 @@ is specified in `docs/formats/model-file.md`. Importing this package needs neith
 blake3; using it does.
 """
 
+from sealpoint.models._checkpoint import (
+    UnsafeLoadWarning,
+    load_checkpoint,
+    open_checkpoint,
+    save_checkpoint,
+)
 from sealpoint.models._file import FileDigests
-from sealpoint.models._load import UnsafeLoadWarning, load_checkpoint, open_checkpoint
 from sealpoint.models._manifest import SealedFile, sealed_files
 from sealpoint.models._model_file import ModelFile
 from sealpoint.models._safetensors import Tensor
-from sealpoint.models._save import save_checkpoint
 
 __all__ = [
     "FileDigests",

@@ -2,6 +2,12 @@
 """From a file to a state: containers with tensors where the nodes of its structure stand.
 
 Each tensor of the file stands somewhere in the structure, so that nothing is hidden in a file.
+
+Tensors over the memory that was read from a file, as the nodes of its structure describe them.
+
+Every field of a node is checked against the header before a tensor is made of it: types against
+the closed table, views against the bytes of their entry, and what they expand to, copy or have
+looked at against bounds.
 """
 
 import math
@@ -26,14 +32,6 @@ from sealpoint.models._nodes import (
 from sealpoint.models._placing import Placing, contiguous_stride, extent, is_permuted, view_of
 from sealpoint.models._safetensors import ARRAYS, CARRIERS, ModelHeader, Tensor, carrier_of
 from sealpoint.models._sparse import QUANTIZED, TensorBudget, check_sparse, quantizer_fault
-
-# ---------------------------------------------------------------------- build tensors
-# Tensors over the memory that was read from a file, as the nodes of its structure describe them.
-#
-# Every field of a node is checked against the header before a tensor is made of it: types against
-# the closed table, views against the bytes of their entry, and what they expand to, copy or have
-# looked at against bounds.
-
 
 _LAYOUTS = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _INT_MAX = (1 << 63) - 1
@@ -305,9 +303,6 @@ def _bytes_of(tensor: Any) -> int:
 
 def _has_gradients(dtype: Any) -> bool:
     return bool(dtype.is_floating_point or dtype.is_complex)
-
-
-# ---------------------------------------------------------------------- build
 
 
 def build_plain(

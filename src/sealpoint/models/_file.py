@@ -4,6 +4,18 @@
 What is handed on is what was hashed: bytes are read into memory of our own, never mapped, so
 whoever changes the file afterwards changes nothing. A file that is cut short while it is read is
 refused.
+
+The digest tree of a model file: pieces, tensors, the file. BLAKE3, a context for each level.
+
+A tensor is cut into pieces of `PIECE_BYTES`, so that several workers can hash it while it is
+read or written, in any order; its digest is that of its length and of the digests of its
+pieces. The root is the digest of the header's digest and of all tensors', in the order of the
+file. A tensor is verified without reading the others. `docs/formats/model-file.md` has the
+details.
+
+Tensors cut into pieces, and several OS threads that work on them at once.
+
+Reading, writing and hashing leave the interpreter to others, so threads are enough.
 """
 
 import os
@@ -20,16 +32,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 from sealpoint.errors import ModelMalformed, ModelUnreadable, UsageError
 from sealpoint.models._extras import require_blake3
 from sealpoint.models._safetensors import LENGTH_BYTES, Tensor, header_end
-
-# ---------------------------------------------------------------------- digests
-# The digest tree of a model file: pieces, tensors, the file. BLAKE3, a context for each level.
-#
-# A tensor is cut into pieces of `PIECE_BYTES`, so that several workers can hash it while it is
-# read or written, in any order; its digest is that of its length and of the digests of its
-# pieces. The root is the digest of the header's digest and of all tensors', in the order of the
-# file. A tensor is verified without reading the others. `docs/formats/model-file.md` has the
-# details.
-
 
 PIECE_BYTES = 8 << 20
 """How long a piece is; the last one of a tensor may be shorter. Part of the format."""
@@ -81,12 +83,6 @@ class FileDigests:
         for digest in self.tensors.values():
             hasher.update(digest)
         return bytes(hasher.digest())
-
-
-# ---------------------------------------------------------------------- pieces
-# Tensors cut into pieces, and several OS threads that work on them at once.
-#
-# Reading, writing and hashing leave the interpreter to others, so threads are enough.
 
 
 Progress = Callable[[int, int], object]
@@ -193,9 +189,6 @@ def in_parallel(work: Callable[[_B], _R], batches: Iterable[_B]) -> Iterator[_R]
 def sizes(batch: Sequence[TensorPiece]) -> int:
     """How many bytes the pieces of a batch have together."""
     return sum(piece.size for piece in batch)
-
-
-# ---------------------------------------------------------------------- file
 
 
 def unreadable(what: str, cause: Exception) -> ModelUnreadable:

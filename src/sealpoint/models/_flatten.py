@@ -4,6 +4,14 @@
 Containers are walked here; what is no tensor, and nothing else of torch or numpy that has a node,
 is left to the codec, which saves it or says why not. What raw bytes cannot say of a tensor (a
 place in a graph, a gradient, attributes) is refused, with the path to it.
+
+Which tensors share memory, and what of it is written.
+
+Tensors whose bytes overlap are one *region*, and one tensor of the file. Where one of them
+covers the region, the file holds that one, and the others are views of it; otherwise the file
+holds the bytes as they lie, and all of them are views. A tensor that shares with nobody is
+written in the order of its indices, whatever its order in memory. Nothing else of a storage is
+written: where the bytes of a region belong to none of its tensors, the file has zeros.
 """
 
 import json
@@ -37,16 +45,6 @@ from sealpoint.models._nodes import (
 from sealpoint.models._placing import extent, is_permuted, raw_bytes, view_of
 from sealpoint.models._safetensors import ARRAYS, CARRIERS, ELEMENT_BITS, name_fault
 from sealpoint.models._sparse import check_sparse
-
-# ---------------------------------------------------------------------- regions
-# Which tensors share memory, and what of it is written.
-#
-# Tensors whose bytes overlap are one *region*, and one tensor of the file. Where one of them
-# covers the region, the file holds that one, and the others are views of it; otherwise the file
-# holds the bytes as they lie, and all of them are views. A tensor that shares with nobody is
-# written in the order of its indices, whatever its order in memory. Nothing else of a storage is
-# written: where the bytes of a region belong to none of its tensors, the file has zeros.
-
 
 _GRAIN = 16
 """What views of several types begin at a multiple of: the widest element."""
@@ -210,8 +208,6 @@ def _checked(memory: memoryview, region: list[Held], torch: Any, name: str) -> m
         )
     return memory
 
-
-# ---------------------------------------------------------------------- take
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _SHOWN_CHARS = 80

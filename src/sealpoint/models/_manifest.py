@@ -3,6 +3,12 @@
 
 It is plain data, so that every reader of the store can show it. The root stands in the metadata
 as well, where it is found without loading the checkpoint.
+
+A model file and the thread that vouches for it.
+
+The digests of each file that is saved are a checkpoint of the run's thread. So files have an
+order, an owner and a newest one, and the anchor remembers it: whoever changes a file, brings
+another run's, or puts an older one back is told apart here.
 """
 
 import os
@@ -130,14 +136,6 @@ def _digest(text: str) -> bytes:
     if len(text) != _DIGITS:
         raise ValueError(text)
     return bytes.fromhex(text)
-
-
-# ---------------------------------------------------------------------- sealing
-# A model file and the thread that vouches for it.
-#
-# The digests of each file that is saved are a checkpoint of the run's thread. So files have an
-# order, an owner and a newest one, and the anchor remembers it: whoever changes a file, brings
-# another run's, or puts an older one back is told apart here.
 
 
 _CHANGED = "Do not use this file: find out who changed it, then bring a good copy back."

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where loaded tensors go: `map_location`, as `torch.load` understands it."""
+"""Where loaded tensors go: `map_location`, as `torch.load` understands it.
+
+How the elements of a tensor lie in memory: whole-number arithmetic, and the bytes themselves.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -105,10 +108,6 @@ class Placing:
         if type(device) is not str or not _NAME.fullmatch(device):
             raise ModelMalformed(f"{what}: expected the name of a device")
         return device
-
-
-# ---------------------------------------------------------------------- memory
-# How the elements of a tensor lie in memory: whole-number arithmetic, and the bytes themselves.
 
 
 def contiguous_stride(shape: Sequence[int]) -> list[int]:

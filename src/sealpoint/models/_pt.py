@@ -9,6 +9,38 @@ passes both is returned. Nothing is tried a second time in a less strict way.
 It refuses files of other formats and of torch before 1.6, whatever is not tensors and plain data,
 and what torch's own loader lets through: see the tests in `tests/attacks/models`. It leaves opening
 the file, and whether it is the right one, to others.
+
+A proof, not a promise, that `weights_only` is honoured by the `torch.load` of this process.
+
+A signature proves nothing: a patched `torch.load` can show the parameter and drop its value. So
+before each load a tiny checkpoint is loaded that asks for an instance of a class of ours. A
+loader that honours the flag refuses it; the instance would do nothing. The class is made for
+one proof, under a name nobody can foresee, so that no list of allowed classes can hold it. The
+same checkpoint with a text in its place has to load: else the refusal was about something else.
+The loader that passed is handed back, to be called itself: what was proven is what is used.
+
+It does not look at torch's version, its settings or the environment: they all show in the
+proof.
+
+Files that are not what `torch.save` writes today, told apart by how they begin.
+
+Each is refused with the name of its format and what to do about it. Nothing is opened, unpacked
+or guessed at by its file name. Formats that cannot be told from their first bytes are refused
+too, only with a less helpful message.
+
+A last look at what torch built: exactly the types that were judged, and sparse indices in
+range.
+
+The pickle was judged before, so this finds nothing unless torch builds something else than it
+says. It trusts no subclass: a tensor is exactly `torch.Tensor` or `torch.nn.Parameter`, without
+attributes, and a container is exactly the built-in one.
+
+A file as it was checked: structure from memory, only tensor elements from the disk.
+
+Guarantees that whoever reads the view sees the structure that was checked, byte for byte, even
+when somebody writes to the file in between: checking and loading cannot be given different
+files. What can still change are the elements of tensors, which are numbers and decide nothing.
+Elements are read straight into the buffer of the reader; nothing is mapped.
 """
 
 import bisect
@@ -35,20 +67,6 @@ from sealpoint.models._placing import Placing
 from sealpoint.models._pt_tree import judge_tree
 from sealpoint.models._sparse import check_sparse
 from sealpoint.scan import PICKLE, Archive, ZipPiece, read_archive, run_pickle, shown
-
-# ---------------------------------------------------------------------- flag
-# A proof, not a promise, that `weights_only` is honoured by the `torch.load` of this process.
-#
-# A signature proves nothing: a patched `torch.load` can show the parameter and drop its value. So
-# before each load a tiny checkpoint is loaded that asks for an instance of a class of ours. A
-# loader that honours the flag refuses it; the instance would do nothing. The class is made for
-# one proof, under a name nobody can foresee, so that no list of allowed classes can hold it. The
-# same checkpoint with a text in its place has to load: else the refusal was about something else.
-# The loader that passed is handed back, to be called itself: what was proven is what is used.
-#
-# It does not look at torch's version, its settings or the environment: they all show in the
-# proof.
-
 
 _EXPECTED = "torch.load: expected it to honour weights_only"
 
@@ -116,14 +134,6 @@ def _checkpoint(value: bytes) -> io.BytesIO:
         archive.writestr("canary/version", "3\n")
     file.seek(0)
     return file
-
-
-# ---------------------------------------------------------------------- foreign
-# Files that are not what `torch.save` writes today, told apart by how they begin.
-#
-# Each is refused with the name of its format and what to do about it. Nothing is opened, unpacked
-# or guessed at by its file name. Formats that cannot be told from their first bytes are refused
-# too, only with a less helpful message.
 
 
 HEAD_BYTES = 512
@@ -209,15 +219,6 @@ def _kind(head: bytes) -> tuple[str, str]:
     return "no format that is known", "find out who wrote it, and with what"
 
 
-# ---------------------------------------------------------------------- loaded
-# A last look at what torch built: exactly the types that were judged, and sparse indices in
-# range.
-#
-# The pickle was judged before, so this finds nothing unless torch builds something else than it
-# says. It trusts no subclass: a tensor is exactly `torch.Tensor` or `torch.nn.Parameter`, without
-# attributes, and a container is exactly the built-in one.
-
-
 _PLAIN = {type(None), bool, int, float, complex, str, bytes, bytearray}
 _MAPPINGS = {dict, OrderedDict, Counter}
 _SEQUENCES = {list, tuple, set}
@@ -270,15 +271,6 @@ def _check_attributes(value: Any, known: set[str], what: str) -> None:
             f"{what}: expected no attributes on what torch builds, "
             f"found some on {type(value).__name__}"
         )
-
-
-# ---------------------------------------------------------------------- pinned
-# A file as it was checked: structure from memory, only tensor elements from the disk.
-#
-# Guarantees that whoever reads the view sees the structure that was checked, byte for byte, even
-# when somebody writes to the file in between: checking and loading cannot be given different
-# files. What can still change are the elements of tensors, which are numbers and decide nothing.
-# Elements are read straight into the buffer of the reader; nothing is mapped.
 
 
 def read_at(file: io.FileIO, offset: int, length: int, what: str) -> bytes:
@@ -375,8 +367,6 @@ class PinnedView(io.RawIOBase):
             raise self.fault
         return count
 
-
-# ---------------------------------------------------------------------- pt
 
 _STORAGE = "data/"
 # What torch writes beside the pickle and the storages. It reads the last three, and trusts them.

@@ -8,6 +8,11 @@ shapes of more elements than any tensor has. What a header costs to read is boun
 delimiters first. The elements of tensors are not looked at here.
 
 `write_header` gives the same bytes for the same tensors and metadata, in every process.
+
+Element types: the safetensors names, their widths, and the torch types they carry.
+
+The table is closed. A torch type that safetensors has no name for is carried by another one of
+the same width; the structure of the file then says which it is.
 """
 
 import json
@@ -24,13 +29,6 @@ from sealpoint.limits import (
     MODEL_NAME_BYTES_MAX,
     MODEL_TENSORS_MAX,
 )
-
-# ---------------------------------------------------------------------- elements
-# Element types: the safetensors names, their widths, and the torch types they carry.
-#
-# The table is closed. A torch type that safetensors has no name for is carried by another one of
-# the same width; the structure of the file then says which it is.
-
 
 ELEMENT_BITS = {
     name: bits
@@ -106,8 +104,6 @@ def carrier_of(element: str) -> str | None:
     """The torch type that a safetensors type is read as; None if torch has none."""
     return _OWN.get(element)
 
-
-# ---------------------------------------------------------------------- safetensors
 
 LENGTH_BYTES = 8
 """What the file begins with: the length of the header."""

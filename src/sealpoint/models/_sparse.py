@@ -5,6 +5,11 @@ Torch builds sparse tensors without looking at their indices, and its operations
 index out of range reads or writes beyond an array. Here they are looked at with tensor operations
 on the tensor itself. The switch of torch that does the same is shared by all threads of a process,
 so that one of them can switch it off for another; it is neither used nor changed.
+
+Whether the parts of a sparse tensor fit one another, by their sizes alone.
+
+Used twice with the same rules: on what a pickle declares, before torch builds anything of it,
+and on the tensor that torch built. The indices themselves are looked at in `_sparse.py`.
 """
 
 import math
@@ -13,13 +18,6 @@ from typing import Any
 
 from sealpoint.errors import ModelLimitExceeded, SparseInvalid
 from sealpoint.models._placing import is_permuted
-
-# ---------------------------------------------------------------------- sparse shape
-# Whether the parts of a sparse tensor fit one another, by their sizes alone.
-#
-# Used twice with the same rules: on what a pickle declares, before torch builds anything of it,
-# and on the tensor that torch built. The indices themselves are looked at in `_sparse.py`.
-
 
 _ELEMENTS_MAX = 1 << 62
 _COPIED_TIMES = 2
@@ -119,8 +117,6 @@ class TensorBudget:
                 f"{self._what}: expected at most {_CHECKED_TIMES} times its size in sparse indices"
             )
 
-
-# ---------------------------------------------------------------------- sparse
 
 _UNIQUE = "expected sorted and distinct indices, as it says of itself, found others"
 

@@ -10,6 +10,18 @@ filler, and consists of the letter that torch fills it with.
 It refuses compression, encryption, comments, duplicate or foreign names, and whatever another zip
 program writes. It leaves the contents to others, and does not compute checksums: torch can be told
 to write none, and a checksum is no protection against intent.
+
+How a name that a file chose is shown in a message: quoted, escaped and cut.
+
+A name is the only thing of a file's content that a message repeats. It cannot break out of its
+line, hide behind control characters or fill a screen.
+
+The end of a zip and its central directory: which members it says there are, and where.
+
+Guarantees one reading: the end record stands at the very end, without a comment, on one disk;
+the directory reaches from where it is said to begin to the end records, without a gap; every
+entry was taken apart and none is left over. What the entries claim is not yet judged: `_zip.py`
+does.
 """
 
 import re
@@ -20,13 +32,6 @@ from dataclasses import dataclass
 from sealpoint.errors import FormatRefused, ModelLimitExceeded, ModelMalformed, RecordCompressed
 from sealpoint.limits import MODEL_NAME_BYTES_MAX, MODEL_PICKLE_BYTES_MAX, MODEL_TENSORS_MAX
 
-# ---------------------------------------------------------------------- names
-# How a name that a file chose is shown in a message: quoted, escaped and cut.
-#
-# A name is the only thing of a file's content that a message repeats. It cannot break out of its
-# line, hide behind control characters or fill a screen.
-
-
 _CHARACTERS_MAX = 80
 
 
@@ -34,15 +39,6 @@ def shown(name: str) -> str:
     """A name as it may stand in a message."""
     text = ascii(name)
     return text if len(text) <= _CHARACTERS_MAX else text[: _CHARACTERS_MAX - 3] + "..."
-
-
-# ---------------------------------------------------------------------- directory
-# The end of a zip and its central directory: which members it says there are, and where.
-#
-# Guarantees one reading: the end record stands at the very end, without a comment, on one disk;
-# the directory reaches from where it is said to begin to the end records, without a gap; every
-# entry was taken apart and none is left over. What the entries claim is not yet judged: `_zip.py`
-# does.
 
 
 Read = Callable[[int, int], bytes]
@@ -212,8 +208,6 @@ def _entry(fields: tuple[int, ...], name: str, extra: bytes) -> ZipEntry:
         plain=plain,
     )
 
-
-# ---------------------------------------------------------------------- zip
 
 PICKLE = "data.pkl"
 """The record that holds all but the elements of tensors."""

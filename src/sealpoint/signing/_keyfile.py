@@ -5,6 +5,13 @@ The secret half lies there as it is, or encrypted under a passphrase and bound t
 the file. Whether the file itself may be believed (its owner, its mode) is checked where it is
 opened, in `sealpoint.config`. The public half is derived again and compared, so that a damaged
 file is refused before it signs anything.
+
+A secret under a passphrase: scrypt makes the key, ChaCha20-Poly1305 seals.
+
+What scrypt costs is fixed here, under the name of the encryption: a file never chooses it, so
+that none can ask for no work or for all memory. Another cost will be another name. A wrong
+passphrase and a changed file cannot be told apart. No passphrase is in a message, a `repr` or a
+chained error.
 """
 
 import unicodedata
@@ -16,15 +23,6 @@ import msgspec
 
 from sealpoint.errors import ConfigError, KeyFileUnsafe, KeyLocked, NotTrusted, UsageError
 from sealpoint.signing._keys import PrivateKey, PublicKey
-
-# ---------------------------------------------------------------------- sealed secret
-# A secret under a passphrase: scrypt makes the key, ChaCha20-Poly1305 seals.
-#
-# What scrypt costs is fixed here, under the name of the encryption: a file never chooses it, so
-# that none can ask for no work or for all memory. Another cost will be another name. A wrong
-# passphrase and a changed file cannot be told apart. No passphrase is in a message, a `repr` or a
-# chained error.
-
 
 ENCRYPTION = "scrypt-chacha20poly1305"
 SCRYPT_N = 2**17  # with r = 8: 128 MiB, and about a third of a second
@@ -156,8 +154,6 @@ def _decoded(given: object) -> str | None:
         pass
     return None
 
-
-# ---------------------------------------------------------------------- keyfile
 
 _VERSION = 1
 _SCHEME = "ed25519"

@@ -9,6 +9,19 @@ identity, so that a second valid signature would change nothing. ADR 0007 says w
 A seal, a pair of key id and signature, has only a hint at which key of the roster to try. The
 algorithm is the key's own, as the roster says; a seal has no field for it, so data can never choose
 one.
+
+Keys that live elsewhere: in a key management service, a hardware module, another process.
+
+What such a signer returns is not believed: each signature is verified with the public key
+before it is used, so one that is wrong ends in an error and is written nowhere. Whatever the
+signer raises ends in the same error, with its cause chained; its text is not repeated, as it
+may say anything.
+
+The exact bytes that are signed: DSSE's pre-authentication encoding.
+
+Type and payload are framed by their byte lengths, so no two pairs give the same bytes, and a
+signature over one type is never one over another. The payload is the stored bytes as they lie;
+nothing is serialised again in order to verify it.
 """
 
 import base64
@@ -164,15 +177,6 @@ class PrivateKey:
         return f"PrivateKey({self.name!r}, key {self.public.id.short()})"
 
 
-# ---------------------------------------------------------------------- remote
-# Keys that live elsewhere: in a key management service, a hardware module, another process.
-#
-# What such a signer returns is not believed: each signature is verified with the public key
-# before it is used, so one that is wrong ends in an error and is written nowhere. Whatever the
-# signer raises ends in the same error, with its cause chained; its text is not repeated, as it
-# may say anything.
-
-
 class Signer(Protocol):
     """A private key that does not lie in this process.
 
@@ -304,14 +308,6 @@ def parse_seals(data: bytes) -> tuple[Seal, ...]:
     if encode_seals(seals) != data:
         raise Edited("seals: expected the one spelling of them, found another")
     return seals
-
-
-# ---------------------------------------------------------------------- pae
-# The exact bytes that are signed: DSSE's pre-authentication encoding.
-#
-# Type and payload are framed by their byte lengths, so no two pairs give the same bytes, and a
-# signature over one type is never one over another. The payload is the stored bytes as they lie;
-# nothing is serialised again in order to verify it.
 
 
 ENTRY_TYPE = b"application/vnd.sealpoint.entry.v1+json"

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two worlds, in which classes, and where the later one can only do less.
+r"""What differs between two worlds, in which classes, and where the later one can only do less.
 
 What is not known to be less counts as more: only a tool, a permission or a whole sub-agent that
 is gone makes a world narrower. Every difference is in one of the two sets, `differs` or
 `narrower`, and no class is in both.
+
+The leaves of a world: what can differ, each with a name of its own.
+
+A name is `KIND.NAME`, after `agent.NAME/` for each sub-agent on the way. NAME is escaped, so
+that two leaves never have one name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
 """
 
 import re
@@ -15,13 +20,6 @@ from typing import Any
 from sealpoint.world._json import encode_json
 from sealpoint.world._tool import tool_fields
 from sealpoint.world._visible import escape, quoted, unescape
-
-# ---------------------------------------------------------------------- leaves
-# The leaves of a world: what can differ, each with a name of its own.
-#
-# A name is `KIND.NAME`, after `agent.NAME/` for each sub-agent on the way. NAME is escaped, so
-# that two leaves never have one name and a name hides nothing: `agent.a\u{2f}b/tool.search`.
-
 
 _AGENT = "agent."
 _MODULE = "module."
@@ -137,8 +135,6 @@ def _module_words(name: str) -> str:
 def _shown(name: str) -> str:
     return quoted(unescape(name))
 
-
-# ---------------------------------------------------------------------- diff
 
 _NARROWED = frozenset({"agent", "permission", "tool"})
 _TEXTUAL = frozenset({LeafClass.CODE, LeafClass.RUNTIME})

@@ -4,6 +4,10 @@
 A world is a value: it cannot be changed, has one encoding, and is equal to another if and only
 if their encodings are. It believes what it is told; whether a run can do more than its world
 says is the business of the code that runs.
+
+Which code a run consists of, as far as its application says so.
+
+Nothing is looked up here; `sealpoint.config.code_of` reads versions, sources and revisions.
 """
 
 import re
@@ -32,12 +36,6 @@ from sealpoint.world._json import (
     shown,
 )
 from sealpoint.world._tool import Tool, read_tools
-
-# ---------------------------------------------------------------------- code
-# Which code a run consists of, as far as its application says so.
-#
-# Nothing is looked up here; `sealpoint.config.code_of` reads versions, sources and revisions.
-
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 _FIELDS = ("modules", "revision", "version")
@@ -104,8 +102,6 @@ class Code:
     def __hash__(self) -> int:
         return hash(encode_json(self.to_dict()))
 
-
-# ---------------------------------------------------------------------- world
 
 _KNOWN = (*("agents", "code", "model", "permissions", "prompts", "runtime", "tools", "topology"),)
 # Lists and objects around a part: the world's own, and that of all such parts.
