@@ -22,7 +22,6 @@ from sealpoint.signing import Attestation, Signer, TrustPin, Verdict
 from sealpoint.store import Collected, Event, ThreadNames
 from sealpoint.world import World, WorldDiff
 
-# ---------------------------------------------------------------------- rollouts
 # The async twin of `Rollouts`.
 
 
@@ -63,8 +62,6 @@ class AsyncRollouts:
         """As `Rollouts.revoke`."""
         return await call(self._pool, self._rollouts.revoke, rollout_id, reason=reason)
 
-
-# ---------------------------------------------------------------------- store
 
 _T = TypeVar("_T")
 

@@ -23,7 +23,6 @@ from sealpoint.store import (
 )
 from sealpoint.world import World, WorldDiff
 
-# ---------------------------------------------------------------------- calls
 # Calls that other OS threads make. A store that was closed takes none.
 
 
@@ -45,8 +44,6 @@ def submit(
     except RuntimeError as exc:
         raise UsageError("store: expected an open store, found it closed") from exc
 
-
-# ---------------------------------------------------------------------- thread
 
 _REFS_AT_ONCE = 64
 

@@ -45,7 +45,6 @@ from sealpoint.store import (
 )
 from sealpoint.world import WorldDiff
 
-# ---------------------------------------------------------------------- examine
 # A request with all that people are shown of it: made anew from the thread, never from its words.
 #
 # What an approver sees on the command line and what an export holds is what `examine` finds, and
@@ -120,8 +119,6 @@ def _read(thread: Thread, lane: str, result: PendingResult) -> ShownResult:
     return ShownResult(lane=lane, result=result, value=value, fault=None)
 
 
-# ---------------------------------------------------------------------- offline
-
 _ANSWER_BYTES_MAX = 64 * 1024
 _SECRET_BYTES = 32
 
@@ -193,9 +190,6 @@ class _CopyingStorage(MemoryStorage):
         """Those of the blobs that are stored."""
         found = {each: self.blob(thread, each, size_bytes_max) for each in digests}
         return {digest: data for digest, data in found.items() if data is not None}
-
-
-# ---------------------------------------------------------------------- exporting
 
 
 def export_request(store: Store, request_id: str) -> bytes:
@@ -294,9 +288,6 @@ def _rows(copy: Storage, thread: bytes, with_payload: frozenset[int]) -> tuple[_
 def _blobs(copy: Storage, thread: bytes) -> tuple[bytes, ...]:
     found = (copy.blob(thread, digest, size) for digest, size in copy.stored_blobs(thread))
     return tuple(data for data in found if data is not None)
-
-
-# ---------------------------------------------------------------------- opening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -481,9 +472,6 @@ def _memory_parts(
     )
 
 
-# ---------------------------------------------------------------------- bundles
-
-
 def open_bundle(source: bytes | BinaryIO, trust: Trust) -> Store:
     """Open an evidence bundle to read it: a copy in memory, verified from the beginning.
 
@@ -520,9 +508,6 @@ def _enter_erased(core: Core, thread: BundleThread) -> None:
     gen = 0 if record is None else parse_header(record.header).gen
     position = Position(uid, core.trust().epoch, gen, thread.seq, bytes.fromhex(thread.entry))
     core.anchor.create(os.urandom(_SECRET_BYTES), position)
-
-
-# ---------------------------------------------------------------------- relaying
 
 
 def relay_answer(store: Store, data: bytes) -> tuple[Attestation, int]:

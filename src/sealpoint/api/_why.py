@@ -63,7 +63,6 @@ from sealpoint.storage import Record
 from sealpoint.store import Core, Release, ThreadWalk, read_world
 from sealpoint.world import World, visible
 
-# ---------------------------------------------------------------------- why report
 # What an explanation of a decision says.
 
 
@@ -133,7 +132,6 @@ class Why:
         }
 
 
-# ---------------------------------------------------------------------- review
 # The gate's second look at what the audit has verified: in an open store and in a bundle.
 
 
@@ -186,7 +184,6 @@ def verify_bundle(
     return verify_lines(source, read_pin(trust), judge)
 
 
-# ---------------------------------------------------------------------- why thread
 # Going through a verified thread for what a decision on it rested on.
 #
 # What lies between the basis before an entry and the entry that moved it next is kept; a request,
@@ -550,9 +547,6 @@ def _is_saved_in(step: ChainStep, session: ChainStep) -> bool:
     """Whether a checkpoint was saved in the session that an entry began."""
     header = step.entry.header
     return KINDS[header.kind].is_checkpoint and header.fence == session.entry.seq
-
-
-# ---------------------------------------------------------------------- why
 
 
 class _Found(NamedTuple):

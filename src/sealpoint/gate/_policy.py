@@ -376,7 +376,6 @@ def _shown(value: object) -> str:
     return repr(value[:64]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
-# ---------------------------------------------------------------------- policies
 # The policy in force: the roster names its digest, the store chain's blobs hold its bytes.
 
 

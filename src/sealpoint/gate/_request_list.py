@@ -168,7 +168,6 @@ class RequestList:
         return _Known(chain.verified_head().raw, epoch, chain.name, named, pending)
 
 
-# ---------------------------------------------------------------------- summary
 # What a thread is at, for a list of threads: paused, waiting, or gone on with.
 #
 # It is read from the verified end of the thread, costs the same however long that is, and keeps

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests as people see them: what is asked, how it stands, and what has to be shown."""
+"""What is pending on a thread, a pause and requests, and requests as people see them.
+
+It lies between the head and the newest entry that a pause would have stopped, so that part is
+walked and no more. Every entry there is verified on its own. A request counts only while its basis
+is that of the thread; one that says anything else than its place, that somebody else signed than it
+names, or that shows another answer or world than its statement binds, is left out as if it were not
+there, and so is a word on a request that is not.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -30,15 +37,6 @@ from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Verd
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
-
-# ---------------------------------------------------------------------- pending
-# What is pending on a thread: a pause, and requests with all that was said to them.
-#
-# It lies between the head and the newest entry that a pause would have stopped, so that part is
-# walked and no more. Every entry there is verified on its own. A request counts only while its
-# basis is that of the thread; one that says anything else than its place, that somebody else
-# signed than it names, or that shows another answer or world than its statement binds, is left
-# out as if it were not there, and so is a word on a request that is not.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +268,6 @@ def _is_shown(body: RequestBody) -> bool:
         statement.world_to,
         named,
     )
-
-
-# ---------------------------------------------------------------------- requests
 
 
 @unique

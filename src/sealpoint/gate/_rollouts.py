@@ -54,7 +54,6 @@ from sealpoint.store import (
 )
 from sealpoint.world import World, WorldDiff
 
-# ---------------------------------------------------------------------- rollout plan
 # What a change of world would mean for the threads of a namespace, before anybody accepts it.
 #
 # The newest checkpoint of a thread is found from the entry that the anchor vouches for, by the
@@ -288,8 +287,6 @@ def _readable_world(found: dict[str, Any] | None) -> World | None:
     except WorldInvalid:
         return None
 
-
-# ---------------------------------------------------------------------- rollouts
 
 _WORLDS_BYTES_MAX = BODY_BYTES_MAX * 3 // 4
 """What people are shown lies in the body of one entry."""

@@ -32,7 +32,7 @@ from sealpoint.adapters.langgraph._configuration import (
     token_of,
     with_pass,
 )
-from sealpoint.adapters.langgraph._conversion import Address, shown
+from sealpoint.adapters.langgraph._conversion import Address, to_display_json
 from sealpoint.adapters.langgraph._function_code import Memory
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again
@@ -41,7 +41,6 @@ from sealpoint.errors import Paused, ResumeRefused, UsageError
 from sealpoint.gate import Thread
 from sealpoint.world import World
 
-# ---------------------------------------------------------------------- operation
 # What a call of a guarded graph does, as JSON: people are shown it, and a statement binds it.
 #
 # No two different calls have the same JSON. At its top stand tags and nothing else (`resume`,
@@ -117,7 +116,7 @@ def run_operation(
         stops = any((*own, *call))
         return {"go on": "past a breakpoint"} | call.told() if stops else None
     if binds or call.lifts(own):
-        return {"input": shown(value, registry)} | call.told()
+        return {"input": to_display_json(value, registry)} | call.told()
     return None
 
 
@@ -131,7 +130,7 @@ def _command(command: Command[Any], registry: Registry) -> dict[str, Any]:
         "graph": command.graph,
     }
     return {
-        name: shown(part, registry)
+        name: to_display_json(part, registry)
         for name, part in parts.items()
         if part is not None and (name != "goto" or goto)
     }
@@ -151,13 +150,13 @@ def edit_operation(
 
 def _edit(edit: Sequence[Any], registry: Registry) -> dict[str, Any]:
     if not isinstance(edit, Sequence):
-        return {"values": shown(edit, registry)}
+        return {"values": to_display_json(edit, registry)}
     values, as_node, task = (*edit, None, None)[:3]
     if as_node == _COPY and isinstance(values, list):
         # A copy of a checkpoint, with edits of its own.
         told = {"edits": [_edit(each, registry) for each in values]}
     else:
-        told = {"values": shown(values, registry)}
+        told = {"values": to_display_json(values, registry)}
     return told | {"as_node": as_node} | ({} if task is None else {"task_id": task})
 
 
@@ -179,7 +178,6 @@ def require_own_words(config: Mapping[str, Any]) -> None:
             )
 
 
-# ---------------------------------------------------------------------- control
 # What stops a guarded run when an operator pauses its thread, or another run takes it over.
 #
 # A graph is stopped before its next step. Inside of a step, a node or an entrypoint may call
@@ -330,8 +328,6 @@ def paused_error(thread: Thread) -> Paused:
         f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
     )
 
-
-# ---------------------------------------------------------------------- call gate
 
 _MISSING = object()
 _HINT = (

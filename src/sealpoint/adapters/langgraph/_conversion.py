@@ -203,7 +203,6 @@ def _parent(
     return None if ref.parent is None else address.config(ref.parent, ref.lane, marks)
 
 
-# ---------------------------------------------------------------------- copying
 # Copies of a thread's checkpoints, to be signed anew in another thread.
 
 
@@ -278,7 +277,6 @@ def _require_no_restore(source: Thread) -> None:
         )
 
 
-# ---------------------------------------------------------------------- deleting
 # Which checkpoints may be deleted: all that are asked for, but none that a living one needs.
 #
 # A delta channel is not in every checkpoint: its value is what the last ancestor that has it
@@ -337,7 +335,6 @@ def _key(ref: CheckpointRef) -> Key:
     return Key(ref.lane, ref.id)
 
 
-# ---------------------------------------------------------------------- shown
 # Values of a graph as people are shown them, and as a statement binds them: plain JSON.
 #
 # No two different values have the same JSON. What has no plain form is told by its type, the
@@ -351,7 +348,7 @@ _LEVELS_MAX = 16
 """How deep dicts and lists are looked into: what stands around them needs levels of its own."""
 
 
-def shown(value: Any, registry: Registry) -> Any:
+def to_display_json(value: Any, registry: Registry) -> Any:
     """A value as JSON; different values are told differently.
 
     Raises:
@@ -404,7 +401,7 @@ def _is_plain(value: Any) -> bool:
 
 def _shown_or_type(value: Any, registry: Registry) -> Any:
     try:
-        return shown(value, registry)
+        return to_display_json(value, registry)
     except EncodeError:
         # The save itself fails because of it, with the path.
         return {_OBJECT: {"type": type(value).__qualname__}}

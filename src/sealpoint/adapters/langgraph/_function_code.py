@@ -181,7 +181,6 @@ def _code_parts(code: types.CodeType) -> Iterator[str]:
             yield repr(constant)
 
 
-# ---------------------------------------------------------------------- memory
 # What an application's own objects held when they were first looked at.
 #
 # A graph is looked at again at each run, because anybody in the process can change it. An

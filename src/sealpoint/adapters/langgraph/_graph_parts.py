@@ -5,9 +5,9 @@ Found by looking, never by calling: from a node's runnable through the steps, cl
 partials, methods, classes and the global names that its functions use. All code counts that these
 lead to in the packages whose functions the framework runs: they are the application. Of another
 package that an object or a closure leads to, functions count, and what else a name leads to counts
-by its own name. What an application looks up
-in another way (a file, a request) cannot be seen. Secrets are not looked at: models are not
-entered, and texts and numbers that an application holds do not count.
+by its own name. What an application looks up in another way (a file, a request) cannot be seen.
+Secrets are not looked at: models are not entered, and texts and numbers that an application holds
+do not count.
 """
 
 import dis
@@ -45,7 +45,6 @@ from sealpoint.adapters.langgraph._function_code import (
 from sealpoint.config import imported_name, module_digest
 from sealpoint.errors import WorldInvalid
 
-# ---------------------------------------------------------------------- names
 # What the names in an application's code lead to, found by looking.
 #
 # Modules and classes are read by their dictionaries: nothing is called or imported, and no
@@ -230,8 +229,6 @@ def _imports_of(compiled: Identical) -> tuple[tuple[int, str, tuple[str, ...]], 
                 before = [*before[-1:], each]
     return tuple(found)
 
-
-# ---------------------------------------------------------------------- graph parts
 
 TASK = "task."
 """What the places of tasks of the functional API begin with."""

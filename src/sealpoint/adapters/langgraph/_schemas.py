@@ -408,7 +408,6 @@ def _hints(cls: type) -> Iterable[Any]:
         return [field.annotation for field in fields]
 
 
-# ---------------------------------------------------------------------- declared
 # What a graph declares that it will store: checked before anything has run.
 #
 # A type that nothing allows is refused when it is saved, which is after the node or the tool that

@@ -208,7 +208,6 @@ def storable_error(value: Any) -> Any:
         return f"{type(value).__qualname__}(...)"
 
 
-# ---------------------------------------------------------------------- types privileged
 # Where `Send` and `Command` may be stored.
 #
 # Whoever can put one of them into a checkpoint decides which node runs next, and with what. So

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frameworks' pydantic models as plain data, in a form that is ours.
+"""The frameworks' models, dataclasses, slotted classes and named tuples as plain data.
 
-The form is `[fields, given]`, or `[fields, given, extra, private]` for an object that has more to
-say. `fields` is a map by name: the *settled* fields, which are listed beside the rule, and of any
-others those that were given or differ from their defaults. So a field that a framework adds
-changes nothing about the bytes of objects that do not use it. `given` has one bit for each name of
-`fields`, then of `extra`, that the object counts as given, lowest first.
+The form of a dataclass, slotted class or named tuple is a map of the fields that differ from their
+defaults, by name. That of a pydantic model is `[fields, given]`, or `[fields, given, extra,
+private]` for an object that has more to say. `fields` is a map by name: the *settled* fields, which
+are listed beside the rule, and of any others those that were given or differ from their defaults.
+So a field that a framework adds changes nothing about the bytes of objects that do not use it.
+`given` has one bit for each name of `fields`, then of `extra`, that the object counts as given,
+lowest first.
 
 Putting together sets fields on a bare object: no constructor and no validator runs. Fields that
 are not stored get their defaults; one that the installed version does not have is refused, never
@@ -26,15 +28,6 @@ from pydantic_core import PydanticUndefined
 
 from sealpoint.codec import ObjectMemo
 from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
-
-# ---------------------------------------------------------------------- types fields
-# The frameworks' dataclasses, slotted classes and named tuples as plain data.
-#
-# The form is a map of the fields that differ from their defaults, by name, so that a field that a
-# framework adds changes nothing about stored objects. Putting together sets fields on a bare
-# object: no constructor runs. A field that the installed version does not have is refused, never
-# dropped.
-
 
 Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 """The functions that take an object apart and put it together again."""
@@ -138,8 +131,6 @@ def _filled(cls: type, form: Any, defaults: Mapping[str, Any]) -> dict[str, Any]
             raise BytesMalformed(f"field {name!r}: expected a value, found none")
     return filled
 
-
-# ---------------------------------------------------------------------- types models
 
 _SHORT, _LONG = 2, 4
 _MASKS_MAX = 256
@@ -330,7 +321,6 @@ def _builder(model: _Model) -> Callable[[Any], Any]:
     return build
 
 
-# ---------------------------------------------------------------------- types memos
 # Memos of messages, so that a long chat is not taken apart and put together in every turn.
 #
 # A memo is taken of a message whose fields are scalars and small plain containers. It matches as

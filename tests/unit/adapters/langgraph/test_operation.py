@@ -13,7 +13,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Interrupt, Send, StateUpdate
 
 from sealpoint.adapters.langgraph._call_gate import Stops, edit_operation, run_operation
-from sealpoint.adapters.langgraph._conversion import shown, shown_question
+from sealpoint.adapters.langgraph._conversion import shown_question, to_display_json
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.codec import Registry
 from sealpoint.errors import TypeNotAllowed
@@ -67,7 +67,7 @@ def _stand_ins() -> list[Any]:
     return [
         *told,
         *({"$object": each} for each in told),
-        *(shown(each, _REGISTRY) for each in _OBJECTS),
+        *(to_display_json(each, _REGISTRY) for each in _OBJECTS),
     ]
 
 
@@ -193,8 +193,8 @@ def test_no_operation_is_told_as_one_that_brings_its_words(operation: Any) -> No
 @given(_VALUES)
 def test_no_value_is_told_as_the_data_that_tell_it(value: Any) -> None:
     """However often: an object, what stands for it, and what stands for that."""
-    told = shown(value, _REGISTRY)
-    again = shown(told, _REGISTRY)
+    told = to_display_json(value, _REGISTRY)
+    again = to_display_json(told, _REGISTRY)
 
     assert (_exact(told) == _exact(again)) == (_exact(told) == _exact(value))
 
@@ -202,15 +202,15 @@ def test_no_value_is_told_as_the_data_that_tell_it(value: Any) -> None:
 @given(st.lists(_VALUES, min_size=2, max_size=8))
 def test_different_values_are_told_differently(found: list[Any]) -> None:
     """Whatever a caller chooses stands below a tag, and says which value it is."""
-    told = {json.dumps(shown(each, _REGISTRY), sort_keys=True) for each in found}
+    told = {json.dumps(to_display_json(each, _REGISTRY), sort_keys=True) for each in found}
 
     assert len(told) == len({_exact(each) for each in found})
 
 
 def test_objects_that_print_alike_are_told_differently() -> None:
     """The digest of what would be saved tells them apart."""
-    told = [json.dumps(shown(each, _REGISTRY)) for each in (*_OBJECTS, *_stand_ins())]
-    texts = [shown(Quiet(amount), _REGISTRY)["$object"]["text"] for amount in (1, 2)]
+    told = [json.dumps(to_display_json(each, _REGISTRY)) for each in (*_OBJECTS, *_stand_ins())]
+    texts = [to_display_json(Quiet(amount), _REGISTRY)["$object"]["text"] for amount in (1, 2)]
 
     assert len(set(told)) == len({_exact(each) for each in (*_OBJECTS, *_stand_ins())})
     assert texts[0] == texts[1]
@@ -275,7 +275,7 @@ def test_a_type_that_is_not_allowed_is_refused_with_its_place() -> None:
         pass
 
     with pytest.raises(TypeNotAllowed, match=r'\["a"\]\[1\]'):
-        shown({"a": [1, Stranger()]}, _REGISTRY)
+        to_display_json({"a": [1, Stranger()]}, _REGISTRY)
 
 
 def test_questions_are_told_with_their_ids() -> None:
