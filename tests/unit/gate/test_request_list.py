@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The list of requests: every request of a namespace, verified where it lies, and nothing hidden."""
+"""The list: every request of a namespace, verified where it lies, and nothing hidden."""
 
 import hashlib
 from collections.abc import Callable
