@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sealpoint import Registry
 from sealpoint.cli._diff import Change, compare
-from tests.ruler import Ruler
+from tests.cpu_time import CpuTime
 
 
 class Status(Enum):
@@ -263,12 +263,12 @@ def test_deep_values_end() -> None:
 )
 def test_long_lists_take_no_time(old: list[Any], new: list[Any]) -> None:
     """Lists that are dear to align are compared by position instead."""
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         changes = _compare(old, new)
 
         assert changes
 
-    assert ruler.seconds < 20
+    assert cpu_time.seconds < 20
 
 
 def test_the_json_form_has_every_field() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from sealpoint.storage import Record
-from tests.attacks.ledger.burglar import group_folder, read_group, write_group
+from tests.attacks.ledger.raw_editor import group_folder, read_group, write_group
 from tests.properties.model_cells import (
     BLOB,
     ENTRY,

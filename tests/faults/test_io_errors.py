@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.hits import CLEAR, Bench, calls, every_kind, hit_each, saves
+from tests.faults.killed_children import CLEAR, Bench, calls, every_kind, hit_each, saves
 from tests.faults.traced import Traced
 
 _CLEAR_AT_OPENING = CLEAR | {"DirectoryUnusable", "KeyFileUnsafe"}

@@ -15,8 +15,8 @@ from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.anchor.local import LocalAnchor
 from sealpoint.api import Store
 from sealpoint.errors import UnknownThread
-from tests.faults.nursery import Job, Notes, Nursery, nursery
 from tests.faults.places import KINDS, Place, anchor_of, facts
+from tests.faults.spawner import Job, Notes, Spawner, spawner
 from tests.faults.steering import GROWTH_STEPS, NEW_THREAD_STEPS, SAVE_STEPS, SMALL_STEPS
 from tests.faults.writers import SMALL, state_of
 
@@ -25,9 +25,9 @@ _kills = pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark
 
 
 @pytest.fixture(scope="module")
-def children() -> Iterator[Nursery]:
-    """One nursery for all tests of this file."""
-    with nursery() as running:
+def children() -> Iterator[Spawner]:
+    """One spawner for all tests of this file."""
+    with spawner() as running:
         yield running
 
 
@@ -80,7 +80,7 @@ def _job(place: Place, writer: int, **more: object) -> Job:
     return Job(directory=directory, kind=kind, log=log, writer=writer, **more)  # type: ignore[arg-type]
 
 
-def _require_step(place: Place, children: Nursery, job: Job, *, stands: bool, notes: Notes) -> None:
+def _require_step(place: Place, children: Spawner, job: Job, *, stands: bool, notes: Notes) -> None:
     """Let a writer die at its step; the checkpoint under way stands or does not, as expected."""
     status = children.run(job)
     marks = _recover(place, job.names[0], notes)
@@ -92,7 +92,7 @@ def _require_step(place: Place, children: Nursery, job: Job, *, stands: bool, no
 @_kills
 @pytest.mark.parametrize(("kind", "step", "stands"), SAVE_STEPS)
 def test_kill_in_a_save_of_an_open_session(
-    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Spawner, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed at a step of an ordinary save loses at most what it was not told."""
     place = Place(tmp_path, kind).make()
@@ -107,7 +107,7 @@ def test_kill_in_a_save_of_an_open_session(
 @_kills
 @pytest.mark.parametrize(("kind", "step", "stands"), SMALL_STEPS)
 def test_kill_in_a_save_of_one_statement(
-    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Spawner, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while it saves a state without blobs leaves all of it or none."""
     place = Place(tmp_path, kind).make()
@@ -122,7 +122,7 @@ def test_kill_in_a_save_of_one_statement(
 @_kills
 @pytest.mark.parametrize(("kind", "step", "stands"), SAVE_STEPS)
 def test_kill_while_a_session_is_opened(
-    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Spawner, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while its first save takes a thread over leaves all of it or none."""
     place = Place(tmp_path, kind).make()
@@ -138,7 +138,7 @@ def test_kill_while_a_session_is_opened(
 @_kills
 @pytest.mark.parametrize(("kind", "step", "stands"), NEW_THREAD_STEPS + SAVE_STEPS)
 def test_kill_while_a_thread_is_made(
-    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Spawner, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while it makes a thread leaves a thread or a name that is free."""
     place = Place(tmp_path, kind).make()
@@ -153,7 +153,7 @@ def test_kill_while_a_thread_is_made(
 @_kills
 @pytest.mark.parametrize(("kind", "step", "stands"), GROWTH_STEPS)
 def test_kill_while_the_anchor_grows(
-    tmp_path: Path, children: Nursery, kind: str, step: str, *, stands: bool, kills: int
+    tmp_path: Path, children: Spawner, kind: str, step: str, *, stands: bool, kills: int
 ) -> None:
     """A writer that is killed while the anchor's file grows leaves an anchor that knows all."""
     for number in range(kills):
@@ -183,7 +183,7 @@ def _line_job(place: Place, situation: str, number: int, line: int) -> Job:
     return _job(place, number, names=(name,), unsteered=unsteered, line=line)
 
 
-def _prepared(place: Place, children: Nursery, situation: str) -> tuple[Place, Notes]:
+def _prepared(place: Place, children: Spawner, situation: str) -> tuple[Place, Notes]:
     """A store with a thread, and a note of how many lines a save executes in the situation."""
     place.make()
     for number, line in ((-3, 0), (-2, -1)):
@@ -195,7 +195,7 @@ def _prepared(place: Place, children: Nursery, situation: str) -> tuple[Place, N
 @pytest.mark.parametrize("situation", ["new", "opening", "open"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_any_line_of_a_save(
-    tmp_path: Path, children: Nursery, kind: str, situation: str, kills_max: int
+    tmp_path: Path, children: Spawner, kind: str, situation: str, kills_max: int
 ) -> None:
     """A kill at any line of store, storage or anchor that a save executes loses nothing."""
     # The fewest of a few: names whose slots of the anchor collide take some lines more.
@@ -223,7 +223,7 @@ def test_kill_at_any_line_of_a_save(
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_random_moments(
-    tmp_path: Path, children: Nursery, kind: str, *, rounds: int, kills: int
+    tmp_path: Path, children: Spawner, kind: str, *, rounds: int, kills: int
 ) -> None:
     """A writer dies again and again; its successors and the rival beside it lose nothing."""
     delays = random.Random(0)  # noqa: S311 # when to kill

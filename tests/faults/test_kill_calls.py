@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.hits import Bench, calls, every_kind, hit_each, saves
+from tests.faults.killed_children import Bench, calls, every_kind, hit_each, saves
 from tests.faults.traced import Traced
 
 _ROUNDS = 5

@@ -19,7 +19,7 @@ import pytest
 from sealpoint.errors import SealpointError, StoreExists
 from tests.faults.disk import ROOT, Cut, Disk
 from tests.faults.events import Event, LostSync, Make, Sync
-from tests.faults.hits import every_kind
+from tests.faults.killed_children import every_kind
 from tests.faults.places import Place
 from tests.faults.replay import CUTS, Layout, Told, cut_of, image_of, judge, moments
 from tests.faults.scenarios import SAVES, SITUATIONS

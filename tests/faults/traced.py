@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that starts children and follows every system call they make on a store's files.
 
-Run as `python -m tests.faults.traced`. Like the nursery it has imported everything and opened
+Run as `python -m tests.faults.traced`. Like the spawner it has imported everything and opened
 nothing. Requests are tasks, as lines of JSON; each is answered when its child has ended, with its
 exit status, what it told, and which of its calls counted. One call, or every call from one on,
 can be made to fail; or the child is killed there.

@@ -698,11 +698,11 @@ class GateModel(GateRollouts):
         """Make an edit; what is returned takes it back and leaves what came later."""
         thread, row = self.world.thread_id(name), rows[seq]
         if edit == "policy":
-            blobs = self.burglar.blobs(STORE_CHAIN)
-            self.burglar.put_blobs(
+            blobs = self.editor.blobs(STORE_CHAIN)
+            self.editor.put_blobs(
                 STORE_CHAIN, {**blobs, bytes.fromhex(self.book.policy): POLICIES[1][0] + b"\n"}
             )
-            return lambda: self.burglar.put_blobs(STORE_CHAIN, blobs)
+            return lambda: self.editor.put_blobs(STORE_CHAIN, blobs)
         changed: dict[int, Record] = dict(rows)
         if edit == "cut":
             changed = {each: record for each, record in rows.items() if each < seq}
@@ -720,14 +720,14 @@ class GateModel(GateRollouts):
             changed[seq] = _damaged(row, edit)
         if not changed or changed == rows:
             return None
-        self.burglar.put_rows(thread, changed)
+        self.editor.put_rows(thread, changed)
         added = changed.keys() - rows.keys()
 
         def undo() -> None:
-            found = self.burglar.rows(thread).items()
+            found = self.editor.rows(thread).items()
             later = {each: kept for each, kept in found if each not in changed}
             kept = later if not added else {}
-            self.burglar.put_rows(thread, {**kept, **rows})
+            self.editor.put_rows(thread, {**kept, **rows})
 
         return undo
 

@@ -82,7 +82,7 @@ class GateRollouts(GateWork):
         if not facts.rows or facts.newest() is None or len(rows) <= length:
             return
         thread = self.world.thread_id(ROLLOUTS)
-        self.burglar.put_rows(
+        self.editor.put_rows(
             thread, {seq: row for seq, row in rows.items() if seq < len(rows) - length}
         )
         owner = facts.owner
@@ -92,5 +92,5 @@ class GateRollouts(GateWork):
         found = self.learn(name)
         assert not any(body.rollout is not None for _, body in found), "let pass by a cut book"
         self.reopen()
-        self.burglar.put_rows(thread, rows)
+        self.editor.put_rows(thread, rows)
         self.count("book shortened")

@@ -23,16 +23,16 @@ from sealpoint.errors import Pruned, UnknownCheckpoint
 from sealpoint.gate import Thread
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef, Snapshot
-from tests.attacks.ledger.burglar import (
-    Burglar,
-    DatabaseBurglar,
-    DirectoryBurglar,
-    MemoryBurglar,
+from tests.attacks.ledger.raw_editor import (
+    DatabaseEditor,
+    DirectoryEditor,
+    MemoryEditor,
+    RawEditor,
 )
+from tests.deployment import Deployment, Opened
 from tests.properties.gate_model_release import Line, WouldRun
 from tests.properties.gate_model_truth import Rulebook, ThreadFacts
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
-from tests.unit.store.simulator import Opened, World
 
 __all__ = [
     "IDENTITY",
@@ -103,9 +103,11 @@ class GateScene(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._folder = None if self.backend == "memory" else Path(tempfile.mkdtemp())
-        self.world = World(self._folder, backend="file" if self.backend == "file" else "sqlite")
+        self.world = Deployment(
+            self._folder, backend="file" if self.backend == "file" else "sqlite"
+        )
         self.team = Team(self.world, POLICIES[0][0])
-        self.burglar = self._burglar()
+        self.editor = self._editor()
         self.book = Rulebook({self.team.digest: POLICIES[0][1:]}, self.team.digest)
         self.book.rosters.append((0, self.team.digest))
         self.facts = {name: ThreadFacts(self.book) for name in NAMES}
@@ -119,11 +121,11 @@ class GateScene(RuleBasedStateMachine):
         self._checked: dict[str, tuple[int, int]] = {}
         self.tally["histories"] += 1
 
-    def _burglar(self) -> Burglar:
+    def _editor(self) -> RawEditor:
         if self._folder is None:
-            return MemoryBurglar(self.world.memory)
+            return MemoryEditor(self.world.memory)
         path = self._folder / "store.db"
-        return DirectoryBurglar(path) if self.backend == "file" else DatabaseBurglar(path)
+        return DirectoryEditor(path) if self.backend == "file" else DatabaseEditor(path)
 
     def teardown(self) -> None:
         """Ask everybody, verify everything, and end."""
@@ -190,7 +192,7 @@ class GateScene(RuleBasedStateMachine):
         """What lies in the store."""
         if self.world.position(name) is None:
             return {}
-        return self.burglar.rows(self.world.thread_id(name))
+        return self.editor.rows(self.world.thread_id(name))
 
     def learn(self, name: str) -> list[Any]:
         """Judge whatever has landed."""

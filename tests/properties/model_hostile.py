@@ -18,13 +18,13 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from sealpoint.errors import SealpointError
 from sealpoint.ledger import CheckpointBody, Kind, encode_body, link_hash, parse_header, skip_seq
+from tests.deployment import Opened
 from tests.ledgers import SALT, key, sealed
 from tests.properties.model_attacks import EDITS, Edit, drop_newest, must_alarm, older, reinserted
 from tests.properties.model_cells import Changes, Content, difference
 from tests.properties.model_honest import NAME
 from tests.properties.model_keys import Keyed
 from tests.properties.model_scene import NAMES, WRITERS
-from tests.unit.store.simulator import Opened
 
 __all__ = ["NUMBER", "Hostile"]
 

@@ -19,9 +19,9 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.gate import Thread
+from tests.deployment import Opened
 from tests.properties.model_scene import Scene
 from tests.properties.model_truth import Saved
-from tests.unit.store.simulator import Opened
 
 __all__ = ["CheckedScene"]
 

@@ -22,6 +22,7 @@ from sealpoint.errors import (
 from sealpoint.ledger import STORE_CHAIN, Kind, link_hash, parse_body, parse_header
 from sealpoint.signing import Role, RosterDocument
 from sealpoint.store import CheckpointRef
+from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.properties.model_cells import (
     Cells,
@@ -35,7 +36,6 @@ from tests.properties.model_cells import (
 )
 from tests.properties.model_truth import POOL, POOL_MEMBERS, Fact, Meant, Saved, ThreadTruth
 from tests.unit.store.ended import enter, pool
-from tests.unit.store.simulator import Opened, World
 
 __all__ = ["NAMES", "WRITERS", "Holder", "Scene"]
 
@@ -81,7 +81,7 @@ class Scene:
         self.tally = tally
         self._folder = None if backend == "memory" else Path(tempfile.mkdtemp())
         self._drawn = 0
-        self.world = World(self._folder, backend="file" if backend == "file" else "sqlite")
+        self.world = Deployment(self._folder, backend="file" if backend == "file" else "sqlite")
         enter(self.world, _enrolled)
         self.cells: Cells = MemoryCells(self.world.memory)
         if self._folder is not None:

@@ -21,9 +21,9 @@ from sealpoint.errors import HeadMoved, SealpointError, Superseded
 from sealpoint.ledger import Place, Tip, begin, extend, verify_entry
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
+from tests.deployment import Deployment
 from tests.effort import examples
 from tests.ledgers import identity
-from tests.unit.store.simulator import World
 
 _STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.binary(max_size=8),
@@ -43,7 +43,7 @@ _STEPS = st.lists(
 @given(_STEPS)
 def test_whatever_the_writer_builds_verifies(steps: list[tuple[str, Any]]) -> None:
     """Sessions, processes, clocks and rosters in any order give a chain that the rules accept."""
-    world = World()
+    world = Deployment()
     store, saved = world.open(), []
     for number, (step, state) in enumerate(steps):
         if step == "reopen":
@@ -73,7 +73,7 @@ def test_whatever_the_writer_builds_verifies(steps: list[tuple[str, Any]]) -> No
     world.close()
 
 
-def _followed(world: World) -> int:
+def _followed(world: Deployment) -> int:
     """How many entries of the thread follow one another, by the pure rules alone."""
     chain = world.open().core.trust()
     thread = world.thread_id("t")
@@ -92,7 +92,7 @@ class _Genuine:
     """A thread that is changed and put back again."""
 
     def __init__(self) -> None:
-        self.world = World()
+        self.world = Deployment()
         self.states: list[Any] = [{"n": 0}, ["long " * 30] * 90, {"n": 2}, ["x" * 3000], {"n": 4}]
         for number, state in enumerate(self.states):
             thread = self.world.open().thread("t")
@@ -185,7 +185,7 @@ class StoreModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = Deployment()
         self.saved: list[tuple[CheckpointRef, Any]] = []
         self.undo: list[Callable[[], None]] = []
 

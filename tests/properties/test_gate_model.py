@@ -20,10 +20,10 @@ from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Thread
 from sealpoint.store import CheckpointRef, Key
 from sealpoint.world import World as Declared
+from tests.deployment import Deployment
 from tests.properties.gate_model import BETWEEN, OVERTAKERS, TWISTS, GateModel
 from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.laned import put, results, saved, values
-from tests.unit.store.simulator import World
 
 _STEPS = 30
 
@@ -204,7 +204,7 @@ def test_thousands_of_histories_release_nothing_that_was_not_allowed(
 @pytest.fixture
 def team() -> Iterator[Team]:
     """A team with a thread of two checkpoints."""
-    made = Team(World())
+    made = Team(Deployment())
     saved(made.thread(), put({"n": 1}, "1", world=Declared.of(READ)), put({"n": 2}, "2"))
     yield made
     made.world.close()

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from sealpoint.errors import HeadMoved, SealpointError, Superseded, UnknownCheckpoint, UnknownThread
 from sealpoint.gate import Thread
 from sealpoint.store import CheckpointRef, Key, ResultsDraft, SaveDraft
+from tests.deployment import Deployment, Opened
 from tests.effort import examples
 from tests.unit.store.laned import check_verified, put, results
-from tests.unit.store.simulator import Opened, World
 
 _LANES = ["", "sub", "sub|deep"]
 _keys = st.builds(Key, st.sampled_from(_LANES), st.sampled_from(["1", "2", "3"]))
@@ -126,7 +126,7 @@ class _Model:
 class _History:
     """Two workers on one thread, and the model that goes along."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Deployment) -> None:
         self.world = world
         self.model = _Model()
         self.stores = [world.open(), world.open()]
@@ -208,7 +208,7 @@ class _History:
 @given(_steps)
 def test_a_history_in_memory_is_what_the_model_says(steps: list[tuple[str, int, Any]]) -> None:
     """Saves, results, prunes and deletions on three lanes, by two workers in turn."""
-    world = World()
+    world = Deployment()
     try:
         _History(world).run(steps)
     finally:
@@ -225,7 +225,7 @@ def test_a_history_in_files_is_what_the_model_says(
     @given(_steps)
     def check(steps: list[tuple[str, int, Any]]) -> None:
         folder: Path = tmp_path_factory.mktemp("lanes")
-        world = World(folder, backend=backend)
+        world = Deployment(folder, backend=backend)
         try:
             _History(world).run(steps)
         finally:

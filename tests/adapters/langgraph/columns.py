@@ -15,11 +15,11 @@ from sealpoint.adapters.langgraph import SealedSaver, deliberately, guard
 from sealpoint.errors import ResumeRefused
 from sealpoint.ledger import Kind
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of
+from tests.attacks.langgraph.edited_store import EditedStore
 from tests.attacks.langgraph.office import Office
 from tests.attacks.langgraph.test_stock_saver import Stock
-from tests.attacks.langgraph.vault import Vault
 
-__all__ = ["Column", "CrashingDesk", "VaultOfColumn", "change_stock", "crash_both"]
+__all__ = ["Column", "CrashingDesk", "EditedStoreOfColumn", "change_stock", "crash_both"]
 
 
 class Column:
@@ -69,7 +69,7 @@ class Column:
                 return list(database.iterdump())
         state = sorted((self.office.home / "state").rglob("*"))
         files = [path.read_bytes() for path in state if path.is_file()]
-        return self.office.burglar.raw(), files
+        return self.office.editor.raw(), files
 
     def resumes(self, thread: str = "t") -> list[str]:
         """What the audit has about who went on."""
@@ -108,7 +108,7 @@ class CrashingDesk(Desk):
         return found
 
 
-class VaultOfColumn(Vault):
+class EditedStoreOfColumn(EditedStore):
     """A store that somebody reaches into, with a guard or without."""
 
     def __init__(self, home: Path, kind: str) -> None:

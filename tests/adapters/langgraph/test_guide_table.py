@@ -28,15 +28,15 @@ from sealpoint.world import World
 from tests.adapters.langgraph.columns import (
     Column,
     CrashingDesk,
-    VaultOfColumn,
+    EditedStoreOfColumn,
     change_stock,
     crash_both,
 )
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
+from tests.attacks.langgraph.edited_store import ALARMS
 from tests.attacks.langgraph.test_pauses import Line
 from tests.attacks.langgraph.test_runs_at_once import Race
 from tests.attacks.langgraph.test_stock_saver import Stock
-from tests.attacks.langgraph.vault import ALARMS
 from tests.repo._markdown import sections
 from tests.repo._tree import PACKAGE, ROOT
 
@@ -102,14 +102,14 @@ def _edits(column: Column) -> None:
             change_stock(stock, what, operation)
             assert _seen(stock) != genuine, (what, operation)
         return
-    vault = VaultOfColumn(column.home / "home", column.kind)
-    vault.desk = CrashingDesk()
-    with vault.open() as store:
-        crash_both(vault, vault.graph(store))
+    edited = EditedStoreOfColumn(column.home / "home", column.kind)
+    edited.desk = CrashingDesk()
+    with edited.open() as store:
+        crash_both(edited, edited.graph(store))
     for number, (what, operation) in enumerate(changes):
-        with vault.landing():
-            vault.change(what, operation)
-            found = vault.endings(FACES[number % 2])
+        with edited.landing():
+            edited.change(what, operation)
+            found = edited.endings(FACES[number % 2])
         assert all(error and issubclass(error, ALARMS) for error in found.values()), found
 
 
@@ -125,11 +125,11 @@ def _older_copy(column: Column) -> None:
         stock.path.write_bytes(older)
         assert stock.values() == stock.truth
         return
-    vault = VaultOfColumn(column.home / "home", column.kind)
+    edited = EditedStoreOfColumn(column.home / "home", column.kind)
     for face in FACES:
-        with vault.landing():
-            vault.roll_back()
-            found = vault.endings(face)
+        with edited.landing():
+            edited.roll_back()
+            found = edited.endings(face)
         assert set(found.values()) == {RolledBack}
 
 
@@ -155,13 +155,13 @@ def _calls(column: Column) -> None:
         stock.values()
         assert called.exists()
         return
-    vault = VaultOfColumn(column.home / "home", column.kind)
+    edited = EditedStoreOfColumn(column.home / "home", column.kind)
     for face in FACES:
-        with vault.landing():
-            seq, rows = vault.questions()[-1], vault.rows()
+        with edited.landing():
+            seq, rows = edited.questions()[-1], edited.rows()
             row = rows[seq]
-            vault.put({**rows, seq: Record(row.header, row.seals, row.body, bomb)})
-            found = vault.endings(face)
+            edited.put({**rows, seq: Record(row.header, row.seals, row.body, bomb)})
+            found = edited.endings(face)
         assert all(error and issubclass(error, ALARMS) for error in found.values()), found
     assert not called.exists()
 

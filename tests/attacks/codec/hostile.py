@@ -40,8 +40,8 @@ from tests.application import (
     Text,
     make_registry,
 )
+from tests.cpu_time import CpuTime
 from tests.effort import SOAKING
-from tests.ruler import Ruler
 from tests.wire import array, binary, extension, flood, nested, text, typed
 
 SIZE_BYTES_MAX = 1_000_000
@@ -272,14 +272,14 @@ def _measure(data: bytes) -> dict[str, Any]:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
     before = _peak_bytes()
     decoded: Any = None
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         try:
             decoded = _REGISTRY.decode(data)
             ended = type(decoded).__name__
         except SealpointError as exc:
             ended = exc.code
         mebibytes = (_peak_bytes() - before) / 2**20
-    return {"seconds": round(ruler.seconds, 3), "mebibytes": round(mebibytes, 1), "ended": ended}
+    return {"seconds": round(cpu_time.seconds, 3), "mebibytes": round(mebibytes, 1), "ended": ended}
 
 
 def _measure_apart(name: str, data: bytes) -> None:

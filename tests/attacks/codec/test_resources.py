@@ -4,7 +4,7 @@
 A daily run has a quarter of the bytes for half of both; `make soak` has all of them.
 
 Each input is decoded in a process of its own, so that one which breaks the interpreter breaks
-nothing else. Time is processor time by a ruler, so that a busy machine fails nothing.
+nothing else. Time is processor time on one ordinary machine, so that a busy machine fails nothing.
 """
 
 import json

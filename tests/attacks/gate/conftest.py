@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The team that is raided."""
+"""The team that is attacked."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.attacks.gate.raid import BACKENDS, Raid
+from tests.attacks.gate.attacked_team import BACKENDS, AttackedTeam
 
 
 @pytest.fixture(params=BACKENDS)
-def raid(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Raid]:
+def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AttackedTeam]:
     """A team whose store is in a database and in a directory."""
-    made = Raid(tmp_path, request.param)
+    made = AttackedTeam(tmp_path, request.param)
     yield made
     made.world.close()

@@ -23,108 +23,112 @@ from sealpoint.gate import Request
 from sealpoint.ledger import Kind, RequestBody, VerdictBody, encode_header, parse_header
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
 from tests.unit.gate.team import READ, SHELL, policy
 
 
 def _word(
-    raid: Raid, who: str, request: Request, verdict: Verdict = Verdict.APPROVE
+    attacked: AttackedTeam, who: str, request: Request, verdict: Verdict = Verdict.APPROVE
 ) -> VerdictBody:
-    return VerdictBody(salt=raid.salt, attestation=attest(key(who), request.id, verdict, "fine"))
+    return VerdictBody(
+        salt=attacked.salt, attestation=attest(key(who), request.id, verdict, "fine")
+    )
 
 
 # ---------------------------------------------------------------------- 30
 
 
-def test_copies_of_one_approval_count_once(raid: Raid) -> None:
+def test_copies_of_one_approval_count_once(attacked: AttackedTeam) -> None:
     """Whoever may relay appends one person's genuine word again and again."""
-    raid.waiting("ann")
-    with raid.landing():
-        genuine = raid.body(raid.find(Kind.APPROVAL))
+    attacked.waiting("ann")
+    with attacked.landing():
+        genuine = attacked.body(attacked.find(Kind.APPROVAL))
         for _ in range(5):
-            raid.slip(Kind.APPROVAL, genuine, "officer")
+            attacked.slip(Kind.APPROVAL, genuine, "officer")
 
-    assert raid.resumed() is NeedsApproval
-    assert raid.thread("operator").requests()[0].approved_by == ("ann",)
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.thread("operator").requests()[0].approved_by == ("ann",)
 
 
-def test_a_copied_row_is_no_second_approval(raid: Raid) -> None:
+def test_a_copied_row_is_no_second_approval(attacked: AttackedTeam) -> None:
     """The row itself, once more at the end, by somebody without a key."""
-    raid.waiting("ann")
-    with raid.landing():
-        raid.append(raid.rows()[raid.find(Kind.APPROVAL)])
+    attacked.waiting("ann")
+    with attacked.landing():
+        attacked.append(attacked.rows()[attacked.find(Kind.APPROVAL)])
 
-    assert raid.resumed() is Misplaced
-    assert len(raid.world.open("bob", gated=True).requests().failures) == 1
+    assert attacked.resumed() is Misplaced
+    assert len(attacked.world.open("bob", gated=True).requests().failures) == 1
 
 
 @pytest.mark.parametrize("who", ["bobby", "twin", "worker", "far", "spare", "nobody", "somebody"])
-def test_words_of_those_who_do_not_count_are_not_counted(raid: Raid, who: str) -> None:
+def test_words_of_those_who_do_not_count_are_not_counted(attacked: AttackedTeam, who: str) -> None:
     """The same person, the requester, no approver here, an unknown key."""
-    request = raid.waiting("bob")
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, _word(raid, who, request), "officer")
+    request = attacked.waiting("bob")
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, _word(attacked, who, request), "officer")
 
-    assert raid.resumed() is NeedsApproval
-    (found,) = raid.thread("operator").requests()
+    assert attacked.resumed() is NeedsApproval
+    (found,) = attacked.thread("operator").requests()
     assert (found.approved_by, len(found.ignored)) == (("bob",), 1)
 
 
-def test_a_word_for_another_request_counts_for_none(raid: Raid) -> None:
+def test_a_word_for_another_request_counts_for_none(attacked: AttackedTeam) -> None:
     """Moved to another thread, or with another digest in it."""
-    raid.thread(name="u").save(1, world=READ)
-    other = raid.ask(name="u")
-    raid.approve(other)
-    request = raid.waiting("ann")
-    with raid.landing():
-        genuine = _word(raid, "bob", other)
-        raid.slip(Kind.APPROVAL, genuine, "officer")
+    attacked.thread(name="u").save(1, world=READ)
+    other = attacked.ask(name="u")
+    attacked.approve(other)
+    request = attacked.waiting("ann")
+    with attacked.landing():
+        genuine = _word(attacked, "bob", other)
+        attacked.slip(Kind.APPROVAL, genuine, "officer")
         renamed = msgspec.structs.replace(genuine.attestation, statement=request.id)
-        raid.slip(Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=renamed), "officer")
+        attacked.slip(
+            Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=renamed), "officer"
+        )
 
-    assert raid.resumed() is NeedsApproval
-    assert raid.thread("operator").requests()[0].approved_by == ("ann",)
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.thread("operator").requests()[0].approved_by == ("ann",)
 
 
 # ---------------------------------------------------------------------- 31
 
 
-def test_a_spent_grant_is_not_spent_again_from_a_copy(raid: Raid) -> None:
+def test_a_spent_grant_is_not_spent_again_from_a_copy(attacked: AttackedTeam) -> None:
     """The store is put back to where the grant was not spent yet."""
-    raid.waiting("ann", "bob")
-    put_back = raid.burglar.copied()
-    assert raid.fresh().resume(world=SHELL).state == {"n": 2}
-    raid.world.close()
-    with raid.landing():
-        raid.world.close()
+    attacked.waiting("ann", "bob")
+    put_back = attacked.editor.copied()
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
+    attacked.world.close()
+    with attacked.landing():
+        attacked.world.close()
         put_back()
 
-    assert raid.resumed() is RolledBack
+    assert attacked.resumed() is RolledBack
 
 
-def test_a_spent_grant_is_not_spent_again_by_taking_the_resume_away(raid: Raid) -> None:
+def test_a_spent_grant_is_not_spent_again_by_taking_the_resume_away(attacked: AttackedTeam) -> None:
     """Only the entry that spent it is deleted."""
-    raid.waiting("ann", "bob")
-    raid.fresh().resume(world=SHELL)
-    with raid.landing():
-        raid.truncate(raid.find(Kind.RESUME))
+    attacked.waiting("ann", "bob")
+    attacked.fresh().resume(world=SHELL)
+    with attacked.landing():
+        attacked.truncate(attacked.find(Kind.RESUME))
 
-    assert raid.resumed() is RolledBack
+    assert attacked.resumed() is RolledBack
 
 
-def test_a_spent_request_put_after_the_resume_is_void(raid: Raid) -> None:
+def test_a_spent_request_put_after_the_resume_is_void(attacked: AttackedTeam) -> None:
     """Request and approvals are appended once more, by keys that may do so."""
-    raid.waiting("ann", "bob")
-    raid.fresh().resume(world=SHELL)
-    with raid.landing():
+    attacked.waiting("ann", "bob")
+    attacked.fresh().resume(world=SHELL)
+    with attacked.landing():
         for kind, signer in ((Kind.REQUEST, "worker"), (Kind.APPROVAL, "officer")):
-            for seq, row in raid.rows().items():
+            for seq, row in attacked.rows().items():
                 if parse_header(row.header).kind is kind:
-                    raid.slip(kind, raid.body(seq), signer)
+                    attacked.slip(kind, attacked.body(seq), signer)
 
-    assert raid.resumed() is NeedsApproval
-    assert [kind for kind, body in raid.entries() if kind == "resume" and body.request] == [
+    assert attacked.resumed() is NeedsApproval
+    assert [kind for kind, body in attacked.entries() if kind == "resume" and body.request] == [
         "resume"
     ]
 
@@ -133,46 +137,48 @@ def test_a_spent_request_put_after_the_resume_is_void(raid: Raid) -> None:
 
 
 @pytest.mark.parametrize("what", ["answer", "world", "statement"])
-def test_a_request_is_not_edited_after_it_was_approved(raid: Raid, what: str) -> None:
+def test_a_request_is_not_edited_after_it_was_approved(attacked: AttackedTeam, what: str) -> None:
     """42 becomes 99999 in what was approved, in place."""
-    raid.thread().save(1, world=READ, question="pay?")
-    request = raid.ask(answer={"pay": 42})
-    raid.approve(request)
-    with raid.landing():
-        seq = raid.find(Kind.REQUEST)
-        row, body = raid.rows()[seq], raid.body(seq)
+    attacked.thread().save(1, world=READ, question="pay?")
+    request = attacked.ask(answer={"pay": 42})
+    attacked.approve(request)
+    with attacked.landing():
+        seq = attacked.find(Kind.REQUEST)
+        row, body = attacked.rows()[seq], attacked.body(seq)
         changed = {
             "answer": {"answer": {"pay": 99999}},
             "world": {"world": READ},
             "statement": {"statement": msgspec.structs.replace(body.statement, reason="other")},
         }[what]
         edited = msgspec.json.encode(msgspec.structs.replace(body, **changed))
-        raid.put({seq: Record(row.header, row.seals, edited)})
+        attacked.put({seq: Record(row.header, row.seals, edited)})
 
-    assert raid.resumed(answer={"pay": 42}) is Edited
-    assert raid.resumed(answer={"pay": 99999}) is Edited
-    assert raid.world.open("carl", gated=True).requests().requests == ()
+    assert attacked.resumed(answer={"pay": 42}) is Edited
+    assert attacked.resumed(answer={"pay": 99999}) is Edited
+    assert attacked.world.open("carl", gated=True).requests().requests == ()
 
 
-def test_what_was_not_approved_is_not_executed(raid: Raid) -> None:
+def test_what_was_not_approved_is_not_executed(attacked: AttackedTeam) -> None:
     """Another answer, another world, another checkpoint, with the store untouched."""
-    raid.thread().save(0, id="c0", world=READ)
-    raid.thread().save(1, id="c1", world=READ, question="pay?")
-    raid.approve(raid.ask(answer={"pay": 42}))
-    raid.sound()
+    attacked.thread().save(0, id="c0", world=READ)
+    attacked.thread().save(1, id="c1", world=READ, question="pay?")
+    attacked.approve(attacked.ask(answer={"pay": 42}))
+    attacked.sound()
 
-    assert raid.resumed(answer={"pay": 99999}) is NeedsApproval
-    assert raid.resumed(answer={"pay": 42.0}) is NeedsApproval
-    assert raid.resumed(answer={"pay": 42}, ref="c0") is NeedsApproval
-    assert raid.resumed(answer={"pay": 42}, world=READ) is NeedsApproval
-    assert raid.fresh().resume(world=SHELL, answer={"pay": 42}).state == 1
+    assert attacked.resumed(answer={"pay": 99999}) is NeedsApproval
+    assert attacked.resumed(answer={"pay": 42.0}) is NeedsApproval
+    assert attacked.resumed(answer={"pay": 42}, ref="c0") is NeedsApproval
+    assert attacked.resumed(answer={"pay": 42}, world=READ) is NeedsApproval
+    assert attacked.fresh().resume(world=SHELL, answer={"pay": 42}).state == 1
 
 
 @pytest.mark.parametrize("what", ["answer", "world", "no world", "no answer"])
-def test_a_request_that_shows_another_thing_than_it_binds_is_none(raid: Raid, what: str) -> None:
+def test_a_request_that_shows_another_thing_than_it_binds_is_none(
+    attacked: AttackedTeam, what: str
+) -> None:
     """A stolen writer's key asks for one thing and shows people a harmless one."""
-    raid.thread().save(1, world=READ, question="pay?")
-    request = raid.ask(answer={"pay": 99999})
+    attacked.thread().save(1, world=READ, question="pay?")
+    request = attacked.ask(answer={"pay": 99999})
     cases: dict[str, dict[str, Any]] = {
         "answer": {"answer": {"pay": 42}},
         "world": {"world": READ},
@@ -180,111 +186,120 @@ def test_a_request_that_shows_another_thing_than_it_binds_is_none(raid: Raid, wh
         "no answer": {"answer": None},
     }
     statement = msgspec.structs.replace(request.statement, nonce="ab" * 16)
-    with raid.landing():
-        asked = RequestBody(salt=raid.salt, statement=statement, answer={"pay": 99999}, world=SHELL)
-        raid.slip(Kind.REQUEST, msgspec.structs.replace(asked, **cases[what]), "worker")
-    ann = raid.world.open("ann", gated=True)
+    with attacked.landing():
+        asked = RequestBody(
+            salt=attacked.salt, statement=statement, answer={"pay": 99999}, world=SHELL
+        )
+        attacked.slip(Kind.REQUEST, msgspec.structs.replace(asked, **cases[what]), "worker")
+    ann = attacked.world.open("ann", gated=True)
 
     assert [each.id for each in ann.requests().requests] == [request.id]
-    assert raid.ending(lambda: ann.approve(statement.digest, reason="42 is fine")) is UnknownRequest
+    assert (
+        attacked.ending(lambda: ann.approve(statement.digest, reason="42 is fine"))
+        is UnknownRequest
+    )
 
 
-def test_a_request_in_somebody_elses_name_is_none(raid: Raid) -> None:
+def test_a_request_in_somebody_elses_name_is_none(attacked: AttackedTeam) -> None:
     """An approver who is also the requester names another as such."""
-    raid.pool("pods", "worker", "spare")
-    request = raid.waiting()
+    attacked.pool("pods", "worker", "spare")
+    request = attacked.waiting()
     statement = msgspec.structs.replace(request.statement, requester="spare")
-    with raid.landing():
-        body = RequestBody(salt=raid.salt, statement=statement, world=SHELL)
-        raid.slip(Kind.REQUEST, body, "worker")
+    with attacked.landing():
+        body = RequestBody(salt=attacked.salt, statement=statement, world=SHELL)
+        attacked.slip(Kind.REQUEST, body, "worker")
         for who in ("twin", "ann"):
             word = attest(key(who), statement.digest, Verdict.APPROVE, "fine")
-            raid.slip(Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=word), "officer")
+            attacked.slip(
+                Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=word), "officer"
+            )
 
-    assert raid.resumed("spare") is NeedsApproval
-    assert statement.digest not in {each.id for each in raid.thread("operator").requests()}
+    assert attacked.resumed("spare") is NeedsApproval
+    assert statement.digest not in {each.id for each in attacked.thread("operator").requests()}
 
 
 # ---------------------------------------------------------------------- 33
 
 
-def test_approvals_that_come_after_the_thread_moved_on_are_stale(raid: Raid) -> None:
+def test_approvals_that_come_after_the_thread_moved_on_are_stale(attacked: AttackedTeam) -> None:
     """Genuine words on what was there before, appended behind a later checkpoint."""
-    request = raid.waiting("ann")
-    raid.thread().save({"n": 3}, world=READ)
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, _word(raid, "bob", request), "officer")
+    request = attacked.waiting("ann")
+    attacked.thread().save({"n": 3}, world=READ)
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, _word(attacked, "bob", request), "officer")
 
-    assert raid.resumed() is NeedsApproval
-    assert raid.newest(Kind.REQUEST).statement.digest != request.id
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.newest(Kind.REQUEST).statement.digest != request.id
 
 
-def test_a_checkpoint_is_not_taken_away_to_make_an_approval_fit_again(raid: Raid) -> None:
+def test_a_checkpoint_is_not_taken_away_to_make_an_approval_fit_again(
+    attacked: AttackedTeam,
+) -> None:
     """What moved on is deleted, and the approved state is the newest again."""
-    raid.waiting("ann", "bob")
-    raid.thread().save({"n": 3}, world=READ)
-    with raid.landing():
-        raid.truncate(raid.find(Kind.CHECKPOINT))
+    attacked.waiting("ann", "bob")
+    attacked.thread().save({"n": 3}, world=READ)
+    with attacked.landing():
+        attacked.truncate(attacked.find(Kind.CHECKPOINT))
 
-    assert raid.resumed() is RolledBack
+    assert attacked.resumed() is RolledBack
 
 
-def test_an_approval_under_an_earlier_policy_is_void(raid: Raid) -> None:
+def test_an_approval_under_an_earlier_policy_is_void(attacked: AttackedTeam) -> None:
     """And neither the policy's bytes nor its roster can be put back."""
-    raid.apply(policy("weak", needed=1))
-    raid.waiting("ann")
-    put_back = raid.burglar.copied()
-    raid.apply(policy("strict", needed=2))
-    assert raid.resumed() is NeedsApproval
-    with raid.landing():
-        raid.world.close()
+    attacked.apply(policy("weak", needed=1))
+    attacked.waiting("ann")
+    put_back = attacked.editor.copied()
+    attacked.apply(policy("strict", needed=2))
+    assert attacked.resumed() is NeedsApproval
+    with attacked.landing():
+        attacked.world.close()
         put_back()
 
-    assert raid.ending(lambda: raid.world.open("worker", gated=True)) is RolledBack
+    assert attacked.ending(lambda: attacked.world.open("worker", gated=True)) is RolledBack
 
 
 # ---------------------------------------------------------------------- 34
 
 
-def test_who_asks_cannot_approve_with_any_identity(raid: Raid) -> None:
+def test_who_asks_cannot_approve_with_any_identity(attacked: AttackedTeam) -> None:
     """By the library, and by an entry that was slipped in."""
-    request = raid.waiting("ann")
-    raid.sound()
+    request = attacked.waiting("ann")
+    attacked.sound()
     for who in ("worker", "twin"):
-        approve = partial(raid.world.open(who, gated=True).approve, request.id, reason="mine")
-        assert raid.ending(approve) is NotTrusted
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, _word(raid, "twin", request), "twin")
+        approve = partial(attacked.world.open(who, gated=True).approve, request.id, reason="mine")
+        assert attacked.ending(approve) is NotTrusted
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, _word(attacked, "twin", request), "twin")
 
-    assert raid.resumed() is NeedsApproval
+    assert attacked.resumed() is NeedsApproval
 
 
 # ---------------------------------------------------------------------- 35
 
 
-def test_a_denial_cannot_be_taken_away(raid: Raid) -> None:
+def test_a_denial_cannot_be_taken_away(attacked: AttackedTeam) -> None:
     """Its row is deleted, or hollowed out."""
-    request = raid.waiting("ann", "bob")
-    raid.store("carl").deny(request.id, reason="no")
-    seq = raid.find(Kind.DENIAL)
-    row = raid.rows()[seq]
-    with raid.landing():
-        raid.put({seq: None})
-    assert raid.resumed() is RolledBack
-    raid.put({seq: Record(row.header, row.seals, None)})
-    assert issubclass(raid.resumed(), Tampered)
-    raid.put({seq: row})
+    request = attacked.waiting("ann", "bob")
+    attacked.store("carl").deny(request.id, reason="no")
+    seq = attacked.find(Kind.DENIAL)
+    row = attacked.rows()[seq]
+    with attacked.landing():
+        attacked.put({seq: None})
+    assert attacked.resumed() is RolledBack
+    attacked.put({seq: Record(row.header, row.seals, None)})
+    assert issubclass(attacked.resumed(), Tampered)
+    attacked.put({seq: row})
 
-    assert raid.resumed() is ResumeRefused
-    raid.sound()
+    assert attacked.resumed() is ResumeRefused
+    attacked.sound()
 
 
-def test_a_denial_cannot_be_turned_round(raid: Raid) -> None:
+def test_a_denial_cannot_be_turned_round(attacked: AttackedTeam) -> None:
     """In its body, in its header, or in both."""
-    request = raid.waiting("ann")
-    raid.store("carl").deny(request.id, reason="no")
-    seq = raid.find(Kind.DENIAL)
-    row = raid.rows()[seq]
+    request = attacked.waiting("ann")
+    attacked.store("carl").deny(request.id, reason="no")
+    seq = attacked.find(Kind.DENIAL)
+    row = attacked.rows()[seq]
     body = (row.body or b"").replace(b'"deny"', b'"approve"')
     header = encode_header(msgspec.structs.replace(parse_header(row.header), kind=Kind.APPROVAL))
     found: list[type[SealpointError]] = []
@@ -293,38 +308,38 @@ def test_a_denial_cannot_be_turned_round(raid: Raid) -> None:
         Record(header, row.seals, row.body),
         Record(header, row.seals, body),
     ):
-        raid.put({seq: row})
-        with raid.landing():
-            raid.put({seq: record})
-        found.append(raid.resumed())
+        attacked.put({seq: row})
+        with attacked.landing():
+            attacked.put({seq: record})
+        found.append(attacked.resumed())
 
     assert all(issubclass(error, Tampered) for error in found), found
 
 
-def test_a_denial_is_not_outvoted_by_words_slipped_in(raid: Raid) -> None:
+def test_a_denial_is_not_outvoted_by_words_slipped_in(attacked: AttackedTeam) -> None:
     """Later approvals, even of the one who denied, change nothing."""
-    request = raid.waiting("ann", "bob")
-    raid.store("carl").deny(request.id, reason="no")
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, _word(raid, "carl", request), "officer")
+    request = attacked.waiting("ann", "bob")
+    attacked.store("carl").deny(request.id, reason="no")
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, _word(attacked, "carl", request), "officer")
 
-    assert raid.resumed() is ResumeRefused
+    assert attacked.resumed() is ResumeRefused
 
 
-def test_an_approval_cannot_be_made_out_of_other_signed_bytes(raid: Raid) -> None:
+def test_an_approval_cannot_be_made_out_of_other_signed_bytes(attacked: AttackedTeam) -> None:
     """A seal of an approver's key on an entry proves no approval."""
-    request = raid.waiting("ann", "bob")
-    seal = raid.rows()[raid.find(Kind.APPROVAL)].seals
+    request = attacked.waiting("ann", "bob")
+    seal = attacked.rows()[attacked.find(Kind.APPROVAL)].seals
     proof = msgspec.json.decode(seal)[0][1]
-    raid.thread().save({"n": 3}, world=READ)
-    second = raid.ask()
-    raid.approve(second, "ann")
-    with raid.landing():
+    attacked.thread().save({"n": 3}, world=READ)
+    second = attacked.ask()
+    attacked.approve(second, "ann")
+    with attacked.landing():
         word = msgspec.structs.replace(
             attest(key("bob"), second.id, Verdict.APPROVE, "fine"), proof=proof
         )
-        raid.slip(Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=word), "officer")
+        attacked.slip(Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=word), "officer")
 
-    assert raid.resumed() is NeedsApproval
+    assert attacked.resumed() is NeedsApproval
     assert second.id != request.id
-    assert raid.ending(lambda: raid.store("carl").relay(word)) is Forged
+    assert attacked.ending(lambda: attacked.store("carl").relay(word)) is Forged

@@ -26,10 +26,10 @@ from sealpoint.errors import (
     Tampered,
 )
 from sealpoint.signing import TrustPin
+from tests.deployment import Deployment
 from tests.ledgers import key, pin
 from tests.unit.audit.bundles import exported, history, lines_of, resigned, unsigned
 from tests.unit.gate.team import Team
-from tests.unit.store.simulator import World
 
 _Lines = list[dict[str, Any]]
 
@@ -37,7 +37,7 @@ _Lines = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def scene() -> Iterator[tuple[bytes, TrustPin]]:
     """A bundle, and the pin of its store."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     history(team)
     yield exported(team), world.pin

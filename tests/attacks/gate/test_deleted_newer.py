@@ -16,7 +16,7 @@ from sealpoint.gate import Request, Thread, shipped_policy
 from sealpoint.ledger import Kind, Origin, PruneBody, ResumeBody
 from sealpoint.store import Key, SaveDraft
 from sealpoint.world import World
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.unit.gate.team import READ
 from tests.unit.store.laned import put, saved, written
 
@@ -26,36 +26,36 @@ _NEEDS = {"solo": ResumeRefused, "team": NeedsApproval}
 _every_policy = pytest.mark.parametrize("policy", _NEEDS)
 
 
-def _wallet(raid: Raid, *, name: str = "t") -> None:
+def _wallet(attacked: AttackedTeam, *, name: str = "t") -> None:
     """A thread whose newest checkpoint has spent what the one before it had."""
     saved(
-        raid.thread(name=name),
+        attacked.thread(name=name),
         put({"balance": 100}, "1", world=_WORLD),
         put({"balance": 0}, "2"),
     )
 
 
-def _hide(raid: Raid) -> None:
+def _hide(attacked: AttackedTeam) -> None:
     """Delete the newest checkpoint, as its owner may."""
-    _wallet(raid)
-    raid.thread().adapter.delete([Key("", "2")])
+    _wallet(attacked)
+    attacked.thread().adapter.delete([Key("", "2")])
 
 
-def _hide_twice(raid: Raid) -> None:
+def _hide_twice(attacked: AttackedTeam) -> None:
     """Delete two newer ones, one after the other, the newest last."""
-    _wallet(raid)
-    saved(raid.thread(), put({"balance": -5}, "3"))
-    raid.thread().adapter.delete([Key("", "2")])
-    raid.thread().adapter.delete([Key("", "3")])
+    _wallet(attacked)
+    saved(attacked.thread(), put({"balance": -5}, "3"))
+    attacked.thread().adapter.delete([Key("", "2")])
+    attacked.thread().adapter.delete([Key("", "3")])
 
 
-def _copy(raid: Raid) -> None:
+def _copy(attacked: AttackedTeam) -> None:
     """Copy the older checkpoint into a thread that holds nothing else."""
-    _wallet(raid, name="source")
-    source = raid.thread(name="source")
+    _wallet(attacked, name="source")
+    source = attacked.thread(name="source")
     older = source.load("1")
     saved(
-        raid.thread(),
+        attacked.thread(),
         SaveDraft(
             older.state,
             "1",
@@ -68,7 +68,7 @@ def _copy(raid: Raid) -> None:
     )
 
 
-_TRICKS: dict[str, Callable[[Raid], None]] = {
+_TRICKS: dict[str, Callable[[AttackedTeam], None]] = {
     "delete it": _hide,
     "delete two": _hide_twice,
     "copy the older": _copy,
@@ -83,26 +83,26 @@ _WAYS: dict[str, Callable[[Thread], Any]] = {
 }
 
 
-def _rules(raid: Raid) -> set[str]:
-    return {str(reason.rule) for reason in raid.fresh().judge(world=READ).reasons}
+def _rules(attacked: AttackedTeam) -> set[str]:
+    return {str(reason.rule) for reason in attacked.fresh().judge(world=READ).reasons}
 
 
 @_every_policy
 @_every_trick
 @pytest.mark.parametrize("way", _WAYS)
 def test_what_was_made_the_newest_is_not_gone_on_from_without_a_word(
-    raid: Raid, trick: Callable[[Raid], None], policy: str, way: str
+    attacked: AttackedTeam, trick: Callable[[AttackedTeam], None], policy: str, way: str
 ) -> None:
     """However a session begins; nothing is released, and nothing but a request is written."""
-    raid.apply(shipped_policy(policy))
-    trick(raid)
-    raid.sound()
-    before = raid.kinds()
+    attacked.apply(shipped_policy(policy))
+    trick(attacked)
+    attacked.sound()
+    before = attacked.kinds()
     expected = _NEEDS[policy] if way in ("resume", "begin") else ResumeRefused
 
-    assert raid.ending(lambda: _WAYS[way](raid.fresh())) is expected
-    assert [kind for kind in raid.kinds()[len(before) :] if kind != "request"] == []
-    assert _RULE in _rules(raid)
+    assert attacked.ending(lambda: _WAYS[way](attacked.fresh())) is expected
+    assert [kind for kind in attacked.kinds()[len(before) :] if kind != "request"] == []
+    assert _RULE in _rules(attacked)
 
 
 def _begun(thread: Thread) -> Any:
@@ -121,17 +121,17 @@ _RELEASES: dict[str, Callable[[Thread], Any]] = {
 @_every_policy
 @pytest.mark.parametrize("way", _RELEASES.values(), ids=_RELEASES)
 def test_a_prune_of_the_newest_makes_no_older_one_the_newest(
-    raid: Raid, way: Callable[[Thread], Any], policy: str
+    attacked: AttackedTeam, way: Callable[[Thread], Any], policy: str
 ) -> None:
     """An entry that no code of ours writes, by a key that may: the older state is not shown."""
-    raid.apply(shipped_policy(policy))
-    _wallet(raid)
-    newest = raid.find(Kind.CHECKPOINT)
-    with raid.landing():
-        body = PruneBody(salt=raid.salt, before=newest + 1, kept=(newest - 1,))
-        raid.slip(Kind.PRUNE, body, "worker")
+    attacked.apply(shipped_policy(policy))
+    _wallet(attacked)
+    newest = attacked.find(Kind.CHECKPOINT)
+    with attacked.landing():
+        body = PruneBody(salt=attacked.salt, before=newest + 1, kept=(newest - 1,))
+        attacked.slip(Kind.PRUNE, body, "worker")
     try:
-        found = way(raid.fresh()).state
+        found = way(attacked.fresh()).state
     except SealpointError:
         found = None
 
@@ -139,58 +139,62 @@ def test_a_prune_of_the_newest_makes_no_older_one_the_newest(
 
 
 @_every_trick
-def test_a_reason_or_an_approval_is_for_once(raid: Raid, trick: Callable[[Raid], None]) -> None:
+def test_a_reason_or_an_approval_is_for_once(
+    attacked: AttackedTeam, trick: Callable[[AttackedTeam], None]
+) -> None:
     """With a word it passes, told with its rule; whoever goes on after that needs none."""
-    raid.apply(shipped_policy("solo"))
-    trick(raid)
-    loaded = raid.fresh().resume(world=READ, deliberate="the payment bounced")
-    body = raid.newest(Kind.RESUME)
-    again = raid.fresh().resume(world=READ)
+    attacked.apply(shipped_policy("solo"))
+    trick(attacked)
+    loaded = attacked.fresh().resume(world=READ, deliberate="the payment bounced")
+    body = attacked.newest(Kind.RESUME)
+    again = attacked.fresh().resume(world=READ)
 
     assert loaded.state == {"balance": 100}
     assert (body.rules, body.reason) == ((_RULE,), "the payment bounced")
     assert again.state == {"balance": 100}
-    assert raid.newest(Kind.RESUME).rules == ()
-    raid.check_sound()
+    assert attacked.newest(Kind.RESUME).rules == ()
+    attacked.check_sound()
 
 
 @_every_trick
-def test_people_approve_what_was_made_the_newest(raid: Raid, trick: Callable[[Raid], None]) -> None:
+def test_people_approve_what_was_made_the_newest(
+    attacked: AttackedTeam, trick: Callable[[AttackedTeam], None]
+) -> None:
     """Under `team` two people are asked for it, and it passes once they have approved."""
-    raid.apply(shipped_policy("team"))
-    trick(raid)
+    attacked.apply(shipped_policy("team"))
+    trick(attacked)
     with pytest.raises(NeedsApproval) as needs:
-        raid.fresh().resume(world=READ)
+        attacked.fresh().resume(world=READ)
     request = needs.value.request
     assert isinstance(request, Request)
-    raid.approve(request)
+    attacked.approve(request)
 
-    assert raid.fresh().resume(world=READ).state == {"balance": 100}
-    assert raid.newest(Kind.RESUME).rules == (_RULE,)
-    raid.check_sound()
+    assert attacked.fresh().resume(world=READ).state == {"balance": 100}
+    assert attacked.newest(Kind.RESUME).rules == (_RULE,)
+    attacked.check_sound()
 
 
 # ---------------------------------------------------------------------- around the gate
 
 
-def _around(raid: Raid) -> str:
+def _around(attacked: AttackedTeam) -> str:
     """Resume the newest checkpoint as a worker whose gate found nothing to say; what verify says.
 
     Beside the rule that it does not tell, the entry is well made.
     """
-    newest = raid.fresh().load()
-    checkpoint = raid.newest(Kind.CHECKPOINT)
+    newest = attacked.fresh().load()
+    checkpoint = attacked.newest(Kind.CHECKPOINT)
     body = ResumeBody(
-        salt=raid.salt,
+        salt=attacked.salt,
         owner="worker",
-        basis=len(raid.rows()) - 1,
+        basis=len(attacked.rows()) - 1,
         checkpoint=newest.ref.entry,
-        release=raid.fresh().release().digest,
+        release=attacked.fresh().release().digest,
         world=checkpoint.world,
-        policy=raid.store().core.renewed_trust().roster.document.policies["*"],
+        policy=attacked.store().core.renewed_trust().roster.document.policies["*"],
     )
-    raid.slip(Kind.RESUME, body, "worker")
-    findings = raid.world.open(None, read_only=True).verify().findings
+    attacked.slip(Kind.RESUME, body, "worker")
+    findings = attacked.world.open(None, read_only=True).verify().findings
     assert all(finding.code == UNJUSTIFIED for finding in findings), findings
     return "\n".join(finding.message for finding in findings)
 
@@ -198,52 +202,52 @@ def _around(raid: Raid) -> str:
 @_every_policy
 @_every_trick
 def test_a_resume_around_the_gate_is_found(
-    raid: Raid, trick: Callable[[Raid], None], policy: str
+    attacked: AttackedTeam, trick: Callable[[AttackedTeam], None], policy: str
 ) -> None:
     """An audit judges again, and does not forget what was deleted or copied."""
-    raid.apply(shipped_policy(policy))
-    trick(raid)
+    attacked.apply(shipped_policy(policy))
+    trick(attacked)
 
-    assert _RULE in _around(raid)
+    assert _RULE in _around(attacked)
 
 
 @_every_policy
 def test_a_resume_around_the_gate_of_what_is_the_newest_is_justified(
-    raid: Raid, policy: str
+    attacked: AttackedTeam, policy: str
 ) -> None:
     """The control: the same entry, where nothing was deleted or copied."""
-    raid.apply(shipped_policy(policy))
-    _wallet(raid)
+    attacked.apply(shipped_policy(policy))
+    _wallet(attacked)
 
-    assert _around(raid) == ""
+    assert _around(attacked) == ""
 
 
 # ---------------------------------------------------------------------- the controls
 
 
-def _prune(raid: Raid) -> None:
-    _wallet(raid)
-    raid.thread().prune(keep_last=1, compact=False)
+def _prune(attacked: AttackedTeam) -> None:
+    _wallet(attacked)
+    attacked.thread().prune(keep_last=1, compact=False)
 
 
-def _hide_the_older(raid: Raid) -> None:
-    _wallet(raid)
-    raid.thread().adapter.delete([Key("", "1")])
+def _hide_the_older(attacked: AttackedTeam) -> None:
+    _wallet(attacked)
+    attacked.thread().adapter.delete([Key("", "1")])
 
 
-def _hide_all_and_begin_anew(raid: Raid) -> None:
-    _wallet(raid)
-    raid.thread().adapter.delete()
-    raid.fresh().save({"balance": 0}, id="3", world=READ)
+def _hide_all_and_begin_anew(attacked: AttackedTeam) -> None:
+    _wallet(attacked)
+    attacked.thread().adapter.delete()
+    attacked.fresh().save({"balance": 0}, id="3", world=READ)
 
 
-def _hide_and_go_on(raid: Raid) -> None:
+def _hide_and_go_on(attacked: AttackedTeam) -> None:
     """Who deleted it was at work, goes on in its own session, and saves something newer."""
-    _hide(raid)
-    saved(raid.thread(), put({"balance": 0}, "3"))
+    _hide(attacked)
+    saved(attacked.thread(), put({"balance": 0}, "3"))
 
 
-_HONEST: dict[str, Callable[[Raid], None]] = {
+_HONEST: dict[str, Callable[[AttackedTeam], None]] = {
     "prune": _prune,
     "delete the older": _hide_the_older,
     "delete all and begin anew": _hide_all_and_begin_anew,
@@ -258,13 +262,13 @@ _GOES_ON = [(policy, way) for policy in _NEEDS for way in _WAYS if (policy, way)
 @pytest.mark.parametrize(("policy", "way"), _GOES_ON)
 @pytest.mark.parametrize("honest", _HONEST.values(), ids=_HONEST)
 def test_what_is_the_newest_is_gone_on_from_as_before(
-    raid: Raid, honest: Callable[[Raid], None], policy: str, way: str
+    attacked: AttackedTeam, honest: Callable[[AttackedTeam], None], policy: str, way: str
 ) -> None:
     """The control: nothing above it was deleted since the last resume, so nobody is asked."""
-    raid.apply(shipped_policy(policy))
-    honest(raid)
-    _WAYS[way](raid.fresh())
+    attacked.apply(shipped_policy(policy))
+    honest(attacked)
+    _WAYS[way](attacked.fresh())
 
-    assert raid.newest(Kind.RESUME).rules == ()
-    assert raid.fresh().load().state["balance"] in (0, 95)
-    raid.check_sound()
+    assert attacked.newest(Kind.RESUME).rules == ()
+    assert attacked.fresh().load().state["balance"] in (0, 95)
+    attacked.check_sound()

@@ -33,7 +33,7 @@ from sealpoint.errors import (
 from sealpoint.ledger import CheckpointBody, Kind, ResumeBody, VerdictBody
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
 from tests.unit.gate.team import READ, SHELL
 from tests.unit.store.backup import Backup, accepted
@@ -51,44 +51,46 @@ class _Bomb:
 
 
 @pytest.mark.parametrize("where", ["header", "seals", "body", "payload", "blobs"])
-def test_a_row_turned_into_a_pickle_runs_nothing(raid: Raid, where: str, tmp_path: Path) -> None:
+def test_a_row_turned_into_a_pickle_runs_nothing(
+    attacked: AttackedTeam, where: str, tmp_path: Path
+) -> None:
     """Data never names code: there is no tag to flip, and bytes that differ are not decoded."""
-    raid.thread().save({"n": 1, "text": ["x" * 400] * 80}, world=READ)
+    attacked.thread().save({"n": 1, "text": ["x" * 400] * 80}, world=READ)
     bomb = pickle.dumps(_Bomb(tmp_path / "bang"))
-    seq = raid.find(Kind.CHECKPOINT)
-    row = raid.rows()[seq]
-    with raid.landing():
+    seq = attacked.find(Kind.CHECKPOINT)
+    row = attacked.rows()[seq]
+    with attacked.landing():
         if where == "blobs":
-            thread = raid.world.thread_id("t")
-            raid.burglar.put_blobs(thread, dict.fromkeys(raid.burglar.blobs(thread), bomb))
+            thread = attacked.world.thread_id("t")
+            attacked.editor.put_blobs(thread, dict.fromkeys(attacked.editor.blobs(thread), bomb))
         else:
             parts = {name: getattr(row, name) for name in ("header", "seals", "body", "payload")}
-            raid.put({seq: Record(**(parts | {where: bomb}))})
+            attacked.put({seq: Record(**(parts | {where: bomb}))})
 
-    assert issubclass(raid.resumed(world=READ), Tampered)
-    assert issubclass(raid.ending(lambda: raid.fresh().load()), Tampered)
+    assert issubclass(attacked.resumed(world=READ), Tampered)
+    assert issubclass(attacked.ending(lambda: attacked.fresh().load()), Tampered)
     assert not (tmp_path / "bang").exists()
 
 
-def test_a_tag_in_a_header_chooses_nothing(raid: Raid) -> None:
+def test_a_tag_in_a_header_chooses_nothing(attacked: AttackedTeam) -> None:
     """The field that says how a body is kept is checked against the reader's own settings."""
-    raid.thread().save(1, world=READ)
-    seq = raid.find(Kind.CHECKPOINT)
-    row = raid.rows()[seq]
-    with raid.landing():
+    attacked.thread().save(1, world=READ)
+    seq = attacked.find(Kind.CHECKPOINT)
+    row = attacked.rows()[seq]
+    with attacked.landing():
         header = row.header.replace(b'"enc":"none"', b'"enc":"pickle"')
-        raid.put({seq: Record(header, row.seals, row.body, row.payload)})
+        attacked.put({seq: Record(header, row.seals, row.body, row.payload)})
 
-    assert raid.resumed(world=READ) is Edited
+    assert attacked.resumed(world=READ) is Edited
 
 
-def test_a_tag_that_the_owner_signed_chooses_nothing(raid: Raid) -> None:
+def test_a_tag_that_the_owner_signed_chooses_nothing(attacked: AttackedTeam) -> None:
     """With a stolen key it is refused all the same."""
-    raid.thread().save(1, world=READ)
-    body = raid.body(raid.find(Kind.CHECKPOINT))
-    with raid.landing():
-        record = raid.forged(Kind.CHECKPOINT, body, "worker")
-        raid.append(
+    attacked.thread().save(1, world=READ)
+    body = attacked.body(attacked.find(Kind.CHECKPOINT))
+    with attacked.landing():
+        record = attacked.forged(Kind.CHECKPOINT, body, "worker")
+        attacked.append(
             Record(
                 record.header.replace(b'"enc":"none"', b'"enc":"pickle"'),
                 record.seals,
@@ -96,7 +98,7 @@ def test_a_tag_that_the_owner_signed_chooses_nothing(raid: Raid) -> None:
             )
         )
 
-    assert raid.resumed(world=READ) is Edited
+    assert attacked.resumed(world=READ) is Edited
 
 
 # ---------------------------------------------------------------------- with only the address
@@ -135,100 +137,102 @@ def test_the_address_of_a_store_is_no_right_to_run_it(scheme: str, tmp_path: Pat
         assert store.verify().ok
 
 
-def test_a_run_is_not_forked_into_another_thread(raid: Raid) -> None:
+def test_a_run_is_not_forked_into_another_thread(attacked: AttackedTeam) -> None:
     """All rows of a run under another id, or under the id of a run that the thief owns."""
-    raid.thread().save({"n": 1}, world=READ)
-    raid.thread("spare", "mine").save({"n": 0}, world=READ)
-    mine = raid.world.thread_id("mine")
-    with raid.landing():
-        raid.burglar.put_rows(mine, raid.rows())
-        raid.burglar.put_blobs(mine, raid.burglar.blobs(raid.world.thread_id("t")))
+    attacked.thread().save({"n": 1}, world=READ)
+    attacked.thread("spare", "mine").save({"n": 0}, world=READ)
+    mine = attacked.world.thread_id("mine")
+    with attacked.landing():
+        attacked.editor.put_rows(mine, attacked.rows())
+        attacked.editor.put_blobs(mine, attacked.editor.blobs(attacked.world.thread_id("t")))
 
-    found = raid.ending(lambda: raid.fresh("spare", "mine").resume(world=READ))
+    found = attacked.ending(lambda: attacked.fresh("spare", "mine").resume(world=READ))
     assert found in (Misplaced, RolledBack)
 
 
-def test_a_run_is_not_taken_over_with_ones_own_key(raid: Raid) -> None:
+def test_a_run_is_not_taken_over_with_ones_own_key(attacked: AttackedTeam) -> None:
     """Another writer's resume entry on somebody's thread is refused by every reader."""
-    raid.thread().save({"n": 1}, world=READ)
-    assert raid.resumed("spare", world=READ) is NotOwner
-    with raid.landing():
-        raid.slip(Kind.RESUME, ResumeBody(salt=raid.salt, owner="spare", basis=2), "spare")
+    attacked.thread().save({"n": 1}, world=READ)
+    assert attacked.resumed("spare", world=READ) is NotOwner
+    with attacked.landing():
+        attacked.slip(Kind.RESUME, ResumeBody(salt=attacked.salt, owner="spare", basis=2), "spare")
 
-    assert raid.resumed("spare", world=READ) is NotTrusted
-    assert raid.resumed(world=READ) is NotTrusted
+    assert attacked.resumed("spare", world=READ) is NotTrusted
+    assert attacked.resumed(world=READ) is NotTrusted
 
 
 # ---------------------------------------------------------------------- reset and approve again
 
 
-def test_a_reset_does_not_bring_an_approval_back(raid: Raid) -> None:
+def test_a_reset_does_not_bring_an_approval_back(attacked: AttackedTeam) -> None:
     """The store is put back to before the grant was spent: refused, and void once accepted."""
-    raid.waiting("ann", "bob")
-    backup = Backup(raid.world)
-    assert raid.fresh().resume(world=SHELL).state == {"n": 2}
-    with raid.landing():
+    attacked.waiting("ann", "bob")
+    backup = Backup(attacked.world)
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
+    with attacked.landing():
         backup.put_back()
-    assert raid.resumed() is RolledBack
-    accepted(raid.world)
+    assert attacked.resumed() is RolledBack
+    accepted(attacked.world)
 
-    assert raid.resumed() is NeedsApproval
-    assert not any(body.request for kind, body in raid.entries() if kind == "resume")
+    assert attacked.resumed() is NeedsApproval
+    assert not any(body.request for kind, body in attacked.entries() if kind == "resume")
 
 
-def test_a_reset_brings_no_denied_request_back(raid: Raid) -> None:
+def test_a_reset_brings_no_denied_request_back(attacked: AttackedTeam) -> None:
     """To before the denial, with the approvals in it."""
-    request = raid.waiting("ann", "bob")
-    backup = Backup(raid.world)
-    raid.store("carl").deny(request.id, reason="no")
-    with raid.landing():
+    request = attacked.waiting("ann", "bob")
+    backup = Backup(attacked.world)
+    attacked.store("carl").deny(request.id, reason="no")
+    with attacked.landing():
         backup.put_back()
-    assert raid.resumed() is RolledBack
-    accepted(raid.world)
+    assert attacked.resumed() is RolledBack
+    accepted(attacked.world)
 
-    assert raid.resumed() is NeedsApproval
+    assert attacked.resumed() is NeedsApproval
 
 
 # ---------------------------------------------------------------------- another task's checkpoint
 
 
-def test_another_tasks_checkpoint_is_not_written_by_name(raid: Raid) -> None:
+def test_another_tasks_checkpoint_is_not_written_by_name(attacked: AttackedTeam) -> None:
     """Not by the library, and not by an entry that another writer signed."""
-    raid.thread().save({"n": 1}, world=READ)
-    assert raid.ending(lambda: raid.fresh("spare").save({"n": 666}, world=READ)) is NotOwner
-    body = raid.body(raid.find(Kind.CHECKPOINT))
-    with raid.landing():
-        raid.slip(Kind.CHECKPOINT, CheckpointBody(salt=raid.salt, id="x", root=body.root), "spare")
+    attacked.thread().save({"n": 1}, world=READ)
+    assert attacked.ending(lambda: attacked.fresh("spare").save({"n": 666}, world=READ)) is NotOwner
+    body = attacked.body(attacked.find(Kind.CHECKPOINT))
+    with attacked.landing():
+        attacked.slip(
+            Kind.CHECKPOINT, CheckpointBody(salt=attacked.salt, id="x", root=body.root), "spare"
+        )
 
-    assert raid.resumed(world=READ) is NotTrusted
+    assert attacked.resumed(world=READ) is NotTrusted
 
 
-def test_another_tasks_checkpoint_is_not_moved_here(raid: Raid) -> None:
+def test_another_tasks_checkpoint_is_not_moved_here(attacked: AttackedTeam) -> None:
     """A genuine row of the same worker, from another thread."""
-    raid.thread().save({"n": 1}, world=READ)
-    raid.thread(name="u").save({"n": 666}, world=READ)
-    raid.thread(name="u").save({"n": 667}, world=READ)
-    with raid.landing():
-        raid.append(raid.rows("u")[3])
+    attacked.thread().save({"n": 1}, world=READ)
+    attacked.thread(name="u").save({"n": 666}, world=READ)
+    attacked.thread(name="u").save({"n": 667}, world=READ)
+    with attacked.landing():
+        attacked.append(attacked.rows("u")[3])
 
-    assert raid.resumed(world=READ) is Misplaced
+    assert attacked.resumed(world=READ) is Misplaced
 
 
 # ---------------------------------------------------------------------- a name of one's choosing
 
 
-def test_a_name_that_is_claimed_approves_nothing(raid: Raid) -> None:
+def test_a_name_that_is_claimed_approves_nothing(attacked: AttackedTeam) -> None:
     """The actor of a call satisfies no rule, and an attestation is as good as its proof."""
-    request = raid.waiting("ann")
-    raid.sound()
+    request = attacked.waiting("ann")
+    attacked.sound()
     for actor in ("bob", "ann", "operator"):
-        assert raid.resumed(actor=actor, deliberate=f"{actor} said yes") is NeedsApproval
+        assert attacked.resumed(actor=actor, deliberate=f"{actor} said yes") is NeedsApproval
     stolen = msgspec.structs.replace(
         attest(key("spare"), request.id, Verdict.APPROVE, "I am bob"), credential=key("bob").key
     )
-    assert raid.ending(lambda: raid.store("spare").relay(stolen)) is Forged
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=stolen), "spare")
+    assert attacked.ending(lambda: attacked.store("spare").relay(stolen)) is Forged
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=stolen), "spare")
 
-    assert raid.resumed() is NeedsApproval
-    assert raid.thread("operator").requests()[0].approved_by == ("ann",)
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.thread("operator").requests()[0].approved_by == ("ann",)

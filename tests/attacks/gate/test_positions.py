@@ -17,7 +17,7 @@ from sealpoint.gate import Thread
 from sealpoint.ledger import CheckpointBody, Kind
 from sealpoint.storage import Record
 from sealpoint.world import World
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.unit.gate.team import READ
 from tests.unit.store.laned import ids, put, results, saved
 
@@ -40,18 +40,18 @@ _WAYS: dict[str, Callable[[Thread], Any]] = {
 }
 
 
-def _slip(raid: Raid, name: str = "evil", **fields: Any) -> None:
+def _slip(attacked: AttackedTeam, name: str = "evil", **fields: Any) -> None:
     """Write a checkpoint with a worker's key."""
     body = CheckpointBody(
-        salt=raid.salt, id=name, root=hashlib.sha256(_STATE).hexdigest(), **fields
+        salt=attacked.salt, id=name, root=hashlib.sha256(_STATE).hexdigest(), **fields
     )
-    made = raid.forged(Kind.CHECKPOINT, body, "worker")
-    raid.append(Record(made.header, made.seals, made.body, _STATE))
+    made = attacked.forged(Kind.CHECKPOINT, body, "worker")
+    attacked.append(Record(made.header, made.seals, made.body, _STATE))
 
 
-def _scene(raid: Raid) -> Thread:
+def _scene(attacked: AttackedTeam) -> Thread:
     """A process that knows a thread of four entries and a fifth, which holds results."""
-    warm = raid.thread()
+    warm = attacked.thread()
     saved(warm, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"), results("r", "2"))
     warm.adapter.snapshot()
     assert ids(warm, None) == ["2", "1"]
@@ -60,72 +60,72 @@ def _scene(raid: Raid) -> Thread:
 
 @pytest.mark.parametrize("lie", _LIES.values(), ids=_LIES)
 def test_a_checkpoint_of_a_position_that_is_not_before_it_is_refused(
-    raid: Raid, lie: dict[str, Any]
+    attacked: AttackedTeam, lie: dict[str, Any]
 ) -> None:
     """By who knows the thread and by who does not; `verify` names the entry of the liar."""
-    warm = _scene(raid)
-    with raid.landing():
-        _slip(raid, **lie)
-    report = raid.world.open(None, read_only=True).verify()
+    warm = _scene(attacked)
+    with attacked.landing():
+        _slip(attacked, **lie)
+    report = attacked.world.open(None, read_only=True).verify()
 
     for name, way in _WAYS.items():
-        assert raid.ending(lambda way=way: way(raid.fresh())) is Misplaced, name  # type: ignore[misc]
-        assert raid.ending(lambda way=way: way(warm)) is Misplaced, name  # type: ignore[misc]
+        assert attacked.ending(lambda way=way: way(attacked.fresh())) is Misplaced, name  # type: ignore[misc]
+        assert attacked.ending(lambda way=way: way(warm)) is Misplaced, name  # type: ignore[misc]
     assert [(finding.code, "entry 5:" in finding.message) for finding in report.findings] == [
         ("misplaced", True)
     ]
 
 
-def test_who_names_what_is_no_prune_is_refused_by_all(raid: Raid) -> None:
+def test_who_names_what_is_no_prune_is_refused_by_all(attacked: AttackedTeam) -> None:
     """The position lies before it, and there is a checkpoint: nobody goes by that."""
-    warm = _scene(raid)
-    _slip(raid, prune=2)
+    warm = _scene(attacked)
+    _slip(attacked, prune=2)
 
     for name in ("load", "release", "snapshot", "resume"):
-        assert raid.ending(lambda name=name: _WAYS[name](raid.fresh())) is Misplaced  # type: ignore[misc]
-        assert raid.ending(lambda name=name: _WAYS[name](warm)) is Misplaced  # type: ignore[misc]
+        assert attacked.ending(lambda name=name: _WAYS[name](attacked.fresh())) is Misplaced  # type: ignore[misc]
+        assert attacked.ending(lambda name=name: _WAYS[name](warm)) is Misplaced  # type: ignore[misc]
 
 
-def test_below_what_the_same_key_wrote_after_it_all_read_the_same(raid: Raid) -> None:
+def test_below_what_the_same_key_wrote_after_it_all_read_the_same(attacked: AttackedTeam) -> None:
     """A checkpoint after the lie is the newest for everybody, as far as anybody looks."""
-    warm = _scene(raid)
-    _slip(raid, again=10**9)
-    _slip(raid, "after")
+    warm = _scene(attacked)
+    _slip(attacked, again=10**9)
+    _slip(attacked, "after")
 
-    for thread in (warm, raid.fresh()):
+    for thread in (warm, attacked.fresh()):
         assert thread.load().ref.id == thread.release().id == "after"
         snapshot = thread.adapter.snapshot()
         assert snapshot is not None
         assert snapshot.ref.id == "after"
-        assert raid.ending(lambda thread=thread: ids(thread, None)) is Misplaced  # type: ignore[misc]
-    assert warm.release() == raid.fresh().release()
+        assert attacked.ending(lambda thread=thread: ids(thread, None)) is Misplaced  # type: ignore[misc]
+    assert warm.release() == attacked.fresh().release()
 
 
-def test_a_lie_about_prunes_accuses_no_honest_entry(raid: Raid) -> None:
+def test_a_lie_about_prunes_accuses_no_honest_entry(attacked: AttackedTeam) -> None:
     """What a prune gave up is not missed because a later checkpoint names none or another."""
-    worker = raid.thread()
+    worker = attacked.thread()
     saved(worker, put({"n": 1}, "1", world=_WORLD), put({"n": 2}, "2"))
     worker.prune(keep_last=1, compact=False)
-    raid.check_sound()
-    _slip(raid)
-    (finding,) = raid.world.open(None, read_only=True).verify().findings
+    attacked.check_sound()
+    _slip(attacked)
+    (finding,) = attacked.world.open(None, read_only=True).verify().findings
 
     assert finding.code == "misplaced"
     assert "entry 5: expected it to name prune 4, found None" in finding.message
 
 
-def test_positions_that_lie_before_are_read(raid: Raid) -> None:
+def test_positions_that_lie_before_are_read(attacked: AttackedTeam) -> None:
     """The control: a checkpoint that is saved again, after results and a prune."""
-    warm = _scene(raid)
+    warm = _scene(attacked)
     warm.prune(keep_last=2, compact=False)
-    other = raid.fresh()
+    other = attacked.fresh()
     other.resume(world=READ)
     saved(other, results("early", "3", "task"), put({"n": 2.5}, "2"), put({"n": 3}, "3"))
 
-    for thread in (warm, raid.fresh()):
+    for thread in (warm, attacked.fresh()):
         assert thread.load().state == {"n": 3}
         snapshot = thread.adapter.snapshot("", "3")
         assert snapshot is not None
         assert [each.value for each in snapshot.results] == ["early"]
         assert ids(thread, None) == ["3", "2", "1"]
-    raid.check_sound()
+    attacked.check_sound()

@@ -14,87 +14,87 @@ from sealpoint.errors import (
     Superseded,
 )
 from sealpoint.ledger import ExpiryBody, Kind, parse_header
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.unit.gate.team import READ, SHELL
 
 # ---------------------------------------------------------------------- 36
 
 
-def test_two_processes_do_not_both_go_on(raid: Raid) -> None:
+def test_two_processes_do_not_both_go_on(attacked: AttackedTeam) -> None:
     """One grant, two processes at the same position: one is released."""
-    raid.waiting("ann", "bob")
-    raid.sound()
-    first = raid.world.open("worker", gated=True)
-    second = raid.world.open("worker", gated=True)
+    attacked.waiting("ann", "bob")
+    attacked.sound()
+    first = attacked.world.open("worker", gated=True)
+    second = attacked.world.open("worker", gated=True)
     released: list[Any] = []
     first.storage.appending.before = lambda: released.append(second.thread("t").resume(world=SHELL))
 
-    assert raid.ending(lambda: first.thread("t").resume(world=SHELL)) is NeedsApproval
+    assert attacked.ending(lambda: first.thread("t").resume(world=SHELL)) is NeedsApproval
     assert len(released) == 1
-    assert second.thread("t").save({"n": 3}).seq == len(raid.kinds()) - 1
+    assert second.thread("t").save({"n": 3}).seq == len(attacked.kinds()) - 1
 
 
-def test_two_copies_of_a_store_do_not_both_go_on(raid: Raid) -> None:
+def test_two_copies_of_a_store_do_not_both_go_on(attacked: AttackedTeam) -> None:
     """Each process has its own copy, and they share an anchor: the second is refused."""
-    raid.waiting("ann", "bob")
-    put_back = raid.burglar.copied()
-    assert raid.fresh().resume(world=SHELL).state == {"n": 2}
-    raid.world.close()
-    with raid.landing():
-        raid.world.close()
+    attacked.waiting("ann", "bob")
+    put_back = attacked.editor.copied()
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
+    attacked.world.close()
+    with attacked.landing():
+        attacked.world.close()
         put_back()
-    assert raid.resumed() is RolledBack
-    raid.world.close()
-    rows = raid.rows()
+    assert attacked.resumed() is RolledBack
+    attacked.world.close()
+    rows = attacked.rows()
     # Even by the key itself, whose entry is another one than the anchor has seen.
-    fork = raid.forged(
+    fork = attacked.forged(
         Kind.RESUME,
-        b'{"salt":"' + raid.salt.encode() + b'","owner":"worker","basis":3}',
+        b'{"salt":"' + attacked.salt.encode() + b'","owner":"worker","basis":3}',
         "worker",
     )
-    raid.put({len(rows): fork})
+    attacked.put({len(rows): fork})
 
-    assert raid.resumed() is Forked
+    assert attacked.resumed() is Forked
 
 
-def test_a_late_write_of_an_ended_session_is_refused(raid: Raid) -> None:
+def test_a_late_write_of_an_ended_session_is_refused(attacked: AttackedTeam) -> None:
     """By the library, and by every reader of what it left in the store."""
-    raid.waiting("ann", "bob")
-    raid.pool("pods", "worker", "spare")
-    late = raid.rows()
-    raid.fresh().resume(world=SHELL)
-    assert raid.ending(lambda: raid.thread().save("late", world=READ)) is Superseded
-    body = raid.body(raid.find(Kind.CHECKPOINT))
-    with raid.landing():
+    attacked.waiting("ann", "bob")
+    attacked.pool("pods", "worker", "spare")
+    late = attacked.rows()
+    attacked.fresh().resume(world=SHELL)
+    assert attacked.ending(lambda: attacked.thread().save("late", world=READ)) is Superseded
+    body = attacked.body(attacked.find(Kind.CHECKPOINT))
+    with attacked.landing():
         fence = parse_header(late[len(late) - 1].header).fence
-        raid.append(raid.forged(Kind.CHECKPOINT, body, "worker", fence=fence))
+        attacked.append(attacked.forged(Kind.CHECKPOINT, body, "worker", fence=fence))
 
-    assert raid.resumed().code == "not-trusted"
+    assert attacked.resumed().code == "not-trusted"
 
 
 # ---------------------------------------------------------------------- 37
 
 
-def test_an_entry_is_not_appended_twice(raid: Raid) -> None:
+def test_an_entry_is_not_appended_twice(attacked: AttackedTeam) -> None:
     """The genuine rows of a resume, a request and an approval, each once more."""
-    raid.waiting("ann", "bob")
-    raid.fresh().resume(world=SHELL)
-    rows = raid.rows()
+    attacked.waiting("ann", "bob")
+    attacked.fresh().resume(world=SHELL)
+    rows = attacked.rows()
     for kind in (Kind.RESUME, Kind.REQUEST, Kind.APPROVAL, Kind.CHECKPOINT):
-        with raid.landing():
-            raid.append(rows[raid.find(kind)])
-        assert raid.resumed() is Misplaced
-        raid.burglar.put_rows(raid.world.thread_id("t"), rows)
+        with attacked.landing():
+            attacked.append(rows[attacked.find(kind)])
+        assert attacked.resumed() is Misplaced
+        attacked.editor.put_rows(attacked.world.thread_id("t"), rows)
 
-    raid.sound()
+    attacked.sound()
 
 
-def test_an_id_is_not_used_for_another_state(raid: Raid) -> None:
+def test_an_id_is_not_used_for_another_state(attacked: AttackedTeam) -> None:
     """A repetition returns what is there, anything else under its id is refused."""
-    ref = raid.thread().save({"n": 1}, id="one", world=READ, question="pay?")
-    raid.sound()
+    ref = attacked.thread().save({"n": 1}, id="one", world=READ, question="pay?")
+    attacked.sound()
 
-    assert raid.thread().save({"n": 1}, id="one", world=READ, question="pay?") == ref
+    assert attacked.thread().save({"n": 1}, id="one", world=READ, question="pay?") == ref
     others: list[tuple[Any, dict[str, Any]]] = [
         ({"n": 2}, {"world": READ, "question": "pay?"}),
         ({"n": 1}, {"world": READ, "question": "pay more?"}),
@@ -102,47 +102,47 @@ def test_an_id_is_not_used_for_another_state(raid: Raid) -> None:
         ({"n": 1}, {"world": READ}),
     ]
     for state, options in others:
-        save = partial(raid.thread().save, state, id="one", **options)
-        assert raid.ending(save) is IdReused
+        save = partial(attacked.thread().save, state, id="one", **options)
+        assert attacked.ending(save) is IdReused
 
 
 # ---------------------------------------------------------------------- 52
 
 
-def test_a_clock_turned_back_revives_no_approval(raid: Raid) -> None:
+def test_a_clock_turned_back_revives_no_approval(attacked: AttackedTeam) -> None:
     """The time of the thread counts, and it cannot be taken out of the thread."""
-    request = raid.waiting("ann")
-    start = raid.world.clock
-    raid.later(hours=2)
-    carl = raid.store("carl")
-    assert raid.ending(lambda: carl.approve(request.id, reason="fine")) is RequestClosed
-    raid.world.clock = start
-    assert raid.ending(lambda: carl.approve(request.id, reason="fine")) is RequestClosed
-    with raid.landing():
-        raid.truncate(raid.find(Kind.EXPIRY))
+    request = attacked.waiting("ann")
+    start = attacked.world.clock
+    attacked.later(hours=2)
+    carl = attacked.store("carl")
+    assert attacked.ending(lambda: carl.approve(request.id, reason="fine")) is RequestClosed
+    attacked.world.clock = start
+    assert attacked.ending(lambda: carl.approve(request.id, reason="fine")) is RequestClosed
+    with attacked.landing():
+        attacked.truncate(attacked.find(Kind.EXPIRY))
 
-    assert raid.resumed() is RolledBack
+    assert attacked.resumed() is RolledBack
 
 
-def test_a_clock_turned_back_spends_no_expired_grant(raid: Raid) -> None:
+def test_a_clock_turned_back_spends_no_expired_grant(attacked: AttackedTeam) -> None:
     """Somebody has written since the expiry, so it is later than that."""
-    request = raid.waiting("ann", "bob")
-    start = raid.world.clock
-    raid.later(hours=2)
-    raid.thread("operator").pause("late")
-    raid.thread("operator").unpause("still late")
-    raid.world.clock = start
-    raid.sound()
-    raid.world.clock = start
+    request = attacked.waiting("ann", "bob")
+    start = attacked.world.clock
+    attacked.later(hours=2)
+    attacked.thread("operator").pause("late")
+    attacked.thread("operator").unpause("still late")
+    attacked.world.clock = start
+    attacked.sound()
+    attacked.world.clock = start
 
-    assert raid.resumed() is NeedsApproval
-    assert raid.newest(Kind.REQUEST).statement.digest != request.id
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.newest(Kind.REQUEST).statement.digest != request.id
 
 
-def test_an_expiry_before_its_time_ends_nothing(raid: Raid) -> None:
+def test_an_expiry_before_its_time_ends_nothing(attacked: AttackedTeam) -> None:
     """The other way: anybody may write that something expired; the time decides."""
-    request = raid.waiting("ann", "bob")
-    with raid.landing():
-        raid.slip(Kind.EXPIRY, ExpiryBody(salt=raid.salt, request=request.id), "officer")
+    request = attacked.waiting("ann", "bob")
+    with attacked.landing():
+        attacked.slip(Kind.EXPIRY, ExpiryBody(salt=attacked.salt, request=request.id), "officer")
 
-    assert raid.fresh().resume(world=SHELL).state == {"n": 2}
+    assert attacked.fresh().resume(world=SHELL).state == {"n": 2}

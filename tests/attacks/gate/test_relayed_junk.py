@@ -36,11 +36,11 @@ from sealpoint.ledger import (
 from sealpoint.limits import JSON_DEPTH_MAX
 from sealpoint.signing import Action, Attestation, Role, Statement, Verdict, attest
 from sealpoint.storage import Record
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
+from tests.deployment import Deployment
 from tests.effort import examples
 from tests.ledgers import NOW, identity, key
 from tests.unit.gate.team import READ, SHELL, Team
-from tests.unit.store.simulator import World
 
 _FIRST, _LAST = datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 _RELAYED = {Verdict.APPROVE: Kind.APPROVAL, Verdict.DENY: Kind.DENIAL}
@@ -62,11 +62,11 @@ _JUNK = (
 )
 
 
-class Yard(Raid):
+class RelayTeam(AttackedTeam):
     """A team in memory, with threads that wait for what has been approved, and their twins."""
 
     def __init__(self) -> None:
-        Team.__init__(self, World())
+        Team.__init__(self, Deployment())
         self.world.enrol(identity("reader", Role.AUDITOR))
         self.asked = {name: self._to_resume(name) for name in ("t", "t twin")}
         self.asked |= {name: self._to_hand_off(name) for name in ("h", "h twin")}
@@ -190,14 +190,14 @@ _MAKERS: dict[str, Callable[[Request], st.SearchStrategy[tuple[str, Kind, Body]]
 # ---------------------------------------------------------------------- what is then done
 
 
-def _read_everything(yard: Yard) -> None:
+def _read_everything(relayed: RelayTeam) -> None:
     """Every verb that reads, in a new process; junk is left out of what it tells."""
-    store = yard.world.open("ann", gated=True)
+    store = relayed.world.open("ann", gated=True)
     listed = store.requests()
 
     assert listed.failures == ()
     assert store.threads().complete
-    for name, request in yard.asked.items():
+    for name, request in relayed.asked.items():
         thread = store.thread(name)
         found = {each.id: each for each in thread.requests()}
         assert found[request.id].status is Status.APPROVED
@@ -220,16 +220,16 @@ def _read_everything(yard: Yard) -> None:
     assert not any(each.refuses for each in report.findings)
 
 
-def _bundled(yard: Yard) -> None:
+def _bundled(relayed: RelayTeam) -> None:
     """An evidence bundle is made and verified."""
-    store = yard.world.open("operator", gated=True)
+    store = relayed.world.open("operator", gated=True)
     bundle = b"".join(store.export())
-    verify_bundle(bundle, yard.world.pin)
+    verify_bundle(bundle, relayed.world.pin)
 
 
 @contextmanager
-def _yard() -> Iterator[Yard]:
-    made = Yard()
+def _relayed() -> Iterator[RelayTeam]:
+    made = RelayTeam()
     try:
         yield made
     finally:
@@ -240,21 +240,21 @@ def _yard() -> Iterator[Yard]:
 @settings(max_examples=examples(25), phases=[Phase.generate])
 def test_junk_from_anybody_of_the_roster_counts_for_nothing(data: st.DataObject) -> None:
     """Whatever is relayed is read, judged, audited and spent over as if it were not there."""
-    with _yard() as yard:
+    with _relayed() as relayed:
         for name in data.draw(st.lists(st.sampled_from(["t", "h"]), min_size=1, max_size=4)):
             maker = data.draw(st.sampled_from(sorted(_MAKERS)))
-            signer, kind, body = data.draw(_MAKERS[maker](yard.asked[name]))
+            signer, kind, body = data.draw(_MAKERS[maker](relayed.asked[name]))
             at = NOW if kind is Kind.BREAK_GLASS else data.draw(_TIMES)
-            yard.relay(name, signer, kind, body, at)
-        _read_everything(yard)
-        _bundled(yard)
+            relayed.relay(name, signer, kind, body, at)
+        _read_everything(relayed)
+        _bundled(relayed)
         for name in ("t", "t twin"):
-            worker = yard.fresh(name=name)
+            worker = relayed.fresh(name=name)
             assert worker.resume(world=SHELL).state == {"n": 2}
-            assert worker.save({"n": 3}, world=SHELL).seq == len(yard.rows(name)) - 1
+            assert worker.save({"n": 3}, world=SHELL).seq == len(relayed.rows(name)) - 1
         for name in ("h", "h twin"):
-            assert yard.hand_off(name) == len(yard.rows(name)) - 1
-        report = yard.world.open(None, read_only=True, gated=True).verify()
+            assert relayed.hand_off(name) == len(relayed.rows(name)) - 1
+        report = relayed.world.open(None, read_only=True, gated=True).verify()
 
         assert not any(each.refuses for each in report.findings)
 
@@ -265,49 +265,51 @@ def test_junk_from_anybody_of_the_roster_counts_for_nothing(data: st.DataObject)
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_junk_credential_ends_no_approved_handoff(verdict: Verdict) -> None:
     """An auditor's words that name no key: the thread goes to its new owner, as its twin does."""
-    with _yard() as yard:
-        genuine = attest(key("reader"), yard.asked["h"].id, verdict, "junk")
+    with _relayed() as relayed:
+        genuine = attest(key("reader"), relayed.asked["h"].id, verdict, "junk")
         for credential in _JUNK:
             word = msgspec.structs.replace(genuine, credential=credential)
             body = VerdictBody(salt=_salt(), attestation=word)
-            yard.relay("h", "reader", _RELAYED[verdict], body, NOW)
+            relayed.relay("h", "reader", _RELAYED[verdict], body, NOW)
         for name in ("h twin", "h"):
-            assert yard.hand_off(name) == len(yard.rows(name)) - 1
-            assert yard.fresh("spare", name).resume(world=READ).state == {"n": 1}
+            assert relayed.hand_off(name) == len(relayed.rows(name)) - 1
+            assert relayed.fresh("spare", name).resume(world=READ).state == {"n": 1}
 
 
 def test_a_request_until_the_end_of_time_is_audited() -> None:
     """Its requester chose the last time there is; whoever judges the resume again is told of it."""
-    with _yard() as yard:
+    with _relayed() as relayed:
         for name, expires in (("t twin", NOW.replace(year=2099)), ("t", _LAST)):
-            asked = yard.asked[name]
+            asked = relayed.asked[name]
             statement = msgspec.structs.replace(asked.statement, expires=expires, nonce="ab" * 16)
             body = RequestBody(salt=_salt(), statement=statement, world=asked.world)
-            yard.relay(name, "worker", Kind.REQUEST, body, yard.world.now())
-            yard.approve(yard.store("ann").request(statement.digest))
-            worker = yard.fresh(name=name)
+            relayed.relay(name, "worker", Kind.REQUEST, body, relayed.world.now())
+            relayed.approve(relayed.store("ann").request(statement.digest))
+            worker = relayed.fresh(name=name)
             worker.resume(world=SHELL)
             worker.save({"n": 3}, world=SHELL)
-        store = yard.world.open("ann", gated=True)
+        store = relayed.world.open("ann", gated=True)
 
         assert store.verify().findings == ()
         assert all(store.why(each.entry).as_dict() for each in store.audit(kind="resume"))
-        verify_bundle(b"".join(yard.world.open("operator", gated=True).export()), yard.world.pin)
+        verify_bundle(
+            b"".join(relayed.world.open("operator", gated=True).export()), relayed.world.pin
+        )
 
 
 @pytest.mark.parametrize("levels", [JSON_DEPTH_MAX + 1, 400, 20_000])
 def test_an_answer_that_is_too_deep_to_be_shown_is_no_request(levels: int) -> None:
     """Whatever depth this Python reads: beyond what a writer may write, nobody is asked."""
-    with _yard() as yard:
+    with _relayed() as relayed:
         for name, deep in (("t twin", JSON_DEPTH_MAX), ("t", levels)):
             own = {"requester": "spare", "answer": sha256(_lists(deep)).hexdigest()}
-            statement = msgspec.structs.replace(yard.asked[name].statement, **own)
+            statement = msgspec.structs.replace(relayed.asked[name].statement, **own)
             made = RequestBody(salt=_salt(), statement=statement, answer=0, world=SHELL)
             body = encode_body(made).replace(b'"answer":0', b'"answer":' + _lists(deep))
-            yard.relay(name, "spare", Kind.REQUEST, body, NOW)
-        store = yard.world.open("ann", gated=True)
+            relayed.relay(name, "spare", Kind.REQUEST, body, NOW)
+        store = relayed.world.open("ann", gated=True)
         found = [each for each in store.requests().requests if each.statement.answer is not None]
-        _read_everything(yard)
+        _read_everything(relayed)
 
         assert [each.thread for each in found] == ["t twin"]
         assert sha256(_lists(JSON_DEPTH_MAX)).hexdigest() == found[0].statement.answer

@@ -11,47 +11,49 @@ import pytest
 
 from sealpoint.errors import Edited, Missing, NeedsApproval, SealpointError
 from sealpoint.ledger import STORE_CHAIN, PositionList
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.unit.gate.team import READ
 from tests.unit.store.backup import Backup, accepted
 
 _NAMES = ("t", "u")
 
 
-def _restored(raid: Raid, *released: str) -> tuple[bytes, PositionList]:
+def _restored(attacked: AttackedTeam, *released: str) -> tuple[bytes, PositionList]:
     """Two threads that lost a checkpoint; the digest of the list of those released, and `kept`."""
     for name in _NAMES:
-        raid.thread(name=name).save(1, world=READ)
-    backup = Backup(raid.world)
+        attacked.thread(name=name).save(1, world=READ)
+    backup = Backup(attacked.world)
     for name in _NAMES:
-        raid.fresh(name=name).save(2, world=READ)
+        attacked.fresh(name=name).save(2, world=READ)
     backup.put_back()
-    kept = accepted(raid.world, release=released).plan.kept
-    chain = raid.world.using(lambda core: core.renewed_trust())
+    kept = accepted(attacked.world, release=released).plan.kept
+    chain = attacked.world.using(lambda core: core.renewed_trust())
     return bytes.fromhex(chain.restores.all[-1].released), kept
 
 
-def _outcome(raid: Raid, name: str) -> object:
+def _outcome(attacked: AttackedTeam, name: str) -> object:
     try:
-        return raid.fresh(name=name).resume(world=READ).state
+        return attacked.fresh(name=name).resume(world=READ).state
     except SealpointError as error:
         return type(error)
 
 
-def test_what_was_released_goes_on_and_nothing_else(raid: Raid) -> None:
+def test_what_was_released_goes_on_and_nothing_else(attacked: AttackedTeam) -> None:
     """The honest twin of all that follows."""
-    _restored(raid, "t")
+    _restored(attacked, "t")
 
-    assert [_outcome(raid, name) for name in _NAMES] == [1, NeedsApproval]
-    raid.check_sound()
+    assert [_outcome(attacked, name) for name in _NAMES] == [1, NeedsApproval]
+    attacked.check_sound()
 
 
 @pytest.mark.parametrize("how", ["all lines", "another line", "no line", "gone"])
-def test_a_list_of_released_threads_that_was_changed_is_refused(raid: Raid, how: str) -> None:
+def test_a_list_of_released_threads_that_was_changed_is_refused(
+    attacked: AttackedTeam, how: str
+) -> None:
     """Neither thread goes on, and `verify` names the restore."""
-    digest, kept = _restored(raid, "t")
-    raid.sound()
-    blobs = raid.burglar.blobs(STORE_CHAIN)
+    digest, kept = _restored(attacked, "t")
+    attacked.sound()
+    blobs = attacked.editor.blobs(STORE_CHAIN)
     assert blobs[digest] in kept.data
     lines = {
         "all lines": kept.data,
@@ -62,9 +64,9 @@ def test_a_list_of_released_threads_that_was_changed_is_refused(raid: Raid, how:
     if how != "gone":
         blobs[digest] = lines[how]
         assert hashlib.sha256(lines[how]).digest() != digest
-    raid.burglar.put_blobs(STORE_CHAIN, blobs)
+    attacked.editor.put_blobs(STORE_CHAIN, blobs)
     expected = Missing if how == "gone" else Edited
 
-    assert [_outcome(raid, name) for name in _NAMES] == [expected, expected]
-    findings = raid.world.open("operator", gated=True).verify().findings
+    assert [_outcome(attacked, name) for name in _NAMES] == [expected, expected]
+    findings = attacked.world.open("operator", gated=True).verify().findings
     assert any("restore in entry" in each.message and each.refuses for each in findings)

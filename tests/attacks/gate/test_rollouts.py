@@ -32,7 +32,7 @@ from sealpoint.signing import Attestation, Statement, Verdict, attest
 from sealpoint.storage import Record
 from sealpoint.store import accept_restore, plan_restore
 from sealpoint.world import World
-from tests.attacks.gate.raid import Raid
+from tests.attacks.gate.attacked_team import AttackedTeam
 from tests.ledgers import key
 from tests.unit.gate.team import NARROW, READ, SHELL, policy
 from tests.unit.store.ended import expire
@@ -41,77 +41,77 @@ _FAR = datetime(9998, 1, 1, tzinfo=UTC)
 _OTHER: dict[str, Any] = {"tools": [{"name": "other"}]}
 
 
-def _rolled_out(raid: Raid, *people: str, **named: Any) -> Request:
+def _rolled_out(attacked: AttackedTeam, *people: str, **named: Any) -> Request:
     """Threads t and u that wait in one world, and a rollout to another, approved by these."""
     for name in ("t", "u"):
-        raid.thread(name=name).save({"n": 1}, id="c1", world=READ)
+        attacked.thread(name=name).save({"n": 1}, id="c1", world=READ)
     wish = {"reason": "release 42"} | named
-    found = raid.store("operator").rollouts.propose([(READ, SHELL)], **wish)
+    found = attacked.store("operator").rollouts.propose([(READ, SHELL)], **wish)
     if people:
-        raid.approve(found, *people)
+        attacked.approve(found, *people)
     return found
 
 
-def _twin_passes(raid: Raid) -> None:
-    raid.fresh(name="u").resume(world=SHELL)
-    raid.check_sound()
+def _twin_passes(attacked: AttackedTeam) -> None:
+    attacked.fresh(name="u").resume(world=SHELL)
+    attacked.check_sound()
 
 
 # ---------------------------------------------------------------------- the store
 
 
 @pytest.mark.parametrize("kind", [Kind.GENESIS, Kind.REQUEST, Kind.APPROVAL])
-def test_an_edited_book_lets_nothing_pass(raid: Raid, kind: Kind) -> None:
+def test_an_edited_book_lets_nothing_pass(attacked: AttackedTeam, kind: Kind) -> None:
     """One byte of any entry of it, and the change is refused, not asked for anew."""
-    _rolled_out(raid, "ann", "bob")
-    _twin_passes(raid)
-    with raid.landing():
-        seq = raid.find(kind, ROLLOUTS)
-        row = raid.rows(ROLLOUTS)[seq]
+    _rolled_out(attacked, "ann", "bob")
+    _twin_passes(attacked)
+    with attacked.landing():
+        seq = attacked.find(kind, ROLLOUTS)
+        row = attacked.rows(ROLLOUTS)[seq]
         edited = (row.body or b"").replace(b"release 42", b"release 43").replace(b"ann", b"eve")
         edited = edited if edited != row.body else (row.body or b"")[:-2] + b" }"
-        raid.put({seq: Record(row.header, row.seals, edited)}, ROLLOUTS)
-    assert issubclass(raid.resumed(), Tampered)
+        attacked.put({seq: Record(row.header, row.seals, edited)}, ROLLOUTS)
+    assert issubclass(attacked.resumed(), Tampered)
 
 
-def test_a_book_that_is_gone_lets_nothing_pass(raid: Raid) -> None:
+def test_a_book_that_is_gone_lets_nothing_pass(attacked: AttackedTeam) -> None:
     """Nor does an empty one: the anchor has seen what it held."""
-    _rolled_out(raid, "ann", "bob")
-    _twin_passes(raid)
-    with raid.landing():
-        raid.truncate(1, ROLLOUTS)
-    assert raid.resumed() is RolledBack
+    _rolled_out(attacked, "ann", "bob")
+    _twin_passes(attacked)
+    with attacked.landing():
+        attacked.truncate(1, ROLLOUTS)
+    assert attacked.resumed() is RolledBack
 
 
-def test_a_revocation_cannot_be_taken_back(raid: Raid) -> None:
+def test_a_revocation_cannot_be_taken_back(attacked: AttackedTeam) -> None:
     """The book as it was before it is an older one."""
-    rollout = _rolled_out(raid, "ann", "bob")
-    _twin_passes(raid)
-    before = dict(raid.rows(ROLLOUTS))
-    raid.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
-    assert raid.resumed() is NeedsApproval
-    with raid.landing():
-        raid.burglar.put_rows(raid.world.thread_id(ROLLOUTS), before)
-    assert raid.resumed() is RolledBack
+    rollout = _rolled_out(attacked, "ann", "bob")
+    _twin_passes(attacked)
+    before = dict(attacked.rows(ROLLOUTS))
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
+    assert attacked.resumed() is NeedsApproval
+    with attacked.landing():
+        attacked.editor.put_rows(attacked.world.thread_id(ROLLOUTS), before)
+    assert attacked.resumed() is RolledBack
 
 
-def test_a_warm_worker_sees_every_edit(raid: Raid) -> None:
+def test_a_warm_worker_sees_every_edit(attacked: AttackedTeam) -> None:
     """What a process has verified before is no reason to believe the book now."""
-    rollout = _rolled_out(raid, "ann", "bob")
-    raid.thread(name="u").resume(world=SHELL)  # this process has read the book
-    raid.store("carl").rollouts.revoke(rollout.id, reason="no")
-    with raid.landing():
-        raid.truncate(len(raid.rows(ROLLOUTS)) - 1, ROLLOUTS)
-    assert raid.ending(lambda: raid.thread().resume(world=SHELL)) is RolledBack
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.thread(name="u").resume(world=SHELL)  # this process has read the book
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="no")
+    with attacked.landing():
+        attacked.truncate(len(attacked.rows(ROLLOUTS)) - 1, ROLLOUTS)
+    assert attacked.ending(lambda: attacked.thread().resume(world=SHELL)) is RolledBack
 
 
-def test_a_rollout_of_another_thread_is_none(raid: Raid) -> None:
+def test_a_rollout_of_another_thread_is_none(attacked: AttackedTeam) -> None:
     """A genuine request, copied with its approvals onto the thread that would profit."""
-    _rolled_out(raid, "ann", "bob")
-    with raid.landing():
-        rows = raid.rows(ROLLOUTS)
-        raid.append(*(rows[seq] for seq in sorted(rows) if seq > 0))
-    assert issubclass(raid.resumed(), Tampered)
+    _rolled_out(attacked, "ann", "bob")
+    with attacked.landing():
+        rows = attacked.rows(ROLLOUTS)
+        attacked.append(*(rows[seq] for seq in sorted(rows) if seq > 0))
+    assert issubclass(attacked.resumed(), Tampered)
 
 
 # ---------------------------------------------------------------------- a worker's key
@@ -121,27 +121,27 @@ def _words(*people: str, statement: Statement) -> tuple[Attestation, ...]:
     return tuple(attest(key(who), statement.digest, Verdict.APPROVE, "looked at") for who in people)
 
 
-def test_a_worker_approves_nothing_in_the_book(raid: Raid) -> None:
+def test_a_worker_approves_nothing_in_the_book(attacked: AttackedTeam) -> None:
     """Words of those who may not, twice the same person, or for another statement count nothing."""
-    rollout = _rolled_out(raid, "bob")
+    rollout = _rolled_out(attacked, "bob")
     other = msgspec.structs.replace(rollout.statement, reason="something else")
-    with raid.landing():
+    with attacked.landing():
         for word in (
             *_words("worker", "spare", "operator", "bobby", "far", statement=rollout.statement),
             *_words("ann", statement=other),
         ):
-            raid.slip(
-                Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=word), "worker", ROLLOUTS
+            attacked.slip(
+                Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=word), "worker", ROLLOUTS
             )
-    assert raid.resumed() is NeedsApproval
-    raid.approve(rollout, "ann")
-    _twin_passes(raid)
+    assert attacked.resumed() is NeedsApproval
+    attacked.approve(rollout, "ann")
+    _twin_passes(attacked)
 
 
 @pytest.mark.parametrize("lie", ["worlds", "fewer people", "somebody else", "another namespace"])
-def test_a_request_that_lies_is_none(raid: Raid, lie: str) -> None:
+def test_a_request_that_lies_is_none(attacked: AttackedTeam, lie: str) -> None:
     """About its worlds, its requester or its place; and fewer people than needed are too few."""
-    rollout = _rolled_out(raid)
+    rollout = _rolled_out(attacked)
     statement = rollout.statement
     worlds = rollout.worlds
     if lie == "worlds":
@@ -153,59 +153,62 @@ def test_a_request_that_lies_is_none(raid: Raid, lie: str) -> None:
         statement = msgspec.structs.replace(statement, nonce="0" * 32)
     else:
         statement = msgspec.structs.replace(statement, ns="billing", requester="worker")
-    body = RequestBody(salt=raid.salt, statement=statement, worlds=worlds)
-    with raid.landing():
-        raid.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
+    body = RequestBody(salt=attacked.salt, statement=statement, worlds=worlds)
+    with attacked.landing():
+        attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
         for word in _words("carl", statement=statement):
-            raid.slip(
-                Kind.APPROVAL, VerdictBody(salt=raid.salt, attestation=word), "worker", ROLLOUTS
+            attacked.slip(
+                Kind.APPROVAL, VerdictBody(salt=attacked.salt, attestation=word), "worker", ROLLOUTS
             )
-    assert raid.resumed() is NeedsApproval
-    raid.approve(rollout, "ann", "bob")
-    _twin_passes(raid)
+    assert attacked.resumed() is NeedsApproval
+    attacked.approve(rollout, "ann", "bob")
+    _twin_passes(attacked)
 
 
-def test_nonsense_in_the_book_stops_nobody(raid: Raid) -> None:
+def test_nonsense_in_the_book_stops_nobody(attacked: AttackedTeam) -> None:
     """Whoever may relay there can write what nobody reads, and honest rollouts go on."""
-    _rolled_out(raid, "ann", "bob")
-    with raid.landing():
-        raid.slip(Kind.APPROVAL, b'{"salt":"nonsense"}', "spare", ROLLOUTS)
-    raid.fresh(name="u").resume(world=SHELL)
+    _rolled_out(attacked, "ann", "bob")
+    with attacked.landing():
+        attacked.slip(Kind.APPROVAL, b'{"salt":"nonsense"}', "spare", ROLLOUTS)
+    attacked.fresh(name="u").resume(world=SHELL)
 
 
-def test_saving_into_the_book_voids_and_lets_nothing_pass(raid: Raid) -> None:
+def test_saving_into_the_book_voids_and_lets_nothing_pass(attacked: AttackedTeam) -> None:
     """Whoever owns the book can end what it holds, never add to it."""
-    raid.thread().save({"n": 1}, id="c1", world=READ)
-    rollout = raid.store("worker").rollouts.propose([(READ, SHELL)], reason="mine")
-    raid.approve(rollout)
-    with raid.landing():
-        raid.slip(
-            Kind.RESUME, ResumeBody(salt=raid.salt, owner="worker", basis=0), "worker", ROLLOUTS
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    rollout = attacked.store("worker").rollouts.propose([(READ, SHELL)], reason="mine")
+    attacked.approve(rollout)
+    with attacked.landing():
+        attacked.slip(
+            Kind.RESUME, ResumeBody(salt=attacked.salt, owner="worker", basis=0), "worker", ROLLOUTS
         )
-        root = raid.body(raid.find(Kind.CHECKPOINT)).root
-        raid.slip(
-            Kind.CHECKPOINT, CheckpointBody(salt=raid.salt, id="x", root=root), "worker", ROLLOUTS
+        root = attacked.body(attacked.find(Kind.CHECKPOINT)).root
+        attacked.slip(
+            Kind.CHECKPOINT,
+            CheckpointBody(salt=attacked.salt, id="x", root=root),
+            "worker",
+            ROLLOUTS,
         )
-    assert issubclass(raid.resumed(), SealpointError)
+    assert issubclass(attacked.resumed(), SealpointError)
 
 
 # ---------------------------------------------------------------------- a resume that claims one
 
 
-def _claim(raid: Raid, change: Callable[[ResumeBody], ResumeBody]) -> tuple[str, ...]:
+def _claim(attacked: AttackedTeam, change: Callable[[ResumeBody], ResumeBody]) -> tuple[str, ...]:
     """What verify says to a resume that a worker wrote past the gate, honest but for a change."""
-    raid.fresh(name="u").resume(world=SHELL)
-    honest = raid.body(raid.find(Kind.RESUME, "u"), "u")
-    checkpoint = raid.find(Kind.CHECKPOINT)
-    release = raid.fresh().release()
+    attacked.fresh(name="u").resume(world=SHELL)
+    honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
+    checkpoint = attacked.find(Kind.CHECKPOINT)
+    release = attacked.fresh().release()
     body = msgspec.structs.replace(
         honest, basis=checkpoint, checkpoint=release.entry, release=release.digest
     )
-    at = parse_header(raid.rows("u")[raid.find(Kind.RESUME, "u")].header).at
-    raid.append(raid.forged(Kind.RESUME, change(body), "worker", at=at))
+    at = parse_header(attacked.rows("u")[attacked.find(Kind.RESUME, "u")].header).at
+    attacked.append(attacked.forged(Kind.RESUME, change(body), "worker", at=at))
     # The anchor follows whatever is well made.
-    raid.fresh().load()
-    report = raid.world.open(None, read_only=True).verify()
+    attacked.fresh().load()
+    report = attacked.world.open(None, read_only=True).verify()
     return tuple(each.message for each in report.findings if each.code == "unjustified")
 
 
@@ -254,186 +257,194 @@ def _none() -> Statement:
 
 
 @pytest.mark.parametrize("name", _CLAIMS)
-def test_a_resume_that_claims_a_rollout_is_found_out(raid: Raid, name: str) -> None:
+def test_a_resume_that_claims_a_rollout_is_found_out(attacked: AttackedTeam, name: str) -> None:
     """The audit judges the proof that an entry carries, and holds it against the book."""
     change, words = _CLAIMS[name]
-    _rolled_out(raid, "ann", "bob")
-    found = _claim(raid, change)
+    _rolled_out(attacked, "ann", "bob")
+    found = _claim(attacked, change)
     assert found, "not found out"
     assert any(words in each for each in found), found
 
 
-def test_an_honest_claim_is_no_finding(raid: Raid) -> None:
+def test_an_honest_claim_is_no_finding(attacked: AttackedTeam) -> None:
     """The control: the same resume without a change is justified."""
-    _rolled_out(raid, "ann", "bob")
-    assert _claim(raid, lambda body: body) == ()
+    _rolled_out(attacked, "ann", "bob")
+    assert _claim(attacked, lambda body: body) == ()
 
 
-def test_a_resume_after_the_revocation_is_found_out(raid: Raid) -> None:
+def test_a_resume_after_the_revocation_is_found_out(attacked: AttackedTeam) -> None:
     """Although it carries genuine approvals."""
-    rollout = _rolled_out(raid, "ann", "bob")
-    raid.fresh(name="u").resume(world=SHELL)
-    honest = raid.body(raid.find(Kind.RESUME, "u"), "u")
-    raid.later(hours=1)
-    raid.store("carl").rollouts.revoke(rollout.id, reason="no")
-    raid.later(hours=1)
-    release = raid.fresh().release()
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    honest = attacked.body(attacked.find(Kind.RESUME, "u"), "u")
+    attacked.later(hours=1)
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="no")
+    attacked.later(hours=1)
+    release = attacked.fresh().release()
     body = msgspec.structs.replace(
         honest,
-        basis=raid.find(Kind.CHECKPOINT),
+        basis=attacked.find(Kind.CHECKPOINT),
         checkpoint=release.entry,
         release=release.digest,
     )
-    raid.append(raid.forged(Kind.RESUME, body, "worker", at=raid.world.clock))
-    raid.fresh().load()
-    report = raid.world.open(None, read_only=True).verify()
+    attacked.append(attacked.forged(Kind.RESUME, body, "worker", at=attacked.world.clock))
+    attacked.fresh().load()
+    report = attacked.world.open(None, read_only=True).verify()
     assert [each.message for each in report.findings if "revoked" in each.message]
 
 
 # ---------------------------------------------------------------------- other things to try
 
 
-def test_a_restore_ends_what_was_accepted_before(raid: Raid) -> None:
+def test_a_restore_ends_what_was_accepted_before(attacked: AttackedTeam) -> None:
     """Even where nothing of the book is lost: a denial may be in what is."""
-    raid.apply(policy(after_restore="record"))
-    _rolled_out(raid, "ann", "bob")
-    before = dict(raid.rows())
-    raid.fresh().resume(world=SHELL)
-    raid.fresh().save({"n": 2}, id="c2", world=SHELL)
-    raid.burglar.put_rows(raid.world.thread_id("t"), before)
-    raid.world.using(
+    attacked.apply(policy(after_restore="record"))
+    _rolled_out(attacked, "ann", "bob")
+    before = dict(attacked.rows())
+    attacked.fresh().resume(world=SHELL)
+    attacked.fresh().save({"n": 2}, id="c2", world=SHELL)
+    attacked.editor.put_rows(attacked.world.thread_id("t"), before)
+    attacked.world.using(
         lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
         "operator",
     )
-    assert raid.resumed() is NeedsApproval
-    assert raid.world.open("ann", gated=True).rollouts.list() == ()
-    raid.approve(raid.store("operator").rollouts.propose([(READ, SHELL)], reason="once more"))
-    raid.fresh().resume(world=SHELL)
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.world.open("ann", gated=True).rollouts.list() == ()
+    attacked.approve(
+        attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="once more")
+    )
+    attacked.fresh().resume(world=SHELL)
 
 
-def test_a_revocation_that_comes_between_look_and_entry_ends_the_next_resume(raid: Raid) -> None:
+def test_a_revocation_that_comes_between_look_and_entry_ends_the_next_resume(
+    attacked: AttackedTeam,
+) -> None:
     """The one that had looked goes on, as if it had come first; nobody after it does."""
-    rollout = _rolled_out(raid, "ann", "bob")
-    worker, carl = raid.store("worker"), raid.store("carl")
+    rollout = _rolled_out(attacked, "ann", "bob")
+    worker, carl = attacked.store("worker"), attacked.store("carl")
     worker.storage.appending.before = lambda: carl.rollouts.revoke(rollout.id, reason="no")
     worker.thread("t").resume(world=SHELL)
-    assert raid.ending(lambda: worker.thread("u").resume(world=SHELL)) is NeedsApproval
-    raid.check_sound()
+    assert attacked.ending(lambda: worker.thread("u").resume(world=SHELL)) is NeedsApproval
+    attacked.check_sound()
 
 
 @pytest.mark.parametrize("later", ["the key ends", "the key expires"])
-def test_a_denial_stays_whatever_becomes_of_the_key(raid: Raid, later: str) -> None:
+def test_a_denial_stays_whatever_becomes_of_the_key(attacked: AttackedTeam, later: str) -> None:
     """A revoked rollout, and a denied request, do not come back when a key is replaced."""
-    rollout = _rolled_out(raid, "ann", "bob")
-    raid.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
-    raid.thread(name="u").save({"n": 2}, id="c2", world=READ)
-    request = raid.ask(name="u")
-    raid.store("carl").deny(request.id, reason="no")
+    rollout = _rolled_out(attacked, "ann", "bob")
+    attacked.store("carl").rollouts.revoke(rollout.id, reason="the tool misbehaves")
+    attacked.thread(name="u").save({"n": 2}, id="c2", world=READ)
+    request = attacked.ask(name="u")
+    attacked.store("carl").deny(request.id, reason="no")
     if later == "the key ends":
-        raid.end("carl")
+        attacked.end("carl")
     else:
-        expire(raid.world, "carl", raid.world.clock + timedelta(minutes=1))
-        raid.later(minutes=5)
+        expire(attacked.world, "carl", attacked.world.clock + timedelta(minutes=1))
+        attacked.later(minutes=5)
 
-    assert raid.ending(lambda: raid.approve(request)) is RequestClosed
-    assert raid.resumed() is NeedsApproval
-    assert raid.store().rollouts.get(rollout.id).status is Status.DENIED
-    assert raid.ending(lambda: raid.fresh(name="u").resume(world=SHELL)) is ResumeRefused
+    assert attacked.ending(lambda: attacked.approve(request)) is RequestClosed
+    assert attacked.resumed() is NeedsApproval
+    assert attacked.store().rollouts.get(rollout.id).status is Status.DENIED
+    assert attacked.ending(lambda: attacked.fresh(name="u").resume(world=SHELL)) is ResumeRefused
 
 
-def test_honest_resumes_are_not_accused_in_another_namespace_or_epoch(raid: Raid) -> None:
+def test_honest_resumes_are_not_accused_in_another_namespace_or_epoch(
+    attacked: AttackedTeam,
+) -> None:
     """An audit that was opened elsewhere, or comes after a restore, knows what was proposed."""
-    raid.apply(policy(after_restore="record"))
-    _rolled_out(raid, "ann", "bob")
-    raid.fresh(name="u").resume(world=SHELL)
-    before = dict(raid.rows())
-    raid.thread().save({"n": 2}, id="c2", world=READ)
-    assert raid.world.open(None, read_only=True, namespace="billing").verify().ok
-    raid.burglar.put_rows(raid.world.thread_id("t"), before)
-    raid.world.using(
+    attacked.apply(policy(after_restore="record"))
+    _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    before = dict(attacked.rows())
+    attacked.thread().save({"n": 2}, id="c2", world=READ)
+    assert attacked.world.open(None, read_only=True, namespace="billing").verify().ok
+    attacked.editor.put_rows(attacked.world.thread_id("t"), before)
+    attacked.world.using(
         lambda core: accept_restore(core, plan_restore(core), "disk died", roots=[key("root")]),
         "operator",
     )
-    raid.check_sound()
+    attacked.check_sound()
 
 
-def test_a_damaged_book_is_a_finding_and_the_rest_is_verified(raid: Raid) -> None:
+def test_a_damaged_book_is_a_finding_and_the_rest_is_verified(attacked: AttackedTeam) -> None:
     """One byte of it does not keep an audit from the other threads."""
-    _rolled_out(raid, "ann", "bob")
-    raid.fresh(name="u").resume(world=SHELL)
-    with raid.landing():
-        seq = raid.find(Kind.APPROVAL, ROLLOUTS)
-        row = raid.rows(ROLLOUTS)[seq]
-        raid.put({seq: Record(row.header, row.seals, (row.body or b"")[:-2] + b" }")}, ROLLOUTS)
-    report = raid.world.open(None, read_only=True).verify()
+    _rolled_out(attacked, "ann", "bob")
+    attacked.fresh(name="u").resume(world=SHELL)
+    with attacked.landing():
+        seq = attacked.find(Kind.APPROVAL, ROLLOUTS)
+        row = attacked.rows(ROLLOUTS)[seq]
+        attacked.put({seq: Record(row.header, row.seals, (row.body or b"")[:-2] + b" }")}, ROLLOUTS)
+    report = attacked.world.open(None, read_only=True).verify()
     assert {each.name for each in report.findings} == {ROLLOUTS}
 
 
-def test_a_wrong_clock_does_not_end_the_book(raid: Raid) -> None:
+def test_a_wrong_clock_does_not_end_the_book(attacked: AttackedTeam) -> None:
     """Whoever proposes first, or pauses there, far in the future, ends nobody's rollouts."""
-    raid.thread().save({"n": 1}, id="c1", world=READ)
-    raid.thread(name="u").save({"n": 1}, id="c1", world=READ)
-    raid.later(days=400)
-    raid.store("operator").rollouts.propose([(READ, SHELL)], reason="by a wrong clock")
-    raid.later(days=-400)
-    rollout = raid.store("operator").rollouts.propose([(READ, SHELL)], reason="release 43")
-    raid.approve(rollout)
-    raid.fresh().resume(world=SHELL)
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    attacked.thread(name="u").save({"n": 1}, id="c1", world=READ)
+    attacked.later(days=400)
+    attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="by a wrong clock")
+    attacked.later(days=-400)
+    rollout = attacked.store("operator").rollouts.propose([(READ, SHELL)], reason="release 43")
+    attacked.approve(rollout)
+    attacked.fresh().resume(world=SHELL)
 
 
-def test_fewer_people_or_more_days_than_the_policy_allows_hold_nowhere(raid: Raid) -> None:
+def test_fewer_people_or_more_days_than_the_policy_allows_hold_nowhere(
+    attacked: AttackedTeam,
+) -> None:
     """Neither the gate nor a list nor a plan takes a proposer's word for it."""
-    rollout = _rolled_out(raid)
+    rollout = _rolled_out(attacked)
     statement = msgspec.structs.replace(rollout.statement, needed=0, requester="worker")
     lies = [statement, msgspec.structs.replace(statement, expires=_FAR, needed=2)]
-    with raid.landing():
+    with attacked.landing():
         for lie in lies:
-            body = RequestBody(salt=raid.salt, statement=lie, worlds=rollout.worlds)
-            raid.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
-    operator = raid.world.open("operator", gated=True)
-    raid.approve(operator.rollouts.get(lies[1].digest))
+            body = RequestBody(salt=attacked.salt, statement=lie, worlds=rollout.worlds)
+            attacked.slip(Kind.REQUEST, body, "worker", ROLLOUTS)
+    operator = attacked.world.open("operator", gated=True)
+    attacked.approve(operator.rollouts.get(lies[1].digest))
 
     assert operator.rollouts.get(lies[0].digest).status is Status.OPEN
     assert operator.rollouts.plan(SHELL).worlds[0].rollout is None
-    assert raid.resumed() is NeedsApproval
+    assert attacked.resumed() is NeedsApproval
 
 
-def test_a_rollout_on_another_thread_is_not_listed(raid: Raid) -> None:
+def test_a_rollout_on_another_thread_is_not_listed(attacked: AttackedTeam) -> None:
     """It would let nothing pass, and people would think that it does."""
-    rollout = _rolled_out(raid)
+    rollout = _rolled_out(attacked)
     statement = msgspec.structs.replace(
         rollout.statement,
-        thread=raid.world.thread_id("t").hex(),
-        basis=raid.fresh().release().basis,
+        thread=attacked.world.thread_id("t").hex(),
+        basis=attacked.fresh().release().basis,
         requester="worker",
     )
-    with raid.landing():
-        body = RequestBody(salt=raid.salt, statement=statement, worlds=rollout.worlds)
-        raid.slip(Kind.REQUEST, body, "worker")
-    found = raid.world.open("ann", gated=True).requests().requests
+    with attacked.landing():
+        body = RequestBody(salt=attacked.salt, statement=statement, worlds=rollout.worlds)
+        attacked.slip(Kind.REQUEST, body, "worker")
+    found = attacked.world.open("ann", gated=True).requests().requests
     assert [each.id for each in found] == [rollout.id]
 
 
-def test_a_plan_shows_no_name_that_the_slot_does_not_prove(raid: Raid) -> None:
+def test_a_plan_shows_no_name_that_the_slot_does_not_prove(attacked: AttackedTeam) -> None:
     """A genesis that was edited, or a body that was taken away, is a failure and no name."""
-    _rolled_out(raid)
-    with raid.landing():
-        row = raid.rows()[0]
+    _rolled_out(attacked)
+    with attacked.landing():
+        row = attacked.rows()[0]
         edited = (row.body or b"").replace(b'"name":"t"', b'"name":"scratch"')
-        raid.put({0: Record(row.header, row.seals, edited)})
-        newest = raid.find(Kind.CHECKPOINT, "u")
-        row = raid.rows("u")[newest]
-        raid.put({newest: Record(row.header, row.seals, None)}, "u")
-    plan = raid.world.open("operator", gated=True).rollouts.plan(SHELL)
+        attacked.put({0: Record(row.header, row.seals, edited)})
+        newest = attacked.find(Kind.CHECKPOINT, "u")
+        row = attacked.rows("u")[newest]
+        attacked.put({newest: Record(row.header, row.seals, None)}, "u")
+    plan = attacked.world.open("operator", gated=True).rollouts.plan(SHELL)
     assert (plan.worlds, plan.empty, plan.failed) == ((), 0, 2)
 
 
-def test_less_is_asked_about_inside_a_session_too(raid: Raid) -> None:
+def test_less_is_asked_about_inside_a_session_too(attacked: AttackedTeam) -> None:
     """A policy that wants people for a narrower world gets them, also after a resume."""
-    raid.apply(policy(narrower_world="approve 2"))
-    raid.thread().save({"n": 1}, id="c1", world=READ)
-    assert raid.ending(lambda: raid.thread().save({"n": 2}, world=NARROW)) is ResumeRefused
-    raid.apply(policy(narrower_world="record"))
-    raid.fresh().resume(world=READ)
-    raid.thread().load()
-    raid.fresh().save({"n": 2}, world=NARROW)
+    attacked.apply(policy(narrower_world="approve 2"))
+    attacked.thread().save({"n": 1}, id="c1", world=READ)
+    assert attacked.ending(lambda: attacked.thread().save({"n": 2}, world=NARROW)) is ResumeRefused
+    attacked.apply(policy(narrower_world="record"))
+    attacked.fresh().resume(world=READ)
+    attacked.thread().load()
+    attacked.fresh().save({"n": 2}, world=NARROW)

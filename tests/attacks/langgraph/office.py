@@ -14,7 +14,7 @@ from sealpoint.gate import Request
 from sealpoint.ledger import parse_header
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
-from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
 
 __all__ = ["APPROVERS", "Office"]
 
@@ -34,8 +34,8 @@ class Office:
         self._people = {name: self.process(name) for name in (*APPROVERS, "operator")}
         self.saver = SealedSaver(self.worker)
         disk = home / "disk"
-        self.burglar: Burglar = (
-            DatabaseBurglar(disk / "agents.db") if backend == "sqlite" else DirectoryBurglar(disk)
+        self.editor: RawEditor = (
+            DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
         )
 
     def enrol(self, name: str, role: str) -> None:
@@ -91,5 +91,5 @@ class Office:
 
     def kinds(self, thread: str) -> list[str]:
         """The kinds of all entries of a thread, read past every lock."""
-        rows = self.burglar.rows(bytes.fromhex(self.worker.thread(thread).id))
+        rows = self.editor.rows(bytes.fromhex(self.worker.thread(thread).id))
         return [str(parse_header(row.header).kind) for row in rows.values()]

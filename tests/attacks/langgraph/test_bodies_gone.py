@@ -24,10 +24,10 @@ from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.branches import Branches
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
+from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
-from tests.attacks.langgraph.vault import BACKENDS, ending
 from tests.attacks.langgraph.wallet import Wallet
-from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
 
 _every_face = pytest.mark.parametrize("face", FACES)
 
@@ -35,14 +35,14 @@ _every_face = pytest.mark.parametrize("face", FACES)
 class _Thief:
     """Takes bodies away, and puts them back as they were."""
 
-    def __init__(self, burglar: Burglar, thread: bytes) -> None:
-        self._burglar, self._thread = burglar, thread
-        self._known = len(burglar.rows(thread))
+    def __init__(self, editor: RawEditor, thread: bytes) -> None:
+        self._editor, self._thread = editor, thread
+        self._known = len(editor.rows(thread))
         self._rows: dict[int, Record] = {}
 
     def take(self, kinds: set[Kind], holds: Callable[[Record], bool] = lambda _row: True) -> None:
         """Take the bodies of all entries of some kinds that were written since."""
-        self._rows = self._burglar.rows(self._thread)
+        self._rows = self._editor.rows(self._thread)
         chosen = [
             seq
             for seq, row in self._rows.items()
@@ -54,15 +54,15 @@ class _Thief:
             for seq, row in self._rows.items()
             if seq in chosen
         }
-        self._burglar.put_rows(self._thread, self._rows | stripped)
+        self._editor.put_rows(self._thread, self._rows | stripped)
 
     def put_back(self) -> None:
         """Put everything back."""
-        self._burglar.put_rows(self._thread, self._rows)
+        self._editor.put_rows(self._thread, self._rows)
 
     def written(self) -> int:
         """How many entries there are."""
-        return len(self._burglar.rows(self._thread))
+        return len(self._editor.rows(self._thread))
 
 
 class Pods:
@@ -72,8 +72,8 @@ class Pods:
         self._home, self._backend = home, backend
         self._open: list[Store] = []
         disk = home / "disk"
-        self._burglar: Burglar = (
-            DatabaseBurglar(disk / "agents.db") if backend == "sqlite" else DirectoryBurglar(disk)
+        self._editor: RawEditor = (
+            DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
         )
 
     def saver(self) -> SealedSaver:
@@ -83,7 +83,7 @@ class Pods:
 
     def thief(self) -> _Thief:
         """Somebody with the disk, who will take what is written from now on."""
-        return _Thief(self._burglar, bytes.fromhex(self._open[0].thread("t").id))
+        return _Thief(self._editor, bytes.fromhex(self._open[0].thread("t").id))
 
     def sound(self) -> None:
         """The control: whoever opens the store now finds it whole."""
@@ -261,7 +261,7 @@ def waiting(
     first, second = till.graph(office.saver), till.graph(SealedSaver(office.process()))
     first.invoke({"amount": 1}, config_of())
     assert not first.get_state(config_of()).interrupts
-    thief = _Thief(office.burglar, bytes.fromhex(office.worker.thread("t").id))
+    thief = _Thief(office.editor, bytes.fromhex(office.worker.thread("t").id))
     second.invoke({"amount": 50}, config_of())
     assert till.paid == [1]
     yield office, till, first, thief

@@ -18,8 +18,8 @@ from sealpoint.errors import HeadMoved, Missing, NeedsApproval, Paused, ResumeRe
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import DEEP_SHAPES, FACES, Desk, config_of, run
+from tests.attacks.langgraph.edited_store import ending
 from tests.attacks.langgraph.office import Office
-from tests.attacks.langgraph.vault import ending
 
 _YES: Any = Command(resume="yes")
 _SECONDS = 60
@@ -305,18 +305,18 @@ def test_a_warm_handle_runs_nothing_without_a_body_of_what_it_would_run(
     office.approve(office.asked(lambda: run(face, graph, _YES, where)))
     graph.get_state(where, subgraphs=True)
     chain = bytes.fromhex(office.worker.thread(thread).id)
-    rows = office.burglar.rows(chain)
+    rows = office.editor.rows(chain)
     endings: dict[int, set[Any]] = {}
     for seq in _current(rows):
-        now, gone = office.burglar.rows(chain), msgspec.structs.replace(rows[seq], body=None)
-        office.burglar.put_rows(chain, {**now, seq: gone})
+        now, gone = office.editor.rows(chain), msgspec.structs.replace(rows[seq], body=None)
+        office.editor.put_rows(chain, {**now, seq: gone})
         with office.process() as store:
             cold = office.guarded(desk, saver=SealedSaver(store))
             endings[seq] = {
                 ending(lambda: run(face, each, _YES, where))  # noqa: B023
                 for each in (graph, cold)
             }
-        office.burglar.put_rows(chain, {**office.burglar.rows(chain), seq: rows[seq]})
+        office.editor.put_rows(chain, {**office.editor.rows(chain), seq: rows[seq]})
 
     assert desk.ran == []
     # What is noticed only after the decision has used the approval up.

@@ -14,8 +14,8 @@ from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.branches import Branches
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
-from tests.attacks.langgraph.vault import ALARMS, BACKENDS, ending
-from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, ending
+from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
 
 
 def _writes(record: Record, word: bytes) -> bool:
@@ -31,9 +31,9 @@ def _is_error(record: Record) -> bool:
     return _writes(record, b"__error__")
 
 
-def _burglar(backend: str, home: Path) -> Burglar:
+def _editor(backend: str, home: Path) -> RawEditor:
     disk = home / "disk"
-    return DatabaseBurglar(disk / "agents.db") if backend == "sqlite" else DirectoryBurglar(disk)
+    return DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
 
 
 @pytest.mark.parametrize("face", FACES)
@@ -46,19 +46,19 @@ def test_dropped_results_are_noticed(tmp_path: Path, backend: str, shape: str, f
         branches.fail(branches.builder().compile(checkpointer=SealedSaver(store)), face)
         thread = bytes.fromhex(store.thread("t").id)
         assert store.verify().ok
-    burglar = _burglar(backend, home)
-    rows = burglar.rows(thread)
+    editor = _editor(backend, home)
+    rows = editor.rows(thread)
     for dropped in (_is_done, _is_error, lambda record: _is_done(record) or _is_error(record)):
         kept = {seq: row for seq, row in rows.items() if not dropped(row)}
         assert len(kept) < len(rows), "the edit did not land"
-        burglar.put_rows(thread, kept)
+        editor.put_rows(thread, kept)
         with opened(backend, home) as store:
             graph = branches.builder().compile(checkpointer=SealedSaver(store))
             found = ending(lambda: run(face, graph, None, config_of()))  # noqa: B023
         assert found is not None
         assert issubclass(found, ALARMS)
     assert branches.ran == ["pay"]
-    burglar.put_rows(thread, rows)
+    editor.put_rows(thread, rows)
     with opened(backend, home) as store:
         graph = branches.builder().compile(checkpointer=SealedSaver(store))
         run(face, graph, None, config_of())

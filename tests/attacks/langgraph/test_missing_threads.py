@@ -13,7 +13,7 @@ from sealpoint.api import Store
 from sealpoint.errors import ListIncomplete
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import Desk, config_of
-from tests.attacks.ledger.burglar import DatabaseBurglar
+from tests.attacks.ledger.raw_editor import DatabaseEditor
 
 _RUN = "run-7"
 
@@ -43,11 +43,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def _lose(store: Store, home: Path) -> Callable[[], None]:
     """Take a thread out of the database; what is returned puts it back."""
-    burglar, name = DatabaseBurglar(home / "disk" / "agents.db"), store.thread("lost").id
-    rows = burglar.rows(bytes.fromhex(name))
-    burglar.put_rows(bytes.fromhex(name), {})
+    editor, name = DatabaseEditor(home / "disk" / "agents.db"), store.thread("lost").id
+    rows = editor.rows(bytes.fromhex(name))
+    editor.put_rows(bytes.fromhex(name), {})
     assert rows
-    return lambda: burglar.put_rows(bytes.fromhex(name), rows)
+    return lambda: editor.put_rows(bytes.fromhex(name), rows)
 
 
 @pytest.mark.parametrize("call", _CALLS.values(), ids=_CALLS)

@@ -17,11 +17,11 @@ from sealpoint.adapters.langgraph import SealedSaver, deliberately
 from sealpoint.errors import NeedsApproval, ResumeRefused, SealpointError
 from sealpoint.store import Key
 from tests.attacks.langgraph.desks import FACES, config_of, run
+from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
-from tests.attacks.langgraph.vault import BACKENDS, ending
 from tests.attacks.langgraph.wallet import KINDS, Wallet
+from tests.deployment import Deployment
 from tests.unit.gate.team import Team, policy
-from tests.unit.store.simulator import World
 
 _NUMBERS = count()
 _every_face = pytest.mark.parametrize("face", FACES)
@@ -207,7 +207,7 @@ def test_a_copy_is_as_old_as_what_it_is_a_copy_of(
     tmp_path: Path, backend: str, days: int, face: str
 ) -> None:
     """A policy refuses what is older than a week; a copy of it made today is no younger."""
-    world = World(tmp_path, backend=backend)
+    world = Deployment(tmp_path, backend=backend)
     crew, wallet = Team(world, _AGES), Wallet()
     saver = SealedSaver(crew.store())
     run(face, wallet.graph(saver, "guarded"), {"balance": 100, "amount": 0}, config_of("source"))

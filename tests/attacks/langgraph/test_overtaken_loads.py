@@ -20,8 +20,8 @@ from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.errors import NeedsApproval, Superseded, UnknownRequest
 from sealpoint.store import Event
 from tests.attacks.langgraph.desks import FACES, State, config_of, run
+from tests.attacks.langgraph.edited_store import BACKENDS, ending
 from tests.attacks.langgraph.office import Office
-from tests.attacks.langgraph.vault import BACKENDS, ending
 
 _SMALL, _LARGE = 5, 5_000_000
 _ATTEMPTS = 5

@@ -14,8 +14,8 @@ from sealpoint.adapters.langgraph import SealedSaver
 from sealpoint.adapters.langgraph._configuration import CheckpointTarget
 from sealpoint.errors import ResumeRefused, SealpointError, UsageError
 from tests.attacks.langgraph.desks import FACES, Desk, State, config_of, run
+from tests.deployment import Deployment
 from tests.unit.gate.team import Team, policy
-from tests.unit.store.simulator import World
 
 _STRICT = policy(
     "strict",
@@ -41,7 +41,7 @@ _STRICT = policy(
 @pytest.fixture
 def saver(tmp_path: Path) -> Iterator[SealedSaver]:
     """A saver under a policy that takes no answers and no edits."""
-    world = World(tmp_path, backend="sqlite")
+    world = Deployment(tmp_path, backend="sqlite")
     crew = Team(world, _STRICT)
     yield SealedSaver(crew.store())
     world.close()

@@ -15,7 +15,7 @@ from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.errors import HeadMoved, SealpointError, Superseded
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import FACES, State, config_of, run
-from tests.attacks.langgraph.vault import BACKENDS
+from tests.attacks.langgraph.edited_store import BACKENDS
 
 _SECONDS = 30
 

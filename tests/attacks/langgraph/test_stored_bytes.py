@@ -18,7 +18,7 @@ from sealpoint.ledger import Kind
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import FACES, SHAPES, State, config_of, run
-from tests.attacks.langgraph.vault import ALARMS, BACKENDS, Vault
+from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, EditedStore
 
 
 class _Planted:
@@ -47,9 +47,9 @@ def _bombs(marker: Path) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module", params=[(b, s) for b in BACKENDS for s in SHAPES], ids="-".join)
-def vault(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Vault:
+def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EditedStore:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""
-    return Vault(tmp_path_factory.mktemp("vault") / "home", *request.param)
+    return EditedStore(tmp_path_factory.mktemp("edited") / "home", *request.param)
 
 
 def _in_payloads(row: Record, bomb: bytes) -> Record:
@@ -70,17 +70,17 @@ def _in_seals(row: Record, bomb: bytes) -> Record:
 
 @pytest.mark.parametrize("place", [_in_payloads, _in_bodies, _in_headers, _in_seals])
 def test_nothing_that_is_stored_runs(
-    vault: Vault, tmp_path: Path, place: Callable[[Record, bytes], Record]
+    edited: EditedStore, tmp_path: Path, place: Callable[[Record, bytes], Record]
 ) -> None:
     """Each bomb in the newest entries: refused on every way, and no file was created."""
     marker = tmp_path / "ran"
-    newest = vault.find(Kind.CHECKPOINT)[-1]
-    with vault.landing():
-        rows = vault.rows()
+    newest = edited.find(Kind.CHECKPOINT)[-1]
+    with edited.landing():
+        rows = edited.rows()
         bombs = list(_bombs(marker))
         for number, bomb in enumerate(bombs[:: 2 if place is _in_payloads else 6]):
-            vault.put({s: place(row, bomb) if s >= newest - 1 else row for s, row in rows.items()})
-            found = vault.endings(FACES[number % 2])
+            edited.put({s: place(row, bomb) if s >= newest - 1 else row for s, row in rows.items()})
+            found = edited.endings(FACES[number % 2])
             for error in found.values():
                 assert error is not None
                 assert issubclass(error, ALARMS)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.ledger.crime import Scene
+from tests.attacks.ledger.tampered_store import TamperedStore
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def template(tmp_path_factory: pytest.TempPathFactory) -> TamperedStore:
     """Two threads with several checkpoints each, written in several sessions."""
-    scene = Scene.make(tmp_path_factory.mktemp("scene"))
+    scene = TamperedStore.make(tmp_path_factory.mktemp("scene"))
     for session in range(2):
         with scene.open() as store:
             for name in ("alpha", "beta"):
@@ -28,6 +28,6 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 
 @pytest.fixture
-def scene(template: Scene, tmp_path: Path) -> Scene:
+def scene(template: TamperedStore, tmp_path: Path) -> TamperedStore:
     """A copy of the template for one test to ruin."""
     return template.copied(tmp_path / "scene")

@@ -24,13 +24,13 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import Scene, entry_rows
+from tests.attacks.ledger.tampered_store import TamperedStore, entry_rows
 from tests.ledgers import SALT, sealed
 
 __all__ = ["Insider", "key_of", "put", "replace"]
 
 
-def key_of(scene: Scene, identity: str) -> PrivateKey:
+def key_of(scene: TamperedStore, identity: str) -> PrivateKey:
     """The private key of an identity of the scene."""
     return StoreLocation.find(scene.url, **scene.places).files.keys.signer(identity)
 
@@ -52,7 +52,7 @@ def replace(database: sqlite3.Connection, thread: bytes, seq: int, record: Recor
 class Insider:
     """Writes what would be the next entry of a thread, or another in the place of one."""
 
-    def __init__(self, scene: Scene, name: str, *, thread: bytes | None = None) -> None:
+    def __init__(self, scene: TamperedStore, name: str, *, thread: bytes | None = None) -> None:
         self.thread = scene.thread_id(name) if thread is None else thread
         with scene.raw() as database:
             self.rows = entry_rows(database, self.thread)

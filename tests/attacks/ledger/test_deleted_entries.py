@@ -12,13 +12,13 @@ from sealpoint.errors import (
     RolledBack,
     SchemaUnknown,
 )
-from tests.attacks.ledger.crime import WORLD, Scene, refused
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 
 _DELETE = "DELETE FROM entries WHERE thread = ? AND seq "
 
 
 @pytest.mark.parametrize("seq", range(6))
-def test_a_hole_is_noticed_by_whoever_lists(scene: Scene, seq: int) -> None:
+def test_a_hole_is_noticed_by_whoever_lists(scene: TamperedStore, seq: int) -> None:
     """Any entry but the newest is gone: a listing says so, and so does every way past it."""
     thread = scene.thread_id("alpha")
     found = refused(scene.after(lambda database: database.execute(f"{_DELETE} = {seq}", (thread,))))
@@ -30,7 +30,7 @@ def test_a_hole_is_noticed_by_whoever_lists(scene: Scene, seq: int) -> None:
 
 
 @pytest.mark.parametrize("kept", range(1, 7))
-def test_a_shortened_thread_is_refused(scene: Scene, kept: int) -> None:
+def test_a_shortened_thread_is_refused(scene: TamperedStore, kept: int) -> None:
     """Whatever remains is a genuine beginning: the anchor knows that there was more."""
     thread = scene.thread_id("alpha")
     sql = f"{_DELETE} >= {kept}"
@@ -42,7 +42,7 @@ def test_a_shortened_thread_is_refused(scene: Scene, kept: int) -> None:
     assert found["threads"] is ListIncomplete
 
 
-def test_a_thread_that_is_gone_is_refused(scene: Scene) -> None:
+def test_a_thread_that_is_gone_is_refused(scene: TamperedStore) -> None:
     """It never turns into an unknown thread that a save would begin anew."""
     thread = scene.thread_id("alpha")
 
@@ -58,7 +58,7 @@ def test_a_thread_that_is_gone_is_refused(scene: Scene) -> None:
         store.thread("alpha").save({"anew": True}, world=WORLD)
 
 
-def test_emptied_tables_are_refused(scene: Scene) -> None:
+def test_emptied_tables_are_refused(scene: TamperedStore) -> None:
     """Without the store chain there is nothing to begin with."""
     found = refused(scene.after(lambda database: database.execute("DELETE FROM entries")))
 
@@ -67,7 +67,7 @@ def test_emptied_tables_are_refused(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("table", ["entries", "blobs", "labels"])
-def test_a_dropped_table_is_refused(scene: Scene, table: str) -> None:
+def test_a_dropped_table_is_refused(scene: TamperedStore, table: str) -> None:
     """A store with fewer tables is not opened, and not repaired."""
     found = refused(scene.after(lambda database: database.execute(f"DROP TABLE {table}")))
 
@@ -75,7 +75,7 @@ def test_a_dropped_table_is_refused(scene: Scene, table: str) -> None:
     assert "open" in found
 
 
-def test_a_store_that_is_gone_is_refused(scene: Scene) -> None:
+def test_a_store_that_is_gone_is_refused(scene: TamperedStore) -> None:
     """No file, an empty file, and a file of something else: none of them is a new store."""
     scene.require_sound()
     scene.put_back({})

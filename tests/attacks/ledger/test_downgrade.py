@@ -14,14 +14,14 @@ from sealpoint.errors import Edited, Forged, NotTrusted
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.signing import Seal, encode_seals, pae
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import Scene, entry_rows, refused
 from tests.attacks.ledger.insider import Insider, key_of, put, replace
+from tests.attacks.ledger.tampered_store import TamperedStore, entry_rows, refused
 from tests.ledgers import seals
 
 _GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 
 
-def _after_appending(scene: Scene, record: Record) -> str:
+def _after_appending(scene: TamperedStore, record: Record) -> str:
     thread = scene.thread_id("alpha")
     found = refused(scene.after(lambda database: put(database, thread, 7, record)))
     assert "load beta" not in found
@@ -44,7 +44,7 @@ def _after_appending(scene: Scene, record: Record) -> str:
     ],
 )
 def test_another_format_is_refused_even_when_the_owner_signs_it(
-    scene: Scene, old: bytes, new: bytes
+    scene: TamperedStore, old: bytes, new: bytes
 ) -> None:
     """The reader's own version decides how bytes are read; a row never does."""
     worker = key_of(scene, "worker")
@@ -57,7 +57,7 @@ def test_another_format_is_refused_even_when_the_owner_signs_it(
 
 
 @pytest.mark.parametrize("where", ["thread", "store chain"])
-def test_an_earlier_format_is_refused_with_what_to_do(scene: Scene, where: str) -> None:
+def test_an_earlier_format_is_refused_with_what_to_do(scene: TamperedStore, where: str) -> None:
     """Whether an old version wrote it or somebody made it look so, the hint says what to do."""
     thread = scene.thread_id("alpha") if where == "thread" else STORE_CHAIN
 
@@ -76,7 +76,7 @@ def test_an_earlier_format_is_refused_with_what_to_do(scene: Scene, where: str) 
     assert "restore a good copy" in error.hint
 
 
-def test_a_seal_cannot_choose_its_algorithm(scene: Scene) -> None:
+def test_a_seal_cannot_choose_its_algorithm(scene: TamperedStore) -> None:
     """A code under a public value, a plain hash, or a field that names another algorithm."""
     worker = key_of(scene, "worker")
     record = Insider(scene, "alpha").checkpoint(worker)
@@ -97,7 +97,7 @@ def test_a_seal_cannot_choose_its_algorithm(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("payload_type", ["root", "statement", "manifest", "bundle", "entry.v2"])
-def test_a_signature_over_another_type_is_refused(scene: Scene, payload_type: str) -> None:
+def test_a_signature_over_another_type_is_refused(scene: TamperedStore, payload_type: str) -> None:
     """The same key, the same bytes, another purpose."""
     worker = key_of(scene, "worker")
     record = Insider(scene, "alpha").checkpoint(worker)
@@ -109,7 +109,7 @@ def test_a_signature_over_another_type_is_refused(scene: Scene, payload_type: st
     assert _after_appending(scene, msgspec.structs.replace(record, seals=other)) == "Forged"
 
 
-def test_a_signature_over_the_bare_bytes_is_refused(scene: Scene) -> None:
+def test_a_signature_over_the_bare_bytes_is_refused(scene: TamperedStore) -> None:
     """What another protocol made the key sign is no entry."""
     worker = key_of(scene, "worker")
     record = Insider(scene, "alpha").checkpoint(worker)
@@ -118,7 +118,7 @@ def test_a_signature_over_the_bare_bytes_is_refused(scene: Scene) -> None:
     assert _after_appending(scene, msgspec.structs.replace(record, seals=bare)) == "Forged"
 
 
-def test_an_entry_of_the_store_chain_is_no_entry_of_a_thread(scene: Scene) -> None:
+def test_an_entry_of_the_store_chain_is_no_entry_of_a_thread(scene: TamperedStore) -> None:
     """A roster that the root signed, in the place of a thread's entry."""
     with scene.raw() as database:
         row = entry_rows(database, STORE_CHAIN)[0]
@@ -126,7 +126,7 @@ def test_an_entry_of_the_store_chain_is_no_entry_of_a_thread(scene: Scene) -> No
     assert _after_appending(scene, Record(*row)) == "NotTrusted"
 
 
-def test_an_entry_of_a_thread_is_no_entry_of_the_store_chain(scene: Scene) -> None:
+def test_an_entry_of_a_thread_is_no_entry_of_the_store_chain(scene: TamperedStore) -> None:
     """A genuine entry of a thread as the next roster."""
     with scene.raw() as database:
         row = entry_rows(database, scene.thread_id("alpha"))[2]
@@ -137,7 +137,7 @@ def test_an_entry_of_a_thread_is_no_entry_of_the_store_chain(scene: Scene) -> No
 
 
 @pytest.mark.parametrize("kind", [Kind.GENESIS, Kind.RESUME, Kind.ADOPT])
-def test_a_body_of_another_kind_is_refused(scene: Scene, kind: Kind) -> None:
+def test_a_body_of_another_kind_is_refused(scene: TamperedStore, kind: Kind) -> None:
     """The owner signs a header of one kind over the body of another."""
     insider = Insider(scene, "alpha")
     worker = key_of(scene, "worker")
@@ -147,7 +147,7 @@ def test_a_body_of_another_kind_is_refused(scene: Scene, kind: Kind) -> None:
     assert _after_appending(scene, record) in {"Edited", "Misplaced", "NotTrusted"}
 
 
-def test_a_checkpoint_with_the_body_of_a_resume_is_refused(scene: Scene) -> None:
+def test_a_checkpoint_with_the_body_of_a_resume_is_refused(scene: TamperedStore) -> None:
     """The other way round: the read that needs the body refuses it."""
     insider = Insider(scene, "alpha")
     record = insider.entry(Kind.CHECKPOINT, insider.rows[1][2], key_of(scene, "worker"))
@@ -155,7 +155,7 @@ def test_a_checkpoint_with_the_body_of_a_resume_is_refused(scene: Scene) -> None
     assert _after_appending(scene, record) == "Edited"
 
 
-def test_a_second_spelling_of_a_signature_is_refused(scene: Scene) -> None:
+def test_a_second_spelling_of_a_signature_is_refused(scene: TamperedStore) -> None:
     """The scalar plus the order of the group fits the same equation, and is no signature."""
     insider = Insider(scene, "alpha")
     thread, (header, stored, body) = insider.thread, insider.rows[-1]
@@ -176,7 +176,7 @@ def test_a_second_spelling_of_a_signature_is_refused(scene: Scene) -> None:
     assert found["load alpha"] is Forged
 
 
-def test_other_spellings_of_the_seals_are_refused(scene: Scene) -> None:
+def test_other_spellings_of_the_seals_are_refused(scene: TamperedStore) -> None:
     """Capital digits, spaces, and the same seal twice: one spelling only."""
     insider = Insider(scene, "alpha")
     header, stored, body = insider.rows[-1]
@@ -197,14 +197,14 @@ def test_other_spellings_of_the_seals_are_refused(scene: Scene) -> None:
     scene.require_sound()
 
 
-def _payload(scene: Scene, thread: bytes) -> tuple[bytes]:
+def _payload(scene: TamperedStore, thread: bytes) -> tuple[bytes]:
     with scene.raw() as database:
         sql = "SELECT payload FROM entries WHERE thread = ? AND seq = 6"
         row: tuple[bytes] = database.execute(sql, (thread,)).fetchone()
     return row
 
 
-def test_a_new_kind_is_not_read_past(scene: Scene) -> None:
+def test_a_new_kind_is_not_read_past(scene: TamperedStore) -> None:
     """An entry that this version does not judge stops it, instead of being skipped."""
     insider = Insider(scene, "alpha")
     operator = key_of(scene, "operator")

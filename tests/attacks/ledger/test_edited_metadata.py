@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import Edited, Forged, Missing, NotTrusted, Tampered
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.tampered_store import TamperedStore, refused
 
 _ROW = "SELECT seq, header, body FROM entries WHERE thread = ? AND seq = ?"
 
@@ -30,7 +30,7 @@ def _text(document: Any) -> bytes:
         {"reason": "because"},
     ],
 )
-def test_an_edited_body_is_refused(scene: Scene, changes: dict[str, Any]) -> None:
+def test_an_edited_body_is_refused(scene: TamperedStore, changes: dict[str, Any]) -> None:
     """Metadata, id, parent, world: nothing in the body can be changed or added."""
     thread = scene.thread_id("alpha")
 
@@ -73,7 +73,7 @@ _HEADER_CHANGES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("seq", [0, 1, 3, 6])
-def test_an_edited_header_is_refused(scene: Scene, seq: int) -> None:
+def test_an_edited_header_is_refused(scene: TamperedStore, seq: int) -> None:
     """Every field of every header, of the newest entry and of older ones."""
     thread = scene.thread_id("alpha")
     with scene.raw() as database:
@@ -96,7 +96,7 @@ def test_an_edited_header_is_refused(scene: Scene, seq: int) -> None:
         assert not [read for read in found if "beta" in read]
 
 
-def test_edited_columns_are_refused(scene: Scene) -> None:
+def test_edited_columns_are_refused(scene: TamperedStore) -> None:
     """The columns are only an index: a row that was moved to another position is not found."""
     thread = scene.thread_id("alpha")
     sql = "UPDATE entries SET seq = seq + 100 WHERE thread = ? AND seq = 3"
@@ -106,7 +106,7 @@ def test_edited_columns_are_refused(scene: Scene) -> None:
     assert issubclass(found["load alpha"], Tampered)
 
 
-def test_edited_seals_are_refused(scene: Scene) -> None:
+def test_edited_seals_are_refused(scene: TamperedStore) -> None:
     """A signature with one digit changed, on the entry that is loaded."""
     sql = (
         "UPDATE entries SET seals = CAST(replace(CAST(seals AS TEXT), '\"]]', '0\"]]') AS BLOB) "

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from sealpoint.errors import Edited, Missing
-from tests.attacks.ledger.crime import Scene, refused
+from tests.attacks.ledger.tampered_store import TamperedStore, refused
 
 
 def _edit_payload(thread: bytes, old: bytes, new: bytes) -> str:
@@ -18,7 +18,7 @@ def _edit_payload(thread: bytes, old: bytes, new: bytes) -> str:
     )
 
 
-def test_an_edited_state_is_refused_by_the_load_that_reads_it(scene: Scene) -> None:
+def test_an_edited_state_is_refused_by_the_load_that_reads_it(scene: TamperedStore) -> None:
     """Another text of the same length in the newest state: still well encoded, and refused."""
     sql = _edit_payload(scene.thread_id("alpha"), b"alpha says 3", b"alpha lies 3")
     found = refused(scene.after(lambda database: database.execute(sql)))
@@ -26,7 +26,7 @@ def test_an_edited_state_is_refused_by_the_load_that_reads_it(scene: Scene) -> N
     assert found == {"load alpha": Edited, "load alpha a-3": Edited}
 
 
-def test_an_edited_older_state_is_refused_by_its_own_load(scene: Scene) -> None:
+def test_an_edited_older_state_is_refused_by_its_own_load(scene: TamperedStore) -> None:
     """The newest state stays readable; the edited one does not."""
     sql = _edit_payload(scene.thread_id("alpha"), b"alpha says 0", b"alpha lies 0")
     found = refused(scene.after(lambda database: database.execute(sql)))
@@ -34,7 +34,7 @@ def test_an_edited_older_state_is_refused_by_its_own_load(scene: Scene) -> None:
     assert found == {"load alpha a-0": Edited, "find alpha": Edited}
 
 
-def test_a_removed_state_is_missing(scene: Scene) -> None:
+def test_a_removed_state_is_missing(scene: TamperedStore) -> None:
     """Without its payload a checkpoint is refused, never empty."""
     found = refused(scene.after(lambda db: db.execute("UPDATE entries SET payload = NULL")))
 
@@ -42,7 +42,7 @@ def test_a_removed_state_is_missing(scene: Scene) -> None:
     assert {"load alpha", "load beta", "load beta b-0"} <= set(found)
 
 
-def test_an_edited_chunk_of_a_large_state_is_refused(scene: Scene) -> None:
+def test_an_edited_chunk_of_a_large_state_is_refused(scene: TamperedStore) -> None:
     """A state of many blobs with one bit changed in one of them, whichever it is."""
     words = [f"word {number} of many " * 4 for number in range(3000)]
     with scene.open() as store:
@@ -71,7 +71,7 @@ def test_an_edited_chunk_of_a_large_state_is_refused(scene: Scene) -> None:
     scene.require_sound()
 
 
-def test_an_edited_world_is_refused(scene: Scene) -> None:
+def test_an_edited_world_is_refused(scene: TamperedStore) -> None:
     """What the run was able to do is bound like the state."""
     edit = (
         "UPDATE blobs SET data = CAST(replace(data, CAST('read_file' AS BLOB), "
@@ -84,7 +84,7 @@ def test_an_edited_world_is_refused(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("depth", ["body", "header"])
-def test_an_attacker_who_fixes_every_digest_is_refused(scene: Scene, depth: str) -> None:
+def test_an_attacker_who_fixes_every_digest_is_refused(scene: TamperedStore, depth: str) -> None:
     """The payload changed, its digest in the body, and the body's digest in the header too."""
     thread = scene.thread_id("alpha")
 
@@ -110,7 +110,7 @@ def test_an_attacker_who_fixes_every_digest_is_refused(scene: Scene, depth: str)
     assert found["history alpha"] is Edited
 
 
-def test_labels_are_hints_that_change_no_read(scene: Scene) -> None:
+def test_labels_are_hints_that_change_no_read(scene: TamperedStore) -> None:
     """The one side table: emptied, swapped or full of junk, every read tells the truth."""
 
     def edit(database: sqlite3.Connection) -> None:

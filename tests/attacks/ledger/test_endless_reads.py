@@ -19,8 +19,8 @@ import pytest
 import sealpoint
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage.sqlite import SqliteStorage
-from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.pages import in_circles, index_number, on_two_pages, with_rows_repeated
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 
 _SECONDS_MAX = 30
 _BATCH_ROWS = 32
@@ -39,7 +39,9 @@ except sealpoint.SealpointError as error:
 """
 
 
-def _victim(scene: Scene, call: str = "store.threads().complete", *, read_only: bool = True) -> str:
+def _victim(
+    scene: TamperedStore, call: str = "store.threads().complete", *, read_only: bool = True
+) -> str:
     """What a process says that opens the store and calls something, within its time."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
     try:
@@ -56,14 +58,16 @@ def _victim(scene: Scene, call: str = "store.threads().complete", *, read_only: 
     return result.stdout.strip()
 
 
-def _put(scene: Scene, edit: Callable[[bytes], bytes]) -> None:
+def _put(scene: TamperedStore, edit: Callable[[bytes], bytes]) -> None:
     before = scene.path.read_bytes()
     scene.path.write_bytes(edit(before))
     assert scene.path.read_bytes() != before
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_schema_that_refers_to_itself_is_refused(scene: Scene, *, read_only: bool) -> None:
+def test_a_schema_that_refers_to_itself_is_refused(
+    scene: TamperedStore, *, read_only: bool
+) -> None:
     """A file of 100 KB with more rows in its schema than anybody can count is opened in no time."""
     scene.require_sound()
     genuine = scene.path.read_bytes()
@@ -80,7 +84,7 @@ def test_a_schema_that_refers_to_itself_is_refused(scene: Scene, *, read_only: b
     assert not refused(scene.read())
 
 
-def test_the_control_schema_has_more_rows_than_can_be_read(scene: Scene) -> None:
+def test_the_control_schema_has_more_rows_than_can_be_read(scene: TamperedStore) -> None:
     """The planted pages are live: plain SQLite goes on reading until somebody stops it."""
     _put(scene, in_circles)
     looks = iter(range(100_000))
@@ -91,7 +95,9 @@ def test_the_control_schema_has_more_rows_than_can_be_read(scene: Scene) -> None
 
 
 @pytest.mark.parametrize("times", [1, 100, 120])
-def test_a_row_of_the_schema_that_is_there_twice_is_refused(scene: Scene, times: int) -> None:
+def test_a_row_of_the_schema_that_is_there_twice_is_refused(
+    scene: TamperedStore, times: int
+) -> None:
     """Rows that repeat a genuine one are no room to hide others behind."""
     scene.require_sound()
     genuine = scene.path.read_bytes()
@@ -107,7 +113,7 @@ def test_a_row_of_the_schema_that_is_there_twice_is_refused(scene: Scene, times:
     assert not refused(scene.read())
 
 
-def test_a_trigger_behind_a_hundred_rows_is_seen_at_once(scene: Scene) -> None:
+def test_a_trigger_behind_a_hundred_rows_is_seen_at_once(scene: TamperedStore) -> None:
     """A schema with a hundred repeated rows, and a trigger after them, is refused when opened."""
     scene.require_sound()
     _put(scene, lambda data: with_rows_repeated(data, 120))
@@ -126,7 +132,7 @@ def _batch(database: sqlite3.Connection, thread: bytes, high: int) -> list[int]:
     return [seq for (seq,) in database.execute(sql, (thread, high, _BATCH_ROWS))]
 
 
-def _long(scene: Scene) -> bytes:
+def _long(scene: TamperedStore) -> bytes:
     """Give a thread so many entries that they are read in several batches; return its id."""
     with scene.open() as store:
         for number in range(90):
@@ -135,7 +141,7 @@ def _long(scene: Scene) -> bytes:
 
 
 @pytest.mark.parametrize("call", ["store.threads().complete", "store.verify().ok"])
-def test_an_index_that_leads_back_is_refused(scene: Scene, call: str) -> None:
+def test_an_index_that_leads_back_is_refused(scene: TamperedStore, call: str) -> None:
     """Where the last entry of a batch claims to come before the first, reading does not repeat."""
     thread = _long(scene)
     control = _victim(scene, call)
@@ -153,7 +159,7 @@ def test_an_index_that_leads_back_is_refused(scene: Scene, call: str) -> None:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_a_scan_never_gives_a_position_twice(scene: Scene, *, descending: bool) -> None:
+def test_a_scan_never_gives_a_position_twice(scene: TamperedStore, *, descending: bool) -> None:
     """Numbers in the index that do not rise, or fall, strictly within what was asked for."""
     thread = _long(scene)
     genuine = scene.path.read_bytes()

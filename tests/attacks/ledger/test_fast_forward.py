@@ -9,15 +9,15 @@ import pytest
 
 from sealpoint.errors import Edited, Misplaced, Missing, SealpointError, Tampered
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 from tests.ledgers import seals
 
 _FAR = [8, 1000, 2**31, 2**53, 2**62, 2**63 - 1]
 
 
 @pytest.mark.parametrize("seq", _FAR)
-def test_a_genuine_entry_far_ahead_is_refused(scene: Scene, seq: int) -> None:
+def test_a_genuine_entry_far_ahead_is_refused(scene: TamperedStore, seq: int) -> None:
     """The owner's key signed a header for a position that does not follow."""
     insider = Insider(scene, "alpha")
     record = insider.checkpoint(key_of(scene, "worker"), seq=7)
@@ -28,7 +28,7 @@ def test_a_genuine_entry_far_ahead_is_refused(scene: Scene, seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", [2**53, 2**63 - 1, 2**64, -1])
-def test_a_header_with_a_number_out_of_range_is_refused(scene: Scene, seq: int) -> None:
+def test_a_header_with_a_number_out_of_range_is_refused(scene: TamperedStore, seq: int) -> None:
     """At the right place, with a position that no chain reaches."""
     insider = Insider(scene, "alpha")
     worker = key_of(scene, "worker")
@@ -40,7 +40,7 @@ def test_a_header_with_a_number_out_of_range_is_refused(scene: Scene, seq: int) 
     assert found["load alpha"] is Edited
 
 
-def test_rows_far_ahead_do_not_block_other_threads(scene: Scene) -> None:
+def test_rows_far_ahead_do_not_block_other_threads(scene: TamperedStore) -> None:
     """The attacked thread is refused until the rows are gone; then saves go on as before."""
     thread = scene.thread_id("alpha")
     scene.require_sound()
@@ -60,7 +60,7 @@ def test_rows_far_ahead_do_not_block_other_threads(scene: Scene) -> None:
     assert not refused(scene.read())
 
 
-def test_an_entry_from_the_far_future_does_not_stop_time(scene: Scene) -> None:
+def test_an_entry_from_the_far_future_does_not_stop_time(scene: TamperedStore) -> None:
     """The owner's key with a clock gone wild: later saves still succeed, and say so."""
     insider = Insider(scene, "alpha")
     record = insider.checkpoint(
@@ -77,7 +77,7 @@ def test_an_entry_from_the_far_future_does_not_stop_time(scene: Scene) -> None:
     assert {finding.code for finding in report.findings} == {"time"}
 
 
-def test_an_unfitting_fence_or_roster_is_refused(scene: Scene) -> None:
+def test_an_unfitting_fence_or_roster_is_refused(scene: TamperedStore) -> None:
     """Sessions and rosters of the future, signed by the owner."""
     insider = Insider(scene, "alpha")
     worker = key_of(scene, "worker")

@@ -19,7 +19,7 @@ import pytest
 
 import sealpoint
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import WORLD, Outcome, Saved, Truth, read_everything
+from tests.attacks.ledger.tampered_store import WORLD, Outcome, Saved, Truth, read_everything
 
 Files = dict[str, bytes]
 

@@ -9,24 +9,24 @@ import pytest
 from sealpoint.errors import NotTrusted, ResumeRefused, UsageError
 from sealpoint.ledger import CheckpointBody, Kind
 from sealpoint.store._append import EntryDraft, append
-from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 from tests.ledgers import SALT
 
 _BOUGHT = {"note": "bought"}
 
 
-def _pause(scene: Scene) -> None:
+def _pause(scene: TamperedStore) -> None:
     with scene.open(identity="operator") as store:
         store.thread("alpha").pause("a look")
 
 
-def _unpause(scene: Scene) -> None:
+def _unpause(scene: TamperedStore) -> None:
     with scene.open(identity="operator") as store:
         store.thread("alpha").unpause("all is well")
 
 
-def _forge(scene: Scene, kind: Kind, signer: str = "worker") -> Insider:
+def _forge(scene: TamperedStore, kind: Kind, signer: str = "worker") -> Insider:
     """Put an entry behind the newest one, signed by a key of the scene."""
     insider, worker = Insider(scene, "alpha"), key_of(scene, signer)
     record = insider.held(worker) if kind is Kind.HELD else insider.checkpoint(worker)
@@ -38,7 +38,7 @@ def _forge(scene: Scene, kind: Kind, signer: str = "worker") -> Insider:
     return insider
 
 
-def test_a_checkpoint_held_back_by_no_pause_is_refused(scene: Scene) -> None:
+def test_a_checkpoint_held_back_by_no_pause_is_refused(scene: TamperedStore) -> None:
     """The owner's key in its own session makes no such entry while the thread runs."""
     scene.require_sound()
     _forge(scene, Kind.HELD)
@@ -49,7 +49,7 @@ def test_a_checkpoint_held_back_by_no_pause_is_refused(scene: Scene) -> None:
     assert "load beta" not in found
 
 
-def test_a_pause_that_has_ended_holds_nothing_back(scene: Scene) -> None:
+def test_a_pause_that_has_ended_holds_nothing_back(scene: TamperedStore) -> None:
     """That there was one once is no leave to go on as if there still were."""
     _pause(scene)
     _unpause(scene)
@@ -60,7 +60,7 @@ def test_a_pause_that_has_ended_holds_nothing_back(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("signer", ["operator", "root"])
-def test_nobody_but_the_owner_holds_back(scene: Scene, signer: str) -> None:
+def test_nobody_but_the_owner_holds_back(scene: TamperedStore, signer: str) -> None:
     """Whoever may pause a thread writes no state of it."""
     _pause(scene)
     _forge(scene, Kind.HELD, signer)
@@ -68,7 +68,7 @@ def test_nobody_but_the_owner_holds_back(scene: Scene, signer: str) -> None:
     assert refused(scene.read())["load alpha"] is NotTrusted
 
 
-def test_a_checkpoint_is_not_saved_while_paused(scene: Scene) -> None:
+def test_a_checkpoint_is_not_saved_while_paused(scene: TamperedStore) -> None:
     """Under its ordinary kind the same state stops every reader: it would run without a word."""
     _pause(scene)
     _forge(scene, Kind.CHECKPOINT)
@@ -76,7 +76,7 @@ def test_a_checkpoint_is_not_saved_while_paused(scene: Scene) -> None:
     assert refused(scene.read())["load alpha"] is NotTrusted
 
 
-def test_what_a_pause_holds_back_is_read_and_not_resumed(scene: Scene) -> None:
+def test_what_a_pause_holds_back_is_read_and_not_resumed(scene: TamperedStore) -> None:
     """The control: the same entry while paused is genuine, and nobody goes on from it before."""
     _pause(scene)
     _forge(scene, Kind.HELD)
@@ -101,7 +101,7 @@ def _draft() -> EntryDraft:
     return EntryDraft(Kind.HELD, CheckpointBody(salt=SALT, id="held", root=root), payload)
 
 
-def test_our_writer_does_not_sign_what_no_pause_holds_back(scene: Scene) -> None:
+def test_our_writer_does_not_sign_what_no_pause_holds_back(scene: TamperedStore) -> None:
     """The writer refuses before it signs, so that no bug of a caller leaves such an entry."""
     with scene.open() as store:
         thread = store.thread("alpha")
@@ -111,7 +111,7 @@ def test_our_writer_does_not_sign_what_no_pause_holds_back(scene: Scene) -> None
     scene.require_sound()
 
 
-def test_our_writer_signs_what_a_pause_holds_back(scene: Scene) -> None:
+def test_our_writer_signs_what_a_pause_holds_back(scene: TamperedStore) -> None:
     """The control: while the thread is paused the same call writes it, in the same session."""
     with scene.open() as store:
         thread = store.thread("alpha")

@@ -19,8 +19,8 @@ from sealpoint.errors import (
     SealpointError,
     UnknownThread,
 )
-from tests.attacks.ledger.crime import Scene, contents, entry_rows, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
+from tests.attacks.ledger.tampered_store import TamperedStore, contents, entry_rows, refused
 from tests.ledgers import sealed
 
 _LEAF_OF_AN_INDEX = 10
@@ -34,7 +34,7 @@ def _index_pages(data: bytes) -> list[int]:
 
 
 @pytest.mark.parametrize("keep", ["first", "last", "none"])
-def test_an_index_that_hides_rows_is_noticed(scene: Scene, keep: str) -> None:
+def test_an_index_that_hides_rows_is_noticed(scene: TamperedStore, keep: str) -> None:
     """The rows stay in the table; the index that leads to them is edited in the file."""
     scene.require_sound()
     data = scene.path.read_bytes()
@@ -58,7 +58,7 @@ def test_an_index_that_hides_rows_is_noticed(scene: Scene, keep: str) -> None:
     assert len(verdicts) >= 2
 
 
-def test_an_index_out_of_order_ends_every_read(scene: Scene) -> None:
+def test_an_index_out_of_order_ends_every_read(scene: TamperedStore) -> None:
     """Leaps from thread to thread must not go round for ever, nor a save try for ever."""
     data = scene.path.read_bytes()
     anchor = next(scene.places["state_dir"].rglob("anchor.slots"))
@@ -84,7 +84,7 @@ def test_an_index_out_of_order_ends_every_read(scene: Scene) -> None:
                 scene.truth = truth
 
 
-def test_a_row_far_from_its_thread_hides_nothing(scene: Scene) -> None:
+def test_a_row_far_from_its_thread_hides_nothing(scene: TamperedStore) -> None:
     """Rows of an unknown thread, or of no thread at all, change neither names nor states."""
     alpha = scene.thread_id("alpha")
 
@@ -101,7 +101,7 @@ def test_a_row_far_from_its_thread_hides_nothing(scene: Scene) -> None:
 
 @pytest.mark.parametrize("thread", [b"", b"short", b"\xff" * 17, "text", 7])
 def test_a_thread_that_cannot_be_one_is_refused_by_the_list(
-    scene: Scene, thread: bytes | str | int
+    scene: TamperedStore, thread: bytes | str | int
 ) -> None:
     """The list refuses; threads themselves stay readable."""
 
@@ -115,7 +115,9 @@ def test_a_thread_that_cannot_be_one_is_refused_by_the_list(
 
 
 @pytest.mark.parametrize("seq", [0, 6])
-def test_the_list_is_not_complete_without_first_or_newest_entry(scene: Scene, seq: int) -> None:
+def test_the_list_is_not_complete_without_first_or_newest_entry(
+    scene: TamperedStore, seq: int
+) -> None:
     """A thread that cannot be read any more is not passed over in silence."""
     thread = scene.thread_id("alpha")
     for sql in (
@@ -133,7 +135,7 @@ def _execute(sql: str, parameters: tuple[Any, ...], database: sqlite3.Connection
     database.execute(sql, parameters)
 
 
-def test_a_renamed_genesis_gives_no_name(scene: Scene) -> None:
+def test_a_renamed_genesis_gives_no_name(scene: TamperedStore) -> None:
     """The name in a genesis is a claim; the anchor's slot proves or disproves it."""
 
     def edit(database: sqlite3.Connection) -> None:
@@ -152,7 +154,7 @@ def test_a_renamed_genesis_gives_no_name(scene: Scene) -> None:
             store.thread("gamma").load()
 
 
-def test_a_second_thread_of_a_known_name_is_not_listed(scene: Scene) -> None:
+def test_a_second_thread_of_a_known_name_is_not_listed(scene: TamperedStore) -> None:
     """The owner's key wrote another genesis of that name; the anchor knows only the first."""
     insider = Insider(scene, "alpha")
     other = b"\x07" * 16
@@ -166,7 +168,7 @@ def test_a_second_thread_of_a_known_name_is_not_listed(scene: Scene) -> None:
         assert len(entry_rows(database, other)) == 1
 
 
-def test_a_thread_between_its_entries_and_the_anchor_is_listed(scene: Scene) -> None:
+def test_a_thread_between_its_entries_and_the_anchor_is_listed(scene: TamperedStore) -> None:
     """A crash before the anchor followed: the name is reserved, the thread is there."""
     anchor = next(scene.places["state_dir"].rglob("anchor.slots"))
     with scene.open() as store:

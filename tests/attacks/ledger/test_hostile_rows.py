@@ -13,10 +13,10 @@ import pytest
 from sealpoint.errors import BytesMalformed, Edited, SealpointError
 from sealpoint.ledger import STORE_CHAIN, Kind
 from sealpoint.storage import Record
-from tests.attacks.ledger.crime import WORLD, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, put
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
+from tests.cpu_time import CpuTime
 from tests.ledgers import seals
-from tests.ruler import Ruler
 
 _MIB = 1024 * 1024
 _DEEP = 100_000
@@ -38,7 +38,7 @@ _HUGE = {
 
 
 @pytest.mark.parametrize("what", _HUGE)
-def test_a_gigantic_value_is_refused_before_it_is_read(scene: Scene, what: str) -> None:
+def test_a_gigantic_value_is_refused_before_it_is_read(scene: TamperedStore, what: str) -> None:
     """SQLite tells type and size; the bytes never reach this process."""
     column, value = _HUGE[what]
     thread = scene.thread_id("alpha")
@@ -47,10 +47,10 @@ def test_a_gigantic_value_is_refused_before_it_is_read(scene: Scene, what: str) 
         sql = f"UPDATE entries SET {column} = {value} WHERE thread = ? AND seq = 6"  # noqa: S608
         assert database.execute(sql, (thread,)).rowcount == 1
     tracemalloc.start()
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         found = refused(scene.read())
 
-    took_s = ruler.seconds
+    took_s = cpu_time.seconds
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -59,7 +59,7 @@ def test_a_gigantic_value_is_refused_before_it_is_read(scene: Scene, what: str) 
     assert took_s < 10
 
 
-def test_a_gigantic_blob_is_refused_before_it_is_read(scene: Scene) -> None:
+def test_a_gigantic_blob_is_refused_before_it_is_read(scene: TamperedStore) -> None:
     """The world's blob replaced by 40 MB of zeros."""
     scene.require_sound()
     with scene.raw() as database:
@@ -74,7 +74,7 @@ def test_a_gigantic_blob_is_refused_before_it_is_read(scene: Scene) -> None:
     assert peak_bytes < 16 * _MIB
 
 
-def test_a_gigantic_policy_is_refused_before_it_is_read(scene: Scene) -> None:
+def test_a_gigantic_policy_is_refused_before_it_is_read(scene: TamperedStore) -> None:
     """The policy's blob replaced by 40 MB of zeros: nothing is resumed, what is only read is."""
     with scene.raw() as database:
         edit = "UPDATE blobs SET data = zeroblob(40000000) WHERE thread = ?"
@@ -106,17 +106,17 @@ _SEALS = {
 
 
 @pytest.mark.parametrize("what", _SEALS)
-def test_hostile_seals_are_refused_quickly(scene: Scene, what: str) -> None:
+def test_hostile_seals_are_refused_quickly(scene: TamperedStore, what: str) -> None:
     """Many, deep, gigantic or malformed seals on the newest entry."""
     thread = scene.thread_id("alpha")
     sql = "UPDATE entries SET seals = ? WHERE thread = ? AND seq = 6"
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         found = refused(scene.after(lambda database: database.execute(sql, (_SEALS[what], thread))))
 
         assert issubclass(found["load alpha"], SealpointError)
         assert found["load alpha"].code in {"edited", "forged"}
 
-    assert ruler.seconds < 10
+    assert cpu_time.seconds < 10
 
 
 def _spellings(header: bytes) -> dict[str, bytes]:
@@ -152,7 +152,7 @@ def _spellings(header: bytes) -> dict[str, bytes]:
 
 
 def test_another_spelling_of_a_header_is_refused_even_when_the_owner_signs_it(
-    scene: Scene,
+    scene: TamperedStore,
 ) -> None:
     """What one parser reads in one way and another in another way is no entry."""
     insider = Insider(scene, "alpha")
@@ -168,7 +168,7 @@ def test_another_spelling_of_a_header_is_refused_even_when_the_owner_signs_it(
         assert error.code in {"edited", "misplaced"}, what
 
 
-def test_another_spelling_of_a_stored_header_is_refused(scene: Scene) -> None:
+def test_another_spelling_of_a_stored_header_is_refused(scene: TamperedStore) -> None:
     """The attacker without a key writes the same meaning in other bytes over a genuine entry."""
     insider = Insider(scene, "alpha")
     header = insider.rows[-1][0]
@@ -187,7 +187,9 @@ def test_another_spelling_of_a_stored_header_is_refused(scene: Scene) -> None:
     scene.require_sound()
 
 
-def test_another_spelling_of_a_body_is_refused_even_when_the_owner_signs_it(scene: Scene) -> None:
+def test_another_spelling_of_a_body_is_refused_even_when_the_owner_signs_it(
+    scene: TamperedStore,
+) -> None:
     """Keys twice, other orders, unknown fields, deep metadata: the body has one spelling too."""
     insider = Insider(scene, "alpha")
     worker = key_of(scene, "worker")
@@ -213,7 +215,7 @@ def test_another_spelling_of_a_body_is_refused_even_when_the_owner_signs_it(scen
         assert found["history alpha"] is Edited, what
 
 
-def test_a_digest_that_is_none_is_refused(scene: Scene) -> None:
+def test_a_digest_that_is_none_is_refused(scene: TamperedStore) -> None:
     """The owner signs a body whose digests are not even hexadecimal: no foreign exception."""
     insider = Insider(scene, "alpha")
     worker = key_of(scene, "worker")
@@ -238,7 +240,7 @@ def test_a_digest_that_is_none_is_refused(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"no JSON", b"[" * 5000, b"\xff", b'{"a":1e999}'])
-def test_a_world_that_is_none_is_refused(scene: Scene, data: bytes) -> None:
+def test_a_world_that_is_none_is_refused(scene: TamperedStore, data: bytes) -> None:
     """The owner signs the digest of a blob that is no JSON object."""
     insider = Insider(scene, "alpha")
     fields = json.loads(insider.rows[-1][2])

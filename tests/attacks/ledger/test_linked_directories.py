@@ -20,7 +20,7 @@ from sealpoint.cli import main
 from sealpoint.errors import NoPin, NotTrusted, SealpointError, StoreExists
 from sealpoint.storage.file import FileStorage
 from sealpoint.storage.sqlite import SqliteStorage
-from tests.attacks.ledger.crime import WORLD
+from tests.attacks.ledger.tampered_store import WORLD
 
 _FORMS = {"sqlite": "sqlite:///{}/agents.db", "file": "file://{}/agents"}
 

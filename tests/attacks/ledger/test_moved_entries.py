@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sealpoint.errors import Misplaced, Missing, NotTrusted, Tampered
-from tests.attacks.ledger.crime import WORLD, Scene, contents, entry_rows, refused
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, contents, entry_rows, refused
 
 _SET = "UPDATE entries SET header = ?, seals = ?, body = ? WHERE thread = ? AND seq = ?"
 _PAYLOAD = "SELECT payload FROM entries WHERE thread = ? AND seq = ?"
@@ -31,7 +31,7 @@ def _copy(
 
 
 @pytest.mark.parametrize(("one", "two"), [(2, 3), (3, 5), (5, 6), (1, 4), (0, 6)])
-def test_exchanged_entries_are_refused(scene: Scene, one: int, two: int) -> None:
+def test_exchanged_entries_are_refused(scene: TamperedStore, one: int, two: int) -> None:
     """Two genuine entries of one thread in each other's place, by content or by column."""
     thread = scene.thread_id("alpha")
 
@@ -48,7 +48,7 @@ def test_exchanged_entries_are_refused(scene: Scene, one: int, two: int) -> None
 
 
 @pytest.mark.parametrize("older", [2, 3, 5])
-def test_an_older_checkpoint_over_the_newest_is_refused(scene: Scene, older: int) -> None:
+def test_an_older_checkpoint_over_the_newest_is_refused(scene: TamperedStore, older: int) -> None:
     """What was true once is not true now: the position is part of what was signed."""
     thread = scene.thread_id("alpha")
     found = refused(scene.after(lambda db: _copy(db, (thread, older), (thread, 6))))
@@ -57,7 +57,7 @@ def test_an_older_checkpoint_over_the_newest_is_refused(scene: Scene, older: int
     assert found["history alpha"] is Misplaced
 
 
-def test_an_older_checkpoint_after_the_newest_is_refused(scene: Scene) -> None:
+def test_an_older_checkpoint_after_the_newest_is_refused(scene: TamperedStore) -> None:
     """Appended as if it were the next one."""
     thread = scene.thread_id("alpha")
 
@@ -73,7 +73,7 @@ def test_an_older_checkpoint_after_the_newest_is_refused(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("seq", [2, 6])
-def test_another_thread_s_entry_is_refused(scene: Scene, seq: int) -> None:
+def test_another_thread_s_entry_is_refused(scene: TamperedStore, seq: int) -> None:
     """An entry of beta in alpha's place, with its blobs: thread and name are signed."""
     alpha, beta = scene.thread_id("alpha"), scene.thread_id("beta")
     found = refused(scene.after(lambda db: _copy(db, (beta, seq), (alpha, seq))))
@@ -83,7 +83,7 @@ def test_another_thread_s_entry_is_refused(scene: Scene, seq: int) -> None:
     assert not [read for read in found if "beta" in read]
 
 
-def test_exchanged_threads_are_refused(scene: Scene) -> None:
+def test_exchanged_threads_are_refused(scene: TamperedStore) -> None:
     """All rows of two threads under each other's id: the ids inside do not agree."""
     alpha, beta = scene.thread_id("alpha"), scene.thread_id("beta")
 
@@ -99,7 +99,7 @@ def test_exchanged_threads_are_refused(scene: Scene) -> None:
     assert found["load beta"] is Misplaced
 
 
-def test_an_entry_of_another_namespace_is_refused(scene: Scene) -> None:
+def test_an_entry_of_another_namespace_is_refused(scene: TamperedStore) -> None:
     """The same name in another namespace of the same store is another thread."""
     with scene.open(namespace="other") as store:
         store.thread("alpha").save({"note": "of another tenant"}, world=WORLD)
@@ -123,15 +123,17 @@ def test_an_entry_of_another_namespace_is_refused(scene: Scene) -> None:
     assert "load beta" not in found
 
 
-def entry_rows_of(scene: Scene, thread: bytes) -> list[tuple[bytes, bytes, bytes]]:
+def entry_rows_of(scene: TamperedStore, thread: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """The entries of a thread."""
     with scene.raw() as database:
         return entry_rows(database, thread)
 
 
-def test_another_store_in_the_place_of_this_one_is_refused(scene: Scene, tmp_path: Path) -> None:
+def test_another_store_in_the_place_of_this_one_is_refused(
+    scene: TamperedStore, tmp_path: Path
+) -> None:
     """A whole genuine store of the same user, with threads of the same names."""
-    other = Scene.make(tmp_path / "elsewhere")
+    other = TamperedStore.make(tmp_path / "elsewhere")
     with other.open() as store:
         for name in scene.truth:
             store.thread(name).save({"note": "another store"})
@@ -143,9 +145,9 @@ def test_another_store_in_the_place_of_this_one_is_refused(scene: Scene, tmp_pat
     assert "open" in found
 
 
-def test_a_thread_of_another_store_is_refused(scene: Scene, tmp_path: Path) -> None:
+def test_a_thread_of_another_store_is_refused(scene: TamperedStore, tmp_path: Path) -> None:
     """Entries of another store under the id of a thread of this one."""
-    other = Scene.make(tmp_path / "elsewhere")
+    other = TamperedStore.make(tmp_path / "elsewhere")
     with other.open() as store:
         for number in range(5):
             store.thread("alpha").save({"note": number}, world=WORLD)

@@ -16,7 +16,7 @@ import pytest
 
 from sealpoint import Registry
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import Scene, contents
+from tests.attacks.ledger.tampered_store import TamperedStore, contents
 
 _RAN: list[str] = []
 
@@ -61,7 +61,7 @@ def _bombs(marker: Path) -> Iterator[bytes]:
 
 
 @pytest.fixture
-def noisy(scene: Scene) -> Scene:
+def noisy(scene: TamperedStore) -> TamperedStore:
     """A third thread whose state the application's own rule decodes."""
     with scene.open(registry=_registry()) as store:
         store.thread("gamma").save({"object": Noisy("of gamma")}, id="g-0")
@@ -69,7 +69,7 @@ def noisy(scene: Scene) -> Scene:
     return scene
 
 
-def _read(scene: Scene) -> set[str]:
+def _read(scene: TamperedStore) -> set[str]:
     """Read all there is to read of alpha and beta; the codes of what was refused."""
     codes = set()
     try:
@@ -101,7 +101,7 @@ def _columns(database: sqlite3.Connection) -> list[tuple[str, str]]:
     ]
 
 
-def test_no_bomb_in_any_column_goes_off(noisy: Scene, tmp_path: Path) -> None:
+def test_no_bomb_in_any_column_goes_off(noisy: TamperedStore, tmp_path: Path) -> None:
     """Each bomb in each column of every row at once: refused, and nothing ran."""
     marker = tmp_path / "ran"
     with noisy.raw() as database:
@@ -126,7 +126,9 @@ def test_no_bomb_in_any_column_goes_off(noisy: Scene, tmp_path: Path) -> None:
     assert not _RAN
 
 
-def test_another_thread_s_state_is_not_decoded_on_the_way_to_its_refusal(noisy: Scene) -> None:
+def test_another_thread_s_state_is_not_decoded_on_the_way_to_its_refusal(
+    noisy: TamperedStore,
+) -> None:
     """The bytes are genuine and would decode: the digest is checked first, and nothing runs."""
     alpha, gamma = noisy.thread_id("alpha"), noisy.thread_id("gamma")
 
@@ -142,7 +144,7 @@ def test_another_thread_s_state_is_not_decoded_on_the_way_to_its_refusal(noisy: 
     assert not _RAN
 
 
-def test_the_control_state_would_have_been_decoded(noisy: Scene) -> None:
+def test_the_control_state_would_have_been_decoded(noisy: TamperedStore) -> None:
     """In its own place the state is decoded, by the rule, once."""
     with noisy.open(registry=_registry()) as store:
         loaded = store.thread("gamma").load()
@@ -161,7 +163,9 @@ def test_the_control_state_would_have_been_decoded(noisy: Scene) -> None:
         "UPDATE entries SET header = replace(header, '\"seq\":2', '\"seq\":3')",
     ],
 )
-def test_nothing_is_decoded_of_a_thread_that_does_not_verify(noisy: Scene, edit: str) -> None:
+def test_nothing_is_decoded_of_a_thread_that_does_not_verify(
+    noisy: TamperedStore, edit: str
+) -> None:
     """The state itself is untouched; what vouches for it is not."""
     noisy.commit(lambda database: database.execute(edit))
     try:

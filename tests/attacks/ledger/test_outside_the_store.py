@@ -28,7 +28,7 @@ from sealpoint.errors import (
     StoreMisplaced,
     Unanchored,
 )
-from tests.attacks.ledger.crime import WORLD, Scene, refused
+from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
@@ -43,12 +43,12 @@ class _Planted:
         return Path.touch, (self.path,)
 
 
-def _anchor(scene: Scene) -> Path:
+def _anchor(scene: TamperedStore) -> Path:
     (anchor,) = scene.places["state_dir"].rglob("anchor.slots")
     return Path(anchor)
 
 
-def _journal(scene: Scene, victim: Path) -> bytes:
+def _journal(scene: TamperedStore, victim: Path) -> bytes:
     """A rollback journal that undoes nothing and names a file as its super-journal."""
     pages = scene.path.stat().st_size // 4096
     header = _JOURNAL_MAGIC + struct.pack(">5I", 0, 1, pages, 512, 4096)
@@ -60,7 +60,9 @@ def _journal(scene: Scene, victim: Path) -> bytes:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_a_planted_journal_does_not_reach_the_anchor(scene: Scene, *, read_only: bool) -> None:
+def test_a_planted_journal_does_not_reach_the_anchor(
+    scene: TamperedStore, *, read_only: bool
+) -> None:
     """SQLite deletes the file that a played back journal names: so none is played back."""
     scene.require_sound()
     anchor = _anchor(scene)
@@ -74,7 +76,9 @@ def test_a_planted_journal_does_not_reach_the_anchor(scene: Scene, *, read_only:
     assert not refused(scene.read())
 
 
-def test_a_journal_planted_while_the_store_is_open_does_not_reach_the_anchor(scene: Scene) -> None:
+def test_a_journal_planted_while_the_store_is_open_does_not_reach_the_anchor(
+    scene: TamperedStore,
+) -> None:
     """An open store has its own log; the journal is not looked at, and refused afterwards."""
     anchor = _anchor(scene)
     with scene.open() as store:
@@ -85,7 +89,9 @@ def test_a_journal_planted_while_the_store_is_open_does_not_reach_the_anchor(sce
     assert refused(scene.read())["open"] is Edited
 
 
-def test_the_control_journal_would_have_deleted_a_file(scene: Scene, tmp_path: Path) -> None:
+def test_the_control_journal_would_have_deleted_a_file(
+    scene: TamperedStore, tmp_path: Path
+) -> None:
     """The planted journal is live: plain SQLite deletes the file that it names."""
     victim = tmp_path / "victim"
     victim.write_text("something of value")
@@ -98,7 +104,7 @@ def test_the_control_journal_would_have_deleted_a_file(scene: Scene, tmp_path: P
 
 @pytest.mark.parametrize("side", ["-wal", "-shm"])
 def test_a_link_in_the_place_of_a_side_file_does_not_reach_the_anchor(
-    scene: Scene, side: str
+    scene: TamperedStore, side: str
 ) -> None:
     """A log or its index that leads to the anchor is not followed."""
     anchor = _anchor(scene)
@@ -112,7 +118,7 @@ def test_a_link_in_the_place_of_a_side_file_does_not_reach_the_anchor(
     assert not refused(scene.read())
 
 
-def test_nothing_in_the_store_names_another_anchor(scene: Scene) -> None:
+def test_nothing_in_the_store_names_another_anchor(scene: TamperedStore) -> None:
     """A table of settings that points elsewhere is not read; the store is refused."""
 
     def edit(database: sqlite3.Connection) -> None:
@@ -122,9 +128,9 @@ def test_nothing_in_the_store_names_another_anchor(scene: Scene) -> None:
     assert refused(scene.after(edit))["open"] is Edited
 
 
-def test_files_beside_the_store_are_not_configuration(scene: Scene, tmp_path: Path) -> None:
+def test_files_beside_the_store_are_not_configuration(scene: TamperedStore, tmp_path: Path) -> None:
     """Pins, keys and anchors of the attacker's own store, laid beside the file, change nothing."""
-    other = Scene.make(tmp_path / "attacker")
+    other = TamperedStore.make(tmp_path / "attacker")
     with other.open() as store:
         store.thread("alpha").save({"note": "mine"}, world=WORLD)
     for folder in ("config", "state"):
@@ -138,7 +144,7 @@ def test_files_beside_the_store_are_not_configuration(scene: Scene, tmp_path: Pa
 
 def test_keys_or_anchor_inside_the_store_s_folder_are_refused(tmp_path: Path) -> None:
     """What can be restored together with the store remembers nothing."""
-    scene = Scene(tmp_path)
+    scene = TamperedStore(tmp_path)
     scene.disk.mkdir()
     for place in ("config_dir", "state_dir"):
         scene.places = {
@@ -200,12 +206,12 @@ def test_a_misplaced_store_can_be_moved_away(tmp_path: Path, monkeypatch: Any) -
         store.thread("t").save({"n": 1}, world=WORLD)
 
 
-def test_a_poisoned_anchor_is_refused_and_not_run(scene: Scene, tmp_path: Path) -> None:
+def test_a_poisoned_anchor_is_refused_and_not_run(scene: TamperedStore, tmp_path: Path) -> None:
     """A pickle, an empty file, half a file, other bits, another store's anchor."""
     scene.require_sound()
     anchor, marker = _anchor(scene), tmp_path / "ran"
     genuine = anchor.read_bytes()
-    other = Scene.make(tmp_path / "other")
+    other = TamperedStore.make(tmp_path / "other")
     flipped = bytearray(genuine)
     for place in range(len(flipped)):
         flipped[place] ^= 1
@@ -227,7 +233,7 @@ def test_a_poisoned_anchor_is_refused_and_not_run(scene: Scene, tmp_path: Path) 
     assert not refused(scene.read())
 
 
-def test_a_deleted_anchor_is_refused(scene: Scene) -> None:
+def test_a_deleted_anchor_is_refused(scene: TamperedStore) -> None:
     """Losing one's memory is not the same as having nothing to remember."""
     scene.require_sound()
     anchor = _anchor(scene)
@@ -243,13 +249,13 @@ def test_a_deleted_anchor_is_refused(scene: Scene) -> None:
     assert not refused(scene.read())
 
 
-def test_a_deleted_or_foreign_pin_is_refused(scene: Scene, tmp_path: Path) -> None:
+def test_a_deleted_or_foreign_pin_is_refused(scene: TamperedStore, tmp_path: Path) -> None:
     """Without a pin nothing is believed, least of all what the store says of itself."""
     (pin,) = scene.places["config_dir"].rglob("pin.json")
     genuine = pin.read_bytes()
     pin.unlink()
     assert set(refused(scene.read()).values()) == {NotTrusted}
-    other = Scene.make(tmp_path / "other")
+    other = TamperedStore.make(tmp_path / "other")
     (foreign,) = other.places["config_dir"].rglob("pin.json")
     shutil.copy(foreign, pin)
     assert refused(scene.read())["open"].code in {"unanchored", "misplaced", "anchor-unavailable"}
@@ -261,7 +267,7 @@ def test_a_deleted_or_foreign_pin_is_refused(scene: Scene, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_file_turned_back_to_a_rollback_journal_is_refused(
-    scene: Scene, *, read_only: bool
+    scene: TamperedStore, *, read_only: bool
 ) -> None:
     """Only a write-ahead log keeps a planted journal from being played back while it opens."""
     scene.require_sound()

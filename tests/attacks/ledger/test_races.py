@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from sealpoint.errors import Edited, HeadMoved, IdReused, SealpointError, Superseded
-from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
+from tests.attacks.ledger.tampered_store import WORLD, Saved, TamperedStore, refused
 
 
-def test_two_sessions_cannot_both_go_on(scene: Scene) -> None:
+def test_two_sessions_cannot_both_go_on(scene: TamperedStore) -> None:
     """The later session wins; the earlier worker is refused until it has loaded again."""
     with scene.open() as one, scene.open() as two:
         scene.save(one, "alpha", {"by": "one"}, id="one")
@@ -25,7 +25,9 @@ def test_two_sessions_cannot_both_go_on(scene: Scene) -> None:
     assert not refused(scene.read())
 
 
-def test_of_many_writers_at_once_each_save_is_in_the_history_or_refused(scene: Scene) -> None:
+def test_of_many_writers_at_once_each_save_is_in_the_history_or_refused(
+    scene: TamperedStore,
+) -> None:
     """Six workers race; what was acknowledged is there, once, and nothing else is."""
     saved: list[Saved] = []
     lost: list[SealpointError] = []
@@ -58,7 +60,7 @@ def test_of_many_writers_at_once_each_save_is_in_the_history_or_refused(scene: S
     assert not refused(scene.read())
 
 
-def _edited_then_healed(scene: Scene, act: Callable[[], object]) -> None:
+def _edited_then_healed(scene: TamperedStore, act: Callable[[], object]) -> None:
     """Edit the newest body, let a worker meet it, and take the edit back."""
     sql = "UPDATE entries SET body = ? WHERE number = (SELECT max(number) FROM entries)"
     with scene.raw() as database:
@@ -72,7 +74,7 @@ def _edited_then_healed(scene: Scene, act: Callable[[], object]) -> None:
         database.execute(sql, (body,))
 
 
-def test_a_passing_edit_does_not_make_a_worker_forget_that_it_lost(scene: Scene) -> None:
+def test_a_passing_edit_does_not_make_a_worker_forget_that_it_lost(scene: TamperedStore) -> None:
     """An edit that fails the worker's look at others' entries must not let it write over them."""
     with scene.open() as one, scene.open() as two:
         late = one.thread("gamma")
@@ -87,7 +89,7 @@ def test_a_passing_edit_does_not_make_a_worker_forget_that_it_lost(scene: Scene)
     assert not refused(scene.read())
 
 
-def test_a_passing_edit_does_not_hide_a_checkpoint_from_an_open_store(scene: Scene) -> None:
+def test_a_passing_edit_does_not_hide_a_checkpoint_from_an_open_store(scene: TamperedStore) -> None:
     """What could not be read once is found by its id as soon as it can be."""
     with scene.open() as one, scene.open() as two:
         scene.save(one, "gamma", {"by": "one"}, id="g-0")
@@ -100,7 +102,7 @@ def test_a_passing_edit_does_not_hide_a_checkpoint_from_an_open_store(scene: Sce
             late.save({"by": "somebody else"}, id="g-1", world=WORLD)
 
 
-def test_an_id_is_one_thing_only(scene: Scene) -> None:
+def test_an_id_is_one_thing_only(scene: TamperedStore) -> None:
     """Saving the same again gives the checkpoint that is there; anything else is refused."""
     with scene.open() as store:
         thread = store.thread("gamma")
@@ -122,7 +124,7 @@ def test_an_id_is_one_thing_only(scene: Scene) -> None:
         store.thread("gamma").save({"paid": 3}, id="payment", world={"tool": "pay"})
 
 
-def test_an_id_does_not_become_free_when_its_entry_is_hidden(scene: Scene) -> None:
+def test_an_id_does_not_become_free_when_its_entry_is_hidden(scene: TamperedStore) -> None:
     """Without the entry of an id, a save under it is refused: no index says that it is free."""
     with scene.open() as store:
         store.thread("alpha").save({"paid": 1}, id="payment", world=WORLD)

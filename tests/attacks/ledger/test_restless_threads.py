@@ -5,14 +5,14 @@ from msgspec.structs import replace
 
 from sealpoint.ledger import Kind, encode_header, parse_header
 from sealpoint.limits import VERIFY_ROUNDS_MAX
-from tests.unit.store.simulator import World
+from tests.deployment import Deployment
 
 _ENOUGH = 500
 
 
 def test_nobody_keeps_a_verification_busy_by_changing_one_thread() -> None:
     """Erasures that nobody made come and go: that is a finding, and the next thread follows."""
-    world = World()
+    world = Deployment()
     for name in ("a", "b"):
         thread = world.open().thread(name)
         for number in range(3):
@@ -49,6 +49,6 @@ def test_nobody_keeps_a_verification_busy_by_changing_one_thread() -> None:
     world.close()
 
 
-def _take_away(world: World, thread: bytes, head: int) -> None:
+def _take_away(world: Deployment, thread: bytes, head: int) -> None:
     for seq in [seq for seq in world.memory._records[thread] if seq > head]:
         world.put(thread, seq, None)

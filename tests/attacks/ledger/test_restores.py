@@ -42,18 +42,18 @@ from sealpoint.ledger import (
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.heist import BACKENDS, Heist
+from tests.attacks.ledger.attacked_store import BACKENDS, AttackedStore
+from tests.deployment import SimulatedAnchor
 from tests.ledgers import SALT, identity, key, seals
 from tests.unit.store.backup import Backup, accepted, planned
 from tests.unit.store.ended import add_key, end, enter
-from tests.unit.store.simulator import SimulatedAnchor
 
 _KEPT = 3
 _LOST = 2
 
 
-class _Heist(Heist):
-    """A heist after a restore, in which the store chain is reached for as well."""
+class _AttackedStore(AttackedStore):
+    """An attack after a restore, in which the store chain is reached for as well."""
 
     lost: dict[int, Record]
     """What the thread `a` had before the restore."""
@@ -68,7 +68,7 @@ class _Heist(Heist):
         return ref
 
     def everything(self) -> dict[str, Any]:
-        chain = (self.burglar.rows(STORE_CHAIN), self.burglar.blobs(STORE_CHAIN))
+        chain = (self.editor.rows(STORE_CHAIN), self.editor.blobs(STORE_CHAIN))
         return {**super().everything(), "": chain}
 
     def rows(self, name: str) -> dict[int, Record]:
@@ -120,10 +120,10 @@ class _Heist(Heist):
 
     def restore(self, *signers: str, kept: PositionList | None = None, **fields: Any) -> None:
         """Put a restore at the end of the store chain that nobody accepted."""
-        rows = self.burglar.rows(STORE_CHAIN)
+        rows = self.editor.rows(STORE_CHAIN)
         lists = [PositionList(b"") if kept is None else kept, PositionList(b""), PositionList(b"")]
-        blobs = self.burglar.blobs(STORE_CHAIN)
-        self.burglar.put_blobs(STORE_CHAIN, blobs | {each.digest: each.data for each in lists})
+        blobs = self.editor.blobs(STORE_CHAIN)
+        self.editor.put_blobs(STORE_CHAIN, blobs | {each.digest: each.data for each in lists})
         names = dict(
             zip(("kept", "lost", "released"), (each.digest.hex() for each in lists), strict=True)
         )
@@ -144,14 +144,14 @@ class _Heist(Heist):
         )
         raw = encode_header(replace(header, **fields))
         record = Record(raw, seals(raw, *(key(each) for each in signers)), body)
-        self.burglar.put_rows(STORE_CHAIN, {**rows, seq: record})
+        self.editor.put_rows(STORE_CHAIN, {**rows, seq: record})
 
 
 @pytest.fixture(params=BACKENDS)
-def heist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_Heist]:
+def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_AttackedStore]:
     """Threads `a` and `b` with checkpoints at the positions 2 to 4, on every backend."""
-    planned = Heist.planned(tmp_path, request.param)
-    made = _Heist(planned.world, planned.burglar)
+    planned = AttackedStore.planned(tmp_path, request.param)
+    made = _AttackedStore(planned.world, planned.editor)
     for name in ("a", "b"):
         for number in range(_KEPT):
             made.save(name, number)
@@ -160,19 +160,19 @@ def heist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[_Heist]:
 
 
 @pytest.fixture
-def restored(heist: _Heist) -> _Heist:
+def restored(attacked: _AttackedStore) -> _AttackedStore:
     """The same after a restore: `a` lost the entries 5 and 6, the thread `d` all of its own."""
-    backup = Backup(heist.world)
+    backup = Backup(attacked.world)
     for number in range(_KEPT, _KEPT + _LOST):
-        heist.save("a", number)
-    heist.save("d", 0)
-    heist.lost, heist.gone = heist.rows("a"), heist.rows("d")
-    heist.leave()
+        attacked.save("a", number)
+    attacked.save("d", 0)
+    attacked.lost, attacked.gone = attacked.rows("a"), attacked.rows("d")
+    attacked.leave()
     backup.put_back()
-    accepted(heist.world)
-    del heist.saved["a"][_KEPT:], heist.saved["d"]
-    heist.worker = heist.world.open()
-    return heist
+    accepted(attacked.world)
+    del attacked.saved["a"][_KEPT:], attacked.saved["d"]
+    attacked.worker = attacked.world.open()
+    return attacked
 
 
 def _of(changed: dict[str, type[SealpointError]], name: str) -> set[type[SealpointError]]:
@@ -185,26 +185,26 @@ def _of(changed: dict[str, type[SealpointError]], name: str) -> set[type[Sealpoi
 # ---------------------------------------------------------------------- and written on
 
 
-def test_a_rollback_that_nobody_accepted_is_not_written_on(heist: _Heist) -> None:
+def test_a_rollback_that_nobody_accepted_is_not_written_on(attacked: _AttackedStore) -> None:
     """Neither a process that is new nor one that was open goes on from the older copy."""
-    backup = Backup(heist.world)
-    heist.save("a", 7)
-    heist.save("d", 0)
+    backup = Backup(attacked.world)
+    attacked.save("a", 7)
+    attacked.save("d", 0)
 
     def edit() -> None:
-        heist.leave()
+        attacked.leave()
         backup.put_back()
 
-    changed = heist.after(edit)
-    rows = heist.rows("a")
+    changed = attacked.after(edit)
+    rows = attacked.rows("a")
     assert {RolledBack} == {error for read, error in changed.items() if read != "history d"}
     for name in ("a", "d"):
         with pytest.raises(RolledBack):
-            heist.world.open().thread(name).save("and on")
-    assert heist.rows("a") == rows
+            attacked.world.open().thread(name).save("and on")
+    assert attacked.rows("a") == rows
 
 
-def test_lost_entries_do_not_come_back(restored: _Heist) -> None:
+def test_lost_entries_do_not_come_back(restored: _AttackedStore) -> None:
     """They are genuine, chained and signed by their owner: the restore has cut them off."""
     changed = restored.after(lambda: restored.put_all("a", restored.lost))
 
@@ -212,7 +212,7 @@ def test_lost_entries_do_not_come_back(restored: _Heist) -> None:
     assert restored.findings() == ["misplaced"]
 
 
-def test_nothing_is_saved_on_top_of_lost_entries(restored: _Heist) -> None:
+def test_nothing_is_saved_on_top_of_lost_entries(restored: _AttackedStore) -> None:
     """A save is refused before it writes, by a new process and by one that was open."""
     restored.worker.thread("a").load()
     restored.put_all("a", restored.lost)
@@ -224,7 +224,7 @@ def test_nothing_is_saved_on_top_of_lost_entries(restored: _Heist) -> None:
     assert restored.rows("a") == rows
 
 
-def test_one_lost_entry_alone_does_not_come_back(restored: _Heist) -> None:
+def test_one_lost_entry_alone_does_not_come_back(restored: _AttackedStore) -> None:
     """Nor does a later one without those before it."""
     for seq in (5, 6):
         changed = restored.after(partial(restored.put, "a", {seq: restored.lost[seq]}))
@@ -233,7 +233,7 @@ def test_one_lost_entry_alone_does_not_come_back(restored: _Heist) -> None:
         assert _of(changed, "a") == {Misplaced if seq == 5 else Missing}
 
 
-def test_lost_entries_do_not_take_the_place_of_new_ones(restored: _Heist) -> None:
+def test_lost_entries_do_not_take_the_place_of_new_ones(restored: _AttackedStore) -> None:
     """The thread went on in the new epoch: its older future is another history."""
     restored.save("a", 8)
     restored.save("a", 9)
@@ -241,14 +241,14 @@ def test_lost_entries_do_not_take_the_place_of_new_ones(restored: _Heist) -> Non
     changed = restored.after(lambda: restored.put_all("a", restored.lost))
     assert _of(changed, "a") == {Misplaced}
     assert "load a" not in changed, "the newest is the one that the anchor has seen"
-    restored.burglar.put_rows(restored.thread("a"), rows)
-    changed = restored.after(lambda: restored.burglar.put_rows(restored.thread("a"), restored.lost))
+    restored.editor.put_rows(restored.thread("a"), rows)
+    changed = restored.after(lambda: restored.editor.put_rows(restored.thread("a"), restored.lost))
 
     assert _of(changed, "a") <= {Misplaced, RolledBack}
     assert "load a" in changed
 
 
-def test_a_lost_thread_does_not_come_back(restored: _Heist) -> None:
+def test_a_lost_thread_does_not_come_back(restored: _AttackedStore) -> None:
     """Its name is free, and what it was is refused."""
     held = restored.read()
     restored.put_all("d", restored.gone)
@@ -264,55 +264,55 @@ def test_a_lost_thread_does_not_come_back(restored: _Heist) -> None:
     assert restored.findings() == ["misplaced"]
 
 
-def test_a_worker_of_the_epoch_that_ended_is_refused_loudly(heist: _Heist) -> None:
+def test_a_worker_of_the_epoch_that_ended_is_refused_loudly(attacked: _AttackedStore) -> None:
     """It has its session and its head from before the restore, and writes nothing at all."""
-    backup = Backup(heist.world)
-    heist.save("a", 7)
-    heist.save("d", 0)
-    worker = heist.worker
+    backup = Backup(attacked.world)
+    attacked.save("a", 7)
+    attacked.save("d", 0)
+    worker = attacked.worker
     backup.put_back()
-    accepted(heist.world)
-    rows, gone = heist.rows("a"), heist.rows("d")
+    accepted(attacked.world)
+    rows, gone = attacked.rows("a"), attacked.rows("d")
 
     for _ in range(2):
         for name in ("a", "d"):
             with pytest.raises((Superseded, HeadMoved)):
                 worker.thread(name).save("with the old epoch")
-    assert (heist.rows("a"), heist.rows("d")) == (rows, gone)
-    assert worker.thread("a").load().ref == heist.saved["a"][_KEPT - 1][0]
-    assert heist.world.open().verify().ok
+    assert (attacked.rows("a"), attacked.rows("d")) == (rows, gone)
+    assert worker.thread("a").load().ref == attacked.saved["a"][_KEPT - 1][0]
+    assert attacked.world.open().verify().ok
 
 
-def test_a_worker_that_cannot_hear_of_the_restore_is_not_believed(heist: _Heist) -> None:
+def test_a_worker_that_cannot_hear_of_the_restore_is_not_believed(attacked: _AttackedStore) -> None:
     """Its own anchor stands still in the old epoch: what it writes is refused by everybody."""
-    backup = Backup(heist.world)
+    backup = Backup(attacked.world)
     other = MemoryAnchor()
-    for slot, position in heist.world.using(lambda core: list(core.anchor.slots())):
+    for slot, position in attacked.world.using(lambda core: list(core.anchor.slots())):
         other.create(slot, position)
-    elsewhere = heist.world.open(anchor=SimulatedAnchor(other, closes=True))
+    elsewhere = attacked.world.open(anchor=SimulatedAnchor(other, closes=True))
     elsewhere.thread("a").load()
     elsewhere.thread("a").save({"number": 7})
-    assert heist.world.open().thread("a").load().state == {"number": 7}
+    assert attacked.world.open().thread("a").load().state == {"number": 7}
     backup.put_back()
-    accepted(heist.world)
+    accepted(attacked.world)
     elsewhere.thread("a").save({"number": 8})
-    reads = heist.read()
+    reads = attacked.read()
 
     assert reads["load b"] is None
     assert issubclass(reads["load a"] or SealpointError, Missing | Misplaced)
-    assert [each.name for each in planned(heist.world).leftovers] == ["a"]
-    accepted(heist.world)
-    assert heist.read() == dict.fromkeys(reads)
-    assert elsewhere.thread("a").load().ref == heist.saved["a"][-1][0]
+    assert [each.name for each in planned(attacked.world).leftovers] == ["a"]
+    accepted(attacked.world)
+    assert attacked.read() == dict.fromkeys(reads)
+    assert elsewhere.thread("a").load().ref == attacked.saved["a"][-1][0]
 
 
-def test_a_store_from_before_the_restore_is_rolled_back(restored: _Heist) -> None:
+def test_a_store_from_before_the_restore_is_rolled_back(restored: _AttackedStore) -> None:
     """The entry that cut the lost ones off is gone, and so are they not: the anchor knows it."""
-    newest = max(restored.burglar.rows(STORE_CHAIN))
+    newest = max(restored.editor.rows(STORE_CHAIN))
 
     def edit() -> None:
-        rows = restored.burglar.rows(STORE_CHAIN)
-        restored.burglar.put_rows(
+        rows = restored.editor.rows(STORE_CHAIN)
+        restored.editor.put_rows(
             STORE_CHAIN, {seq: row for seq, row in rows.items() if seq < newest}
         )
         restored.put_all("a", restored.lost)
@@ -320,7 +320,7 @@ def test_a_store_from_before_the_restore_is_rolled_back(restored: _Heist) -> Non
     assert restored.after(edit) == {"open": RolledBack}
 
 
-def test_a_second_restore_does_not_bring_back_what_the_first_lost(restored: _Heist) -> None:
+def test_a_second_restore_does_not_bring_back_what_the_first_lost(restored: _AttackedStore) -> None:
     """The lost entries are in the store when it is accepted once more: they are not kept."""
     restored.save("b", 8)
     restored.put_all("a", restored.lost)
@@ -352,7 +352,7 @@ def test_a_second_restore_does_not_bring_back_what_the_first_lost(restored: _Hei
     ids=["no key", "stranger", "operator", "no owner", "epoch to come", "epoch that ended"],
 )
 def test_lost_entries_are_not_sealed_for_the_new_epoch(
-    restored: _Heist, signer: str, fields: dict[str, Any], error: type[SealpointError]
+    restored: _AttackedStore, signer: str, fields: dict[str, Any], error: type[SealpointError]
 ) -> None:
     """A key that may not write here does not bring them back, whatever epoch they claim."""
     record = restored.lost[5]
@@ -366,7 +366,7 @@ def test_lost_entries_are_not_sealed_for_the_new_epoch(
     assert _of(changed, "a") == {error}
 
 
-def test_a_revoked_key_seals_nothing_for_the_new_epoch(restored: _Heist) -> None:
+def test_a_revoked_key_seals_nothing_for_the_new_epoch(restored: _AttackedStore) -> None:
     """It wrote the lost entries itself, below what would have been its end."""
     end(restored.world, "worker", change=add_key("worker", "worker-2"))
     for epoch in (0, 1):
@@ -378,7 +378,7 @@ def test_a_revoked_key_seals_nothing_for_the_new_epoch(restored: _Heist) -> None
 
 
 @pytest.mark.parametrize("seq", [2, 4])
-def test_kept_entries_are_not_sealed_for_the_new_epoch(restored: _Heist, seq: int) -> None:
+def test_kept_entries_are_not_sealed_for_the_new_epoch(restored: _AttackedStore, seq: int) -> None:
     """Even by their owner: the restore lists one by its hash, and the links lead to the rest."""
     rows = restored.rows("a")
     made = restored.resealed(rows[seq], "worker", epoch=1)
@@ -388,7 +388,7 @@ def test_kept_entries_are_not_sealed_for_the_new_epoch(restored: _Heist, seq: in
     assert "history a" in changed
 
 
-def test_the_epoch_does_not_go_back_along_a_thread(restored: _Heist) -> None:
+def test_the_epoch_does_not_go_back_along_a_thread(restored: _AttackedStore) -> None:
     """An owner that is cut loose does not hide an entry between two epochs."""
     restored.save("a", 8)
     made = restored.forged("a", Kind.CHECKPOINT, _body(restored, 4), "worker", epoch=0)
@@ -397,8 +397,8 @@ def test_the_epoch_does_not_go_back_along_a_thread(restored: _Heist) -> None:
     assert _of(changed, "a") == {Misplaced}
 
 
-def _body(heist: _Heist, seq: int) -> Any:
-    record = heist.rows("a")[seq]
+def _body(attacked: _AttackedStore, seq: int) -> Any:
+    record = attacked.rows("a")[seq]
     return parse_body(Kind.CHECKPOINT, parse_header(record.header).body, record.body or b"")
 
 
@@ -406,13 +406,15 @@ def _body(heist: _Heist, seq: int) -> Any:
 
 
 @pytest.mark.parametrize("damage", ["missing", "edited", "emptied", "longer"])
-def test_without_the_list_nothing_of_the_old_epoch_counts(restored: _Heist, damage: str) -> None:
+def test_without_the_list_nothing_of_the_old_epoch_counts(
+    restored: _AttackedStore, damage: str
+) -> None:
     """What was kept is known by the list alone; what was saved since needs none."""
     restored.save("new", 0)
     kept = bytes.fromhex(_restore_body(restored).kept)
 
     def edit() -> None:
-        blobs = restored.burglar.blobs(STORE_CHAIN)
+        blobs = restored.editor.blobs(STORE_CHAIN)
         data = blobs.pop(kept)
         changed = {
             "edited": data[:-1] + bytes([data[-1] ^ 1]),
@@ -421,7 +423,7 @@ def test_without_the_list_nothing_of_the_old_epoch_counts(restored: _Heist, dama
         }
         if damage != "missing":
             blobs[kept] = changed[damage]
-        restored.burglar.put_blobs(STORE_CHAIN, blobs)
+        restored.editor.put_blobs(STORE_CHAIN, blobs)
 
     changed = restored.after(edit)
 
@@ -431,21 +433,21 @@ def test_without_the_list_nothing_of_the_old_epoch_counts(restored: _Heist, dama
 
 
 @pytest.mark.parametrize("damage", ["missing", "edited"])
-def test_a_damaged_list_of_losses_is_found(restored: _Heist, damage: str) -> None:
+def test_a_damaged_list_of_losses_is_found(restored: _AttackedStore, damage: str) -> None:
     """No read needs it; a full verification does."""
     lost = bytes.fromhex(_restore_body(restored).lost)
-    blobs = restored.burglar.blobs(STORE_CHAIN)
+    blobs = restored.editor.blobs(STORE_CHAIN)
     data = blobs.pop(lost)
     assert restored.findings() == []
     if damage == "edited":
         blobs[lost] = data[:-1] + bytes([data[-1] ^ 1])
-    restored.burglar.put_blobs(STORE_CHAIN, blobs)
+    restored.editor.put_blobs(STORE_CHAIN, blobs)
 
     assert restored.findings() == [damage]
 
 
-def _restore_body(heist: _Heist) -> RestoreBody:
-    rows = heist.burglar.rows(STORE_CHAIN)
+def _restore_body(attacked: _AttackedStore) -> RestoreBody:
+    rows = attacked.editor.rows(STORE_CHAIN)
     record = rows[max(rows)]
     body: RestoreBody = parse_body(
         Kind.RESTORE, parse_header(record.header).body, record.body or b""
@@ -472,18 +474,21 @@ def _restore_body(heist: _Heist) -> RestoreBody:
     ],
 )
 def test_a_forged_restore_is_refused(
-    heist: _Heist, signers: tuple[str, ...], fields: dict[str, Any], error: type[SealpointError]
+    attacked: _AttackedStore,
+    signers: tuple[str, ...],
+    fields: dict[str, Any],
+    error: type[SealpointError],
 ) -> None:
     """Whoever is not the root throws nothing away."""
-    heist.save("d", 0)
+    attacked.save("d", 0)
 
-    assert heist.after(lambda: heist.restore(*signers, **fields)) == {"open": error}
+    assert attacked.after(lambda: attacked.restore(*signers, **fields)) == {"open": error}
 
 
-def test_a_quorum_is_not_met_by_one_person(heist: _Heist) -> None:
+def test_a_quorum_is_not_met_by_one_person(attacked: _AttackedStore) -> None:
     """Two keys of one person, writers and strangers beside one operator are one operator."""
     enter(
-        heist.world,
+        attacked.world,
         lambda found: replace(
             found,
             restore_quorum=2,
@@ -493,22 +498,24 @@ def test_a_quorum_is_not_met_by_one_person(heist: _Heist) -> None:
             ),
         ),
     )
-    heist.save("d", 0)
-    chain, blobs = heist.burglar.rows(STORE_CHAIN), heist.burglar.blobs(STORE_CHAIN)
+    attacked.save("d", 0)
+    chain, blobs = attacked.editor.rows(STORE_CHAIN), attacked.editor.blobs(STORE_CHAIN)
     for signers in (("operator",), ("operator", "operator-2"), ("operator", "worker", "stranger")):
-        changed = heist.after(partial(heist.restore, *signers))
-        heist.burglar.put_rows(STORE_CHAIN, chain)
-        heist.burglar.put_blobs(STORE_CHAIN, blobs)
+        changed = attacked.after(partial(attacked.restore, *signers))
+        attacked.editor.put_rows(STORE_CHAIN, chain)
+        attacked.editor.put_blobs(STORE_CHAIN, blobs)
 
         assert changed == {"open": NotTrusted}
 
 
-def test_a_genuine_restore_of_another_store_is_misplaced(heist: _Heist) -> None:
+def test_a_genuine_restore_of_another_store_is_misplaced(attacked: _AttackedStore) -> None:
     """The same root signed it for another store, where it threw everything away."""
-    heist.save("d", 0)
+    attacked.save("d", 0)
 
     def edit() -> None:
-        heist.restore("root", store="cd" * 16)
+        attacked.restore("root", store="cd" * 16)
 
-    assert heist.after(edit) == {"open": Misplaced}
-    assert msgspec.json.decode(max(heist.burglar.rows(STORE_CHAIN).items())[1].header)["epoch"] == 1
+    assert attacked.after(edit) == {"open": Misplaced}
+    assert (
+        msgspec.json.decode(max(attacked.editor.rows(STORE_CHAIN).items())[1].header)["epoch"] == 1
+    )

@@ -25,14 +25,14 @@ from sealpoint.errors import (
 from sealpoint.ledger import EraseBody, Kind, PruneBody, encode_body, parse_header
 from sealpoint.storage import Record
 from sealpoint.store._names import label_of
-from tests.attacks.ledger.heist import BACKENDS, Heist
+from tests.attacks.ledger.attacked_store import BACKENDS, AttackedStore
 from tests.ledgers import SALT
 
 
 @pytest.fixture(params=BACKENDS)
-def heist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heist]:
+def attacked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AttackedStore]:
     """Threads `a` and `b` with checkpoints at the positions 2 to 5, on every backend."""
-    made = Heist.planned(tmp_path, request.param)
+    made = AttackedStore.planned(tmp_path, request.param)
     for name in ("a", "b"):
         for number in range(4):
             made.save(name, number)
@@ -41,19 +41,19 @@ def heist(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Heist]:
 
 
 @pytest.fixture
-def pruned(heist: Heist) -> Heist:
+def pruned(attacked: AttackedStore) -> AttackedStore:
     """The same, where `a` kept 4 and 5 by the prune at 6, went on at 7, and kept 5 and 7 at 8."""
-    heist.prune("a", keep_last=2)
-    heist.save("a", 4)
-    heist.prune("a", keep_last=2)
-    return heist
+    attacked.prune("a", keep_last=2)
+    attacked.save("a", 4)
+    attacked.prune("a", keep_last=2)
+    return attacked
 
 
 @pytest.fixture
-def erased(heist: Heist) -> Heist:
+def erased(attacked: AttackedStore) -> AttackedStore:
     """The same, where `a` was erased at 6."""
-    heist.erase("a")
-    return heist
+    attacked.erase("a")
+    return attacked
 
 
 def _errors(changed: dict[str, type[SealpointError]]) -> set[type[SealpointError]]:
@@ -71,26 +71,26 @@ def _row(rows: dict[int, Record], seq: int, **parts: Any) -> Record:
 # ---------------------------------------------------------------------- prune abuse
 
 
-def test_payloads_that_went_without_a_prune_are_missing(heist: Heist) -> None:
+def test_payloads_that_went_without_a_prune_are_missing(attacked: AttackedStore) -> None:
     """The states of old checkpoints are deleted as a prune would, and no entry says so."""
-    kept = heist.burglar.blobs(heist.thread("a"))
-    heist.save("a", 4)
-    newest = heist.burglar.blobs(heist.thread("a")).keys() - kept.keys()
-    thread = heist.thread("a")
+    kept = attacked.editor.blobs(attacked.thread("a"))
+    attacked.save("a", 4)
+    newest = attacked.editor.blobs(attacked.thread("a")).keys() - kept.keys()
+    thread = attacked.thread("a")
 
     def edit() -> None:
-        blobs = heist.burglar.blobs(thread)
-        heist.burglar.put_blobs(thread, {name: blobs[name] for name in newest})
-        heist.strip("a", 2, 3, 4, 5, body=False)
+        blobs = attacked.editor.blobs(thread)
+        attacked.editor.put_blobs(thread, {name: blobs[name] for name in newest})
+        attacked.strip("a", 2, 3, 4, 5, body=False)
 
-    changed = heist.after(edit)
+    changed = attacked.after(edit)
 
     assert _errors(changed) == {Missing}
     assert {f"load a-{number}" for number in range(4)} <= set(changed)
-    assert heist.findings() == ["missing"]
+    assert attacked.findings() == ["missing"]
 
 
-def test_entries_below_a_prune_may_not_go(pruned: Heist) -> None:
+def test_entries_below_a_prune_may_not_go(pruned: AttackedStore) -> None:
     """A prune takes payloads: the chain is whole from its first entry on, whatever it says."""
     changed = pruned.after(lambda: pruned.put("a", dict.fromkeys(range(5))))
 
@@ -101,42 +101,42 @@ def test_entries_below_a_prune_may_not_go(pruned: Heist) -> None:
 
 
 @pytest.mark.parametrize("signer", ["other", "operator", "officer", "stranger", "root"])
-def test_a_prune_by_another_key_is_refused(heist: Heist, signer: str) -> None:
+def test_a_prune_by_another_key_is_refused(attacked: AttackedStore, signer: str) -> None:
     """Another writer, other roles, and nobody at all give up the owner's states."""
     body = PruneBody(salt=SALT, before=5)
-    record = heist.forged("a", Kind.PRUNE, body, signer)
+    record = attacked.forged("a", Kind.PRUNE, body, signer)
 
     def edit() -> None:
-        heist.put("a", {6: record})
-        heist.strip("a", 2, 3, 4, body=False)
+        attacked.put("a", {6: record})
+        attacked.strip("a", 2, 3, 4, body=False)
 
-    changed = heist.after(edit)
+    changed = attacked.after(edit)
 
     assert _errors(changed) == {NotTrusted}
     assert {"load a", "history a"} <= set(changed)
-    assert heist.findings() == ["not-trusted"]
+    assert attacked.findings() == ["not-trusted"]
 
 
-def test_a_prune_of_what_is_yet_to_come_is_refused(heist: Heist) -> None:
+def test_a_prune_of_what_is_yet_to_come_is_refused(attacked: AttackedStore) -> None:
     """Even the owner's key, in a thief's hand, gives up no state before it is there."""
     body = PruneBody(salt=SALT, before=1000, kept=(2, 3, 4, 5))
-    record = heist.forged("a", Kind.PRUNE, body, "worker")
-    changed = heist.after(lambda: heist.put("a", {6: record}))
+    record = attacked.forged("a", Kind.PRUNE, body, "worker")
+    changed = attacked.after(lambda: attacked.put("a", {6: record}))
 
     assert _errors(changed) == {Misplaced}
-    assert heist.findings() == ["misplaced"]
+    assert attacked.findings() == ["misplaced"]
 
 
-def test_a_prune_without_a_signature_of_its_own_is_refused(heist: Heist) -> None:
+def test_a_prune_without_a_signature_of_its_own_is_refused(attacked: AttackedStore) -> None:
     """The owner's seals of another entry do not fit it."""
-    forged = heist.forged("a", Kind.PRUNE, PruneBody(salt=SALT, before=5), "worker")
-    record = Record(forged.header, heist.rows("a")[5].seals, forged.body)
+    forged = attacked.forged("a", Kind.PRUNE, PruneBody(salt=SALT, before=5), "worker")
+    record = Record(forged.header, attacked.rows("a")[5].seals, forged.body)
 
-    assert _errors(heist.after(lambda: heist.put("a", {6: record}))) == {Forged}
+    assert _errors(attacked.after(lambda: attacked.put("a", {6: record}))) == {Forged}
 
 
 @pytest.mark.parametrize("seq", [9, 8, 7])
-def test_an_older_prune_cannot_be_replayed(pruned: Heist, seq: int) -> None:
+def test_an_older_prune_cannot_be_replayed(pruned: AttackedStore, seq: int) -> None:
     """The owner's own earlier prune, after the newest entry, and in the place of newer ones."""
     rows = pruned.rows("a")
     changed = pruned.after(lambda: pruned.put("a", {seq: rows[6]}))
@@ -147,17 +147,17 @@ def test_an_older_prune_cannot_be_replayed(pruned: Heist, seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", [6, 5])
-def test_a_prune_of_another_thread_is_refused(heist: Heist, seq: int) -> None:
+def test_a_prune_of_another_thread_is_refused(attacked: AttackedStore, seq: int) -> None:
     """The same owner pruned another thread at the same position."""
-    heist.prune("b", keep_last=1)
-    record = heist.rows("b")[6]
-    changed = heist.after(lambda: heist.put("a", {seq: record}))
+    attacked.prune("b", keep_last=1)
+    record = attacked.rows("b")[6]
+    changed = attacked.after(lambda: attacked.put("a", {seq: record}))
 
     assert _errors(changed) == {Misplaced}
     assert "load a" in changed
 
 
-def test_a_prune_cannot_be_made_to_say_something_else(pruned: Heist) -> None:
+def test_a_prune_cannot_be_made_to_say_something_else(pruned: AttackedStore) -> None:
     """Its body is bound by its header: a higher bound, a longer list, and none at all."""
     rows = pruned.rows("a")
     body = json.loads(rows[8].body or b"")
@@ -171,21 +171,21 @@ def test_a_prune_cannot_be_made_to_say_something_else(pruned: Heist) -> None:
         pruned.put("a", {8: rows[8]})
 
 
-def test_what_was_pruned_does_not_come_back(heist: Heist) -> None:
+def test_what_was_pruned_does_not_come_back(attacked: AttackedStore) -> None:
     """The bytes are put back from an old copy: they are given up all the same."""
-    thread = heist.thread("a")
-    rows, blobs = heist.rows("a"), heist.burglar.blobs(thread)
-    heist.prune("a", keep_last=1)
+    thread = attacked.thread("a")
+    rows, blobs = attacked.rows("a"), attacked.editor.blobs(thread)
+    attacked.prune("a", keep_last=1)
 
     def edit() -> None:
-        heist.put("a", dict(rows))
-        heist.burglar.put_blobs(thread, blobs)
+        attacked.put("a", dict(rows))
+        attacked.editor.put_blobs(thread, blobs)
 
-    assert heist.after(edit) == {}
-    assert heist.read()["load a-0"] is Pruned
+    assert attacked.after(edit) == {}
+    assert attacked.read()["load a-0"] is Pruned
 
 
-def test_a_prune_cannot_be_undone_by_an_older_copy(pruned: Heist) -> None:
+def test_a_prune_cannot_be_undone_by_an_older_copy(pruned: AttackedStore) -> None:
     """The entry that records it is gone with what came after: the anchor knows of it."""
     changed = pruned.after(lambda: pruned.put("a", {8: None}))
 
@@ -197,56 +197,58 @@ def test_a_prune_cannot_be_undone_by_an_older_copy(pruned: Heist) -> None:
 
 
 @pytest.mark.parametrize("signer", ["worker", "other", "operator", "elsewhere", "stranger", "root"])
-def test_an_erasure_by_another_key_is_refused(heist: Heist, signer: str) -> None:
+def test_an_erasure_by_another_key_is_refused(attacked: AttackedStore, signer: str) -> None:
     """The owner, an operator, the officer of another namespace: no reader is told of an erasure."""
-    record = heist.forged("a", Kind.ERASE, EraseBody(salt=SALT, reason="x"), signer, fence=6)
+    record = attacked.forged("a", Kind.ERASE, EraseBody(salt=SALT, reason="x"), signer, fence=6)
 
     def edit() -> None:
-        heist.put("a", {6: record})
+        attacked.put("a", {6: record})
         if signer != "worker":  # whose readers find everything still there
-            heist.strip("a", *range(6))
-            heist.burglar.put_blobs(heist.thread("a"), {})
+            attacked.strip("a", *range(6))
+            attacked.editor.put_blobs(attacked.thread("a"), {})
 
-    changed = heist.after(edit)
+    changed = attacked.after(edit)
 
     assert _errors(changed) == {NotTrusted}
     assert len(changed) == 6
-    assert heist.findings() == ["not-trusted"]
+    assert attacked.findings() == ["not-trusted"]
     with pytest.raises(NotTrusted):
-        heist.world.open().thread("a").save("anew")
+        attacked.world.open().thread("a").save("anew")
 
 
 @pytest.mark.parametrize("positions", [(5,), (2,), (0, 1), tuple(range(6))], ids=str)
-def test_a_body_that_is_gone_is_no_erasure(heist: Heist, positions: tuple[int, ...]) -> None:
+def test_a_body_that_is_gone_is_no_erasure(
+    attacked: AttackedStore, positions: tuple[int, ...]
+) -> None:
     """Without the entry that records it, whatever needs the body finds it missing."""
-    changed = heist.after(lambda: heist.strip("a", *positions))
+    changed = attacked.after(lambda: attacked.strip("a", *positions))
 
     assert _errors(changed) <= {Missing}
     assert ("load a" in changed) == (5 in positions)
     assert ("history a" in changed) == bool({2, 5} & set(positions))
-    assert heist.findings() == ["missing"]
+    assert attacked.findings() == ["missing"]
     with pytest.raises(SealpointError) as caught:
-        heist.world.open().thread("a").save("anew", id="a-0")
+        attacked.world.open().thread("a").save("anew", id="a-0")
     assert caught.type is not Erased
 
 
-def test_an_erasure_of_another_thread_is_refused(heist: Heist) -> None:
+def test_an_erasure_of_another_thread_is_refused(attacked: AttackedStore) -> None:
     """A genuine entry of the officer, written at the same position of another thread."""
-    heist.erase("b")
-    record = heist.rows("b")[6]
+    attacked.erase("b")
+    record = attacked.rows("b")[6]
 
     def edit() -> None:
-        heist.strip("a", *range(6))
-        heist.put("a", {6: record})
+        attacked.strip("a", *range(6))
+        attacked.put("a", {6: record})
 
-    changed = heist.after(edit)
+    changed = attacked.after(edit)
 
     assert set(changed.values()) == {Misplaced}
-    assert heist.findings() == ["misplaced"]
+    assert attacked.findings() == ["misplaced"]
 
 
 @pytest.mark.parametrize("seq", [10, 9])
-def test_an_older_erasure_cannot_be_replayed(erased: Heist, seq: int) -> None:
+def test_an_older_erasure_cannot_be_replayed(erased: AttackedStore, seq: int) -> None:
     """The thread began anew; its first erasure is put after it, and over its newest entry."""
     record = erased.rows("a")[6]
     erased.save("a", 4)
@@ -256,44 +258,44 @@ def test_an_older_erasure_cannot_be_replayed(erased: Heist, seq: int) -> None:
     assert {"load a", "load a-4"} <= set(changed)
 
 
-def test_what_was_erased_does_not_come_back(heist: Heist) -> None:
+def test_what_was_erased_does_not_come_back(attacked: AttackedStore) -> None:
     """Bodies, payloads and blobs are put back from an old copy: it is erased all the same."""
-    thread = heist.thread("a")
-    rows, blobs = heist.rows("a"), heist.burglar.blobs(thread)
-    heist.erase("a")
+    thread = attacked.thread("a")
+    rows, blobs = attacked.rows("a"), attacked.editor.blobs(thread)
+    attacked.erase("a")
 
     def edit() -> None:
-        heist.put("a", dict(rows))
-        heist.burglar.put_blobs(thread, {**heist.burglar.blobs(thread), **blobs})
+        attacked.put("a", dict(rows))
+        attacked.editor.put_blobs(thread, {**attacked.editor.blobs(thread), **blobs})
 
     for number in (4, 5):
-        assert heist.after(edit) == {}
-        found = heist.read()
+        assert attacked.after(edit) == {}
+        found = attacked.read()
         assert {found[f"load a-{each}"] for each in range(4)} == {Erased}
-        assert heist.findings() == []
-        heist.world.open().gc()
-        assert all(heist.rows("a")[seq].body is None for seq in range(6))
-        heist.save("a", number)
+        assert attacked.findings() == []
+        attacked.world.open().gc()
+        assert all(attacked.rows("a")[seq].body is None for seq in range(6))
+        attacked.save("a", number)
 
 
-def test_an_erasure_cannot_be_undone_by_an_older_copy(heist: Heist) -> None:
+def test_an_erasure_cannot_be_undone_by_an_older_copy(attacked: AttackedStore) -> None:
     """The whole store as it was before: the anchor knows that there was more."""
-    heist.leave()
-    put_back = heist.burglar.copied()
-    heist.erase("a")
+    attacked.leave()
+    put_back = attacked.editor.copied()
+    attacked.erase("a")
 
     def edit() -> None:
-        heist.leave()
+        attacked.leave()
         put_back()
 
-    changed = heist.after(edit)
+    changed = attacked.after(edit)
 
     assert _errors(changed) == {RolledBack}
     assert len(changed) == 6
-    assert heist.findings() == ["rolled-back"]
+    assert attacked.findings() == ["rolled-back"]
 
 
-def test_an_erasure_cannot_be_taken_out(erased: Heist) -> None:
+def test_an_erasure_cannot_be_taken_out(erased: AttackedStore) -> None:
     """As the newest entry it is known to the anchor, later the links lead through it."""
     record = erased.rows("a")[6]
     changed = erased.after(lambda: erased.put("a", {6: None}))
@@ -339,9 +341,9 @@ def _guesses() -> Iterator[bytes]:
             yield json.dumps(fields, separators=(",", ":")).encode()
 
 
-def _hidden(heist: Heist, name: str) -> set[bytes]:
+def _hidden(attacked: AttackedStore, name: str) -> set[bytes]:
     """Everything that would let a guess be tested, as bytes and as digits."""
-    rows, found = heist.rows(name), set[bytes]()
+    rows, found = attacked.rows(name), set[bytes]()
     for row in rows.values():
         assert row.body is not None
         body = json.loads(row.body)
@@ -349,17 +351,17 @@ def _hidden(heist: Heist, name: str) -> set[bytes]:
         found |= {body["salt"].encode(), bytes.fromhex(body["salt"]), row.body}
         if "root" in body:
             found |= {body["root"].encode(), bytes.fromhex(body["root"])}
-    for digest, blob in heist.burglar.blobs(heist.thread(name)).items():
+    for digest, blob in attacked.editor.blobs(attacked.thread(name)).items():
         found |= {digest, digest.hex().encode(), blob}
-    label = label_of(heist.world.pin.store.raw, "default", name)
+    label = label_of(attacked.world.pin.store.raw, "default", name)
     return found | {mark.encode() for mark in _MARKS} | {label, label.hex().encode()}
 
 
 @pytest.mark.parametrize("answer", _ANSWERS)
-def test_an_erased_answer_cannot_be_guessed(heist: Heist, answer: str) -> None:
+def test_an_erased_answer_cannot_be_guessed(attacked: AttackedStore, answer: str) -> None:
     """Yes or no, in a thread whose name, metadata and world are known to the guesser."""
     name = _MARKS[1]
-    thread = heist.worker.thread(name)
+    thread = attacked.worker.thread(name)
     for number in range(3):
         thread.save(
             answer,
@@ -367,15 +369,15 @@ def test_an_erased_answer_cannot_be_guessed(heist: Heist, answer: str) -> None:
             metadata={"answer": answer, "of": _MARKS[2]},
             world={"why": _MARKS[3]},
         )
-    heist.saved[name] = []
-    hidden = _hidden(heist, name)
-    before = heist.burglar.raw()
+    attacked.saved[name] = []
+    hidden = _hidden(attacked, name)
+    before = attacked.editor.raw()
     salts = [part for part in hidden if len(part) == 64]
     visible = {part for part in hidden if part in before}
-    heist.world.open("officer").thread(name).erase(reason="as was asked for")
-    while_open = heist.burglar.raw()
-    heist.leave()
-    after = heist.burglar.raw()
+    attacked.world.open("officer").thread(name).erase(reason="as was asked for")
+    while_open = attacked.editor.raw()
+    attacked.leave()
+    after = attacked.editor.raw()
 
     assert salts
     assert len(visible) > len(hidden) // 2, "they could be found before"
@@ -384,7 +386,7 @@ def test_an_erased_answer_cannot_be_guessed(heist: Heist, answer: str) -> None:
         assert part not in after, "still in the store"
     remaining = {
         bytes.fromhex(value)
-        for row in heist.rows(name).values()
+        for row in attacked.rows(name).values()
         for value in json.loads(row.header).values()
         if isinstance(value, str) and len(value) == 64
     }
@@ -396,10 +398,10 @@ def test_an_erased_answer_cannot_be_guessed(heist: Heist, answer: str) -> None:
         assert digest.hex().encode() not in after
 
 
-def test_a_guess_could_be_tested_while_the_salt_is_there(heist: Heist) -> None:
+def test_a_guess_could_be_tested_while_the_salt_is_there(attacked: AttackedStore) -> None:
     """The control: with the salt, which only an erasure takes away, a guess is confirmed."""
-    heist.worker.thread("c").save("yes", id="answer")
-    row = heist.rows("c")[2]
+    attacked.worker.thread("c").save("yes", id="answer")
+    row = attacked.rows("c")[2]
     body = json.loads(row.body or b"")
     found = []
     for answer in _ANSWERS:
@@ -411,14 +413,14 @@ def test_a_guess_could_be_tested_while_the_salt_is_there(heist: Heist) -> None:
     assert found == ["yes"]
 
 
-def test_two_erasures_of_the_same_text_leave_nothing_alike(heist: Heist) -> None:
+def test_two_erasures_of_the_same_text_leave_nothing_alike(attacked: AttackedStore) -> None:
     """Salts make equal bodies different: what remains does not tell which threads agreed."""
     digests: list[str] = []
     for name, call in product(("c", "d"), range(2)):
-        heist.worker.thread(name).save("yes", id=f"answer-{call}")
+        attacked.worker.thread(name).save("yes", id=f"answer-{call}")
     for name in ("c", "d"):
-        heist.world.open("officer").thread(name).erase(reason="x")
-        digests += [parse_header(row.header).body for row in heist.rows(name).values()]
+        attacked.world.open("officer").thread(name).erase(reason="x")
+        digests += [parse_header(row.header).body for row in attacked.rows(name).values()]
 
     assert len(set(digests)) == len(digests) == 10
     body = encode_body(EraseBody(salt=SALT, reason="x"))

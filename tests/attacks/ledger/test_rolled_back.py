@@ -8,17 +8,17 @@ import pytest
 
 from sealpoint.api import admin
 from sealpoint.errors import Forked, ListIncomplete, Missing, RolledBack, SealpointError
-from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
 from tests.attacks.ledger.insider import Insider, key_of, replace
+from tests.attacks.ledger.tampered_store import WORLD, Saved, TamperedStore, refused
 
 
-def _grow(scene: Scene, *names: str) -> None:
+def _grow(scene: TamperedStore, *names: str) -> None:
     with scene.open() as store:
         for name in names:
             scene.save(store, name, {"note": f"{name} went on"}, id=f"{name}-later")
 
 
-def test_an_older_copy_of_the_whole_store_is_refused(scene: Scene) -> None:
+def test_an_older_copy_of_the_whole_store_is_refused(scene: TamperedStore) -> None:
     """All of it genuine, nothing out of place, one checkpoint short."""
     older = scene.copy_of_the_store()
     _grow(scene, "alpha")
@@ -31,7 +31,7 @@ def test_an_older_copy_of_the_whole_store_is_refused(scene: Scene) -> None:
     assert not [read for read in found if "beta" in read], "beta did not move meanwhile"
 
 
-def test_an_older_copy_cannot_be_written_on(scene: Scene) -> None:
+def test_an_older_copy_cannot_be_written_on(scene: TamperedStore) -> None:
     """Going on from a restored backup would be a second history."""
     older = scene.copy_of_the_store()
     _grow(scene, "alpha")
@@ -42,7 +42,7 @@ def test_an_older_copy_cannot_be_written_on(scene: Scene) -> None:
     assert refused(scene.read())["load alpha"] is RolledBack
 
 
-def test_an_older_copy_stays_refused_until_the_newest_is_back(scene: Scene) -> None:
+def test_an_older_copy_stays_refused_until_the_newest_is_back(scene: TamperedStore) -> None:
     """Trying again does not help, and the right copy heals everything."""
     older = scene.copy_of_the_store()
     _grow(scene, "alpha", "beta")
@@ -55,7 +55,7 @@ def test_an_older_copy_stays_refused_until_the_newest_is_back(scene: Scene) -> N
     assert not refused(scene.read())
 
 
-def test_an_older_copy_under_an_open_store_is_refused(scene: Scene) -> None:
+def test_an_older_copy_under_an_open_store_is_refused(scene: TamperedStore) -> None:
     """The rows are taken back one by one while a worker has the store open."""
     with scene.open() as store:
         thread = store.thread("alpha")
@@ -68,7 +68,7 @@ def test_an_older_copy_under_an_open_store_is_refused(scene: Scene) -> None:
             list(thread.history())
 
 
-def test_a_store_that_always_serves_the_same_head_is_noticed(scene: Scene) -> None:
+def test_a_store_that_always_serves_the_same_head_is_noticed(scene: TamperedStore) -> None:
     """Frozen for one reader while another writes: the anchor that both share tells."""
     frozen = scene.copy_of_the_store()
     for round_ in range(3):
@@ -83,7 +83,7 @@ def test_a_store_that_always_serves_the_same_head_is_noticed(scene: Scene) -> No
     assert not refused(scene.read())
 
 
-def test_heads_of_different_times_do_not_mix(scene: Scene) -> None:
+def test_heads_of_different_times_do_not_mix(scene: TamperedStore) -> None:
     """The newest rows of one thread with the older rows of another."""
     older = scene.copy_of_the_store()
     _grow(scene, "alpha", "beta")
@@ -108,7 +108,7 @@ def test_heads_of_different_times_do_not_mix(scene: Scene) -> None:
     assert not [read for read in found if "alpha" in read]
 
 
-def test_an_older_store_chain_is_refused(scene: Scene) -> None:
+def test_an_older_store_chain_is_refused(scene: TamperedStore) -> None:
     """The thread is the newest, the roster is not."""
     older = _roster_rows(scene)
     _add_helper(scene)
@@ -123,21 +123,21 @@ def test_an_older_store_chain_is_refused(scene: Scene) -> None:
     assert "open" in found
 
 
-def _roster_rows(scene: Scene) -> int:
+def _roster_rows(scene: TamperedStore) -> int:
     with scene.raw() as database:
         sql = "SELECT count(*) FROM entries WHERE thread = zeroblob(16)"
         (count,) = database.execute(sql).fetchone()
     return int(count)
 
 
-def _add_helper(scene: Scene) -> None:
+def _add_helper(scene: TamperedStore) -> None:
     admin(scene.url, **scene.places).keys.create("helper")
     rights: dict[str, Any] = {"roles": ["writer"], "namespaces": ["*"]}
     admin(scene.url, **scene.places).keys.add("helper", person="another", **rights)
 
 
 @pytest.mark.parametrize("seq", [3, 5, 6])
-def test_a_second_genuine_history_is_a_fork(scene: Scene, seq: int) -> None:
+def test_a_second_genuine_history_is_a_fork(scene: TamperedStore, seq: int) -> None:
     """The owner's own key signed two entries for one position: one of them was anchored."""
     insider = Insider(scene, "alpha")
     record = insider.checkpoint(key_of(scene, "worker"), seq)
@@ -154,7 +154,7 @@ def test_a_second_genuine_history_is_a_fork(scene: Scene, seq: int) -> None:
     assert ("load alpha" in found) == (seq == 6)
 
 
-def test_two_clients_cannot_be_given_two_heads(scene: Scene) -> None:
+def test_two_clients_cannot_be_given_two_heads(scene: TamperedStore) -> None:
     """One of two heads of the same length went through the anchor; the other is refused."""
     before = scene.copy_of_the_store()
     with scene.open() as store:
@@ -181,12 +181,12 @@ def test_two_clients_cannot_be_given_two_heads(scene: Scene) -> None:
     assert _anchor_bytes(scene) == anchored, "the anchor follows no other history"
 
 
-def _anchor_bytes(scene: Scene) -> bytes:
+def _anchor_bytes(scene: TamperedStore) -> bytes:
     (anchor,) = scene.places["state_dir"].rglob("anchor.slots")
     return bytes(anchor.read_bytes())
 
 
-def test_a_hole_above_an_older_copy_is_noticed(scene: Scene) -> None:
+def test_a_hole_above_an_older_copy_is_noticed(scene: TamperedStore) -> None:
     """A worker that was open while rows were taken back writes on: nobody is told a lie."""
     with scene.open() as store:
         scene.save(store, "alpha", {"note": "one"}, id="one")

@@ -16,16 +16,16 @@ import pytest
 
 from sealpoint.api import Store, admin
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import (
+from tests.attacks.ledger.cell_edits import Damage, damages, page_damages, schema_damages
+from tests.attacks.ledger.tampered_store import (
     WORLD,
     Outcome,
     Saved,
-    Scene,
+    TamperedStore,
     Truth,
     contents,
     read_everything,
 )
-from tests.attacks.ledger.vandal import Damage, damages, page_damages, schema_damages
 
 # What a read may not notice, because no read uses it: the numbers of rows, hints from labels, the
 # seals, bodies and payloads of entries that are proven by the links to them and carry no state,
@@ -44,7 +44,7 @@ _UNREAD = {
 }
 
 
-class Museum(Scene):
+class DamagedStore(TamperedStore):
     """A store worth damaging, which can be put back into its first state at once."""
 
     def furnish(self) -> None:
@@ -86,17 +86,17 @@ class Museum(Scene):
 
 
 @pytest.fixture(scope="module")
-def museum(tmp_path_factory: pytest.TempPathFactory) -> Museum:
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> DamagedStore:
     """One store for all edits: each begins with what `furnish` made."""
-    museum = Museum(Scene.make(tmp_path_factory.mktemp("museum")).folder)
-    museum.furnish()
-    return museum
+    damaged = DamagedStore(TamperedStore.make(tmp_path_factory.mktemp("damaged")).folder)
+    damaged.furnish()
+    return damaged
 
 
-def _landed(museum: Museum, damage: Damage) -> bool:
+def _landed(damaged: DamagedStore, damage: Damage) -> bool:
     """Make an edit; False if the file's own constraints refuse it or it changes nothing."""
     try:
-        museum.commit(damage.edit)
+        damaged.commit(damage.edit)
     except (sqlite3.Error, OverflowError):
         return False
     except AssertionError:
@@ -104,18 +104,18 @@ def _landed(museum: Museum, damage: Damage) -> bool:
     return True
 
 
-def _saves(museum: Museum, store: Store, before: Outcome, *, exact: bool) -> None:
+def _saves(damaged: DamagedStore, store: Store, before: Outcome, *, exact: bool) -> None:
     """Save to every thread, then read again.
 
     Args:
-        museum: The store.
+        damaged: The store.
         store: What to save through; it is closed.
         before: How reads ended before.
         exact: Whether a save that succeeds must be readable.
     """
     saved = []
     with store:
-        for name in museum.truth:
+        for name in damaged.truth:
             state = {"after": name}
             try:
                 ref = store.thread(name).save(
@@ -123,9 +123,9 @@ def _saves(museum: Museum, store: Store, before: Outcome, *, exact: bool) -> Non
                 )
             except SealpointError:
                 continue
-            museum.truth[name].append(Saved(ref, state, WORLD))
+            damaged.truth[name].append(Saved(ref, state, WORLD))
             saved.append(name)
-    after = museum.read()
+    after = damaged.read()
     for name in saved:
         if exact:
             assert after[f"load {name}"] is None
@@ -143,108 +143,114 @@ def _sampled(every: Iterable[Damage], step: int) -> Iterator[Damage]:
         seen[str(damage)] += 1
 
 
-def _all(museum: Museum, *, dense: bool = False) -> list[Damage]:
-    museum.put_back_everything()
-    with museum.raw() as database:
+def _all(damaged: DamagedStore, *, dense: bool = False) -> list[Damage]:
+    damaged.put_back_everything()
+    with damaged.raw() as database:
         return [
-            *damages(database, museum.older_rows, dense=dense),
+            *damages(database, damaged.older_rows, dense=dense),
             *schema_damages(database),
         ]
 
 
-def _cold(museum: Museum, every: Iterable[Damage]) -> Counter[str]:
+def _cold(damaged: DamagedStore, every: Iterable[Damage]) -> Counter[str]:
     """Edit, then open, read, and save: each as a new process would."""
     verdicts: Counter[str] = Counter()
     for damage in every:
-        museum.put_back_everything()
-        if not _landed(museum, damage):
+        damaged.put_back_everything()
+        if not _landed(damaged, damage):
             verdicts["refused by SQLite"] += 1
             continue
-        found = museum.read()
+        found = damaged.read()
         accepted = not any(found.values())
         verdicts["accepted" if accepted else "refused"] += 1
         if accepted and damage.column:
             assert (damage.table, damage.column) in _UNREAD, str(damage)
         if accepted or found["open"] is None:
-            _saves(museum, museum.open(), found, exact=True)
+            _saves(damaged, damaged.open(), found, exact=True)
     return verdicts
 
 
-def _warm(museum: Museum, every: Iterable[Damage]) -> Counter[str]:
+def _warm(damaged: DamagedStore, every: Iterable[Damage]) -> Counter[str]:
     """Edit under a store that is open, has read everything, and has sessions of its own."""
     verdicts: Counter[str] = Counter()
     for number, damage in enumerate(every):
-        museum.put_back_everything()
-        with museum.open() as store:
+        damaged.put_back_everything()
+        with damaged.open() as store:
             if number % 2:
-                for name in museum.truth:
-                    museum.save(store, name, {"warm": name}, id=f"warm-{name}")
-            assert not any(read_everything(store, museum.truth).values())
-            if not _landed(museum, damage):
+                for name in damaged.truth:
+                    damaged.save(store, name, {"warm": name}, id=f"warm-{name}")
+            assert not any(read_everything(store, damaged.truth).values())
+            if not _landed(damaged, damage):
                 verdicts["refused by SQLite"] += 1
                 continue
-            found = read_everything(store, museum.truth)
+            found = read_everything(store, damaged.truth)
             verdicts["refused" if any(found.values()) else "accepted"] += 1
-            _saves(museum, store, found, exact=False)
+            _saves(damaged, store, found, exact=False)
     return verdicts
 
 
-def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(museum: Museum) -> None:
+def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_rows(
+    damaged: DamagedStore,
+) -> None:
     """Values flipped, cleared, retyped, copied, swapped, restored; rows and tables removed."""
-    verdicts = _cold(museum, _sampled(_all(museum), 100))
+    verdicts = _cold(damaged, _sampled(_all(damaged), 100))
 
-    # How many blobs there are, and so how many edits, is drawn with each museum.
+    # How many blobs there are, and so how many edits, is drawn with each store.
     assert verdicts["refused"] > verdicts["accepted"] > 10
 
 
-def test_an_open_store_tells_the_truth_or_refuses_after_any_edit_of_rows(museum: Museum) -> None:
+def test_an_open_store_tells_the_truth_or_refuses_after_any_edit_of_rows(
+    damaged: DamagedStore,
+) -> None:
     """The same edits under a store that is open already."""
-    verdicts = _warm(museum, _sampled(_all(museum), 240))
+    verdicts = _warm(damaged, _sampled(_all(damaged), 240))
 
     assert verdicts["refused"] > 20
 
 
-def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_bytes(museum: Museum) -> None:
+def test_the_truth_is_told_or_the_read_refused_after_any_edit_of_bytes(
+    damaged: DamagedStore,
+) -> None:
     """Bytes, pages and cells of the file changed, moved, cut off or restored."""
-    counted = _bytes(museum, islice(page_damages(museum.pristine, museum.older), 0, None, 52))
+    counted = _bytes(damaged, islice(page_damages(damaged.pristine, damaged.older), 0, None, 52))
 
     assert counted["refused"] > 15
 
 
-def _bytes(museum: Museum, every: Iterable[tuple[str, bytes]]) -> Counter[str]:
+def _bytes(damaged: DamagedStore, every: Iterable[tuple[str, bytes]]) -> Counter[str]:
     verdicts: Counter[str] = Counter()
     for _, data in every:
-        museum.put_back_everything(data)
-        found = museum.read()
+        damaged.put_back_everything(data)
+        found = damaged.read()
         verdicts["refused" if any(found.values()) else "accepted"] += 1
         if found["open"] is None:
-            _saves(museum, museum.open(), found, exact=False)
-    museum.put_back_everything()
-    museum.require_sound()
+            _saves(damaged, damaged.open(), found, exact=False)
+    damaged.put_back_everything()
+    damaged.require_sound()
     return verdicts
 
 
 @pytest.mark.soak
-def test_every_edit_of_rows_is_harmless(museum: Museum) -> None:
+def test_every_edit_of_rows_is_harmless(damaged: DamagedStore) -> None:
     """Every edit, with a bit of every byte flipped."""
-    assert _cold(museum, _all(museum, dense=True))["refused"] > 10_000
+    assert _cold(damaged, _all(damaged, dense=True))["refused"] > 10_000
 
 
 @pytest.mark.soak
-def test_every_edit_of_rows_under_an_open_store_is_harmless(museum: Museum) -> None:
+def test_every_edit_of_rows_under_an_open_store_is_harmless(damaged: DamagedStore) -> None:
     """Every edit under an open store."""
-    assert _warm(museum, _all(museum))["refused"] > 1000
+    assert _warm(damaged, _all(damaged))["refused"] > 1000
 
 
 @pytest.mark.soak
-def test_every_edit_of_bytes_is_harmless(museum: Museum) -> None:
+def test_every_edit_of_bytes_is_harmless(damaged: DamagedStore) -> None:
     """Every page, cell and cut, and a flip of every byte of the file."""
     flips = (
-        (f"flip byte {place}", _flipped(museum.pristine, place))
-        for place in range(len(museum.pristine))
+        (f"flip byte {place}", _flipped(damaged.pristine, place))
+        for place in range(len(damaged.pristine))
     )
-    assert _bytes(museum, page_damages(museum.pristine, museum.older))["refused"] > 1000
-    assert _bytes(museum, flips)["refused"] > 10_000
+    assert _bytes(damaged, page_damages(damaged.pristine, damaged.older))["refused"] > 1000
+    assert _bytes(damaged, flips)["refused"] > 10_000
 
 
 def _flipped(data: bytes, place: int) -> bytes:

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from sealpoint.errors import SealpointError
-from tests.attacks.ledger.crime import WORLD, Saved, Scene, refused
+from tests.attacks.ledger.tampered_store import WORLD, Saved, TamperedStore, refused
 
 _CRASH = """
 import json, os, sys
@@ -25,7 +25,7 @@ os._exit(9)
 """
 
 
-def test_what_was_acknowledged_survives_a_crash(scene: Scene) -> None:
+def test_what_was_acknowledged_survives_a_crash(scene: TamperedStore) -> None:
     """A worker ends without closing anything; every save that returned is there."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
     result = subprocess.run(
@@ -61,7 +61,7 @@ store.thread("alpha").load()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="how a mapped file ends a process differs")
-def test_a_cut_index_of_the_log_ends_a_process_and_loses_nothing(scene: Scene) -> None:
+def test_a_cut_index_of_the_log_ends_a_process_and_loses_nothing(scene: TamperedStore) -> None:
     """A documented limit: memory that is mapped from a file is gone with the file's bytes."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
     worker = subprocess.Popen(
@@ -79,7 +79,7 @@ def test_a_cut_index_of_the_log_ends_a_process_and_loses_nothing(scene: Scene) -
     assert not refused(scene.read())
 
 
-def _crashed(scene: Scene) -> dict[str, bytes]:
+def _crashed(scene: TamperedStore) -> dict[str, bytes]:
     """A copy of file and log in the middle of a session: what a crash leaves."""
     with scene.open() as store:
         for number in range(4):
@@ -87,7 +87,7 @@ def _crashed(scene: Scene) -> dict[str, bytes]:
         return scene.copy_of_the_store()
 
 
-def test_a_log_cut_anywhere_is_told_or_refused(scene: Scene) -> None:
+def test_a_log_cut_anywhere_is_told_or_refused(scene: TamperedStore) -> None:
     """SQLite keeps whole commits of a torn log; whatever is short of the anchor is refused."""
     left = _crashed(scene)
     log = left["agents.db-wal"]
@@ -109,7 +109,7 @@ def test_a_log_cut_anywhere_is_told_or_refused(scene: Scene) -> None:
     assert not refused(scene.read())
 
 
-def test_half_a_group_of_entries_is_refused_or_taken_up(scene: Scene) -> None:
+def test_half_a_group_of_entries_is_refused_or_taken_up(scene: TamperedStore) -> None:
     """The entries that a session begins with come as one: a part of them is never a whole."""
     before = scene.copy_of_the_store()
     with scene.open() as store:
@@ -124,7 +124,7 @@ def test_half_a_group_of_entries_is_refused_or_taken_up(scene: Scene) -> None:
     assert refused(scene.read())["load alpha"].code == "rolled-back"
 
 
-def test_a_store_that_the_anchor_is_behind_of_is_taken_up(scene: Scene) -> None:
+def test_a_store_that_the_anchor_is_behind_of_is_taken_up(scene: TamperedStore) -> None:
     """A power cut may leave the anchor behind: valid descendants are verified and accepted."""
     anchor = next(scene.places["state_dir"].rglob("anchor.slots"))
     behind = anchor.read_bytes()
@@ -142,7 +142,7 @@ def test_a_store_that_the_anchor_is_behind_of_is_taken_up(scene: Scene) -> None:
         store.thread("alpha").load()
 
 
-def test_a_record_cut_short_is_refused(scene: Scene) -> None:
+def test_a_record_cut_short_is_refused(scene: TamperedStore) -> None:
     """Any column of the newest entry with its end missing."""
     thread = scene.thread_id("alpha")
     for column in ("header", "seals", "body", "payload"):
@@ -160,7 +160,7 @@ def test_a_record_cut_short_is_refused(scene: Scene) -> None:
         assert found["load alpha"].code == "edited", column
 
 
-def test_a_full_disk_acknowledges_nothing(scene: Scene) -> None:
+def test_a_full_disk_acknowledges_nothing(scene: TamperedStore) -> None:
     """A save that could not be written whole leaves the thread as it was."""
     with scene.open() as store:
         thread = store.thread("alpha")

@@ -23,7 +23,7 @@ from sealpoint.errors import ModelError, ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_HEADER_BYTES_MAX, MODEL_TENSORS_MAX
 from sealpoint.models import load_checkpoint, open_checkpoint, save_checkpoint
 from tests.attacks.models.files import entry, with_header
-from tests.ruler import Ruler
+from tests.cpu_time import CpuTime
 
 _ONE = entry("U8", [1], 0, 1)
 _GOOD = json.dumps(_ONE)[1:-1]
@@ -128,12 +128,12 @@ def test_a_metadata_text_of_megabytes_is_refused_unread(path: Path) -> None:
     """The length of the header is looked at before the header is."""
     with_header(path, {"__metadata__": {"a": "x" * MODEL_HEADER_BYTES_MAX}, "b": _ONE}, b"\1")
 
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         refusal = _refusal(path)
 
     assert len(load_file(path)) == 1
     assert refusal.code == "model-limit"
-    assert ruler.seconds < 0.2
+    assert cpu_time.seconds < 0.2
 
 
 def test_tensors_without_number_are_refused_before_they_are_read(path: Path) -> None:
@@ -143,25 +143,25 @@ def test_tensors_without_number_are_refused_before_they_are_read(path: Path) -> 
     members = ",".join(f'"{number}":{empty}' for number in range(count))
     with_header(path, f"{{{members}}}", b"")
 
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         refusal = _refusal(path)
     with safe_open(path, framework="pt") as stock:
         names = stock.keys()
 
     assert len(names) == count
     assert refusal.code == "model-limit"
-    assert ruler.seconds < 1
+    assert cpu_time.seconds < 1
 
 
 def test_delimiters_without_number_are_refused_before_they_are_read(path: Path) -> None:
     """What a header costs to parse is bounded by counting."""
     with_header(path, b"[" + b"[]," * (5 << 20) + b"[]]", b"")
 
-    with Ruler() as ruler:
+    with CpuTime() as cpu_time:
         refusal = _refusal(path)
 
     assert refusal.code == "model-limit"
-    assert ruler.seconds < 1
+    assert cpu_time.seconds < 1
 
 
 _HONEST: dict[str, dict[str, torch.Tensor]] = {

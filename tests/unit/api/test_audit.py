@@ -10,10 +10,10 @@ from sealpoint.errors import NeedsApproval, ResumeRefused, UnknownEntry, UsageEr
 from sealpoint.gate import Measure
 from sealpoint.store import CheckpointRef
 from sealpoint.world import World as Declared
+from tests.deployment import Deployment
 from tests.unit.api.place import Place
 from tests.unit.gate.team import READ, SHELL, Team
 from tests.unit.store.laned import put, results, saved
-from tests.unit.store.simulator import World
 
 
 def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
@@ -53,7 +53,7 @@ def test_a_restore_is_told_and_what_follows_is_justified(made: Place) -> None:
 @pytest.mark.parametrize("how", ["denied", "expired", "moved on", "glass"])
 def test_every_end_of_a_request_is_explained(how: str) -> None:
     """Denied, expired, overtaken by a save, or let pass without approvals."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     team.thread().save(1, world=READ)
     request = team.ask()
@@ -95,7 +95,7 @@ def test_broken_glass_is_told_of_the_resume_that_it_let_pass(
     approvers: tuple[str, ...], said: str
 ) -> None:
     """Before it is spent, by its own entry, and by the resume that spent it."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     team.thread().save(1, world=READ)
     request = team.ask()
@@ -130,7 +130,7 @@ def test_broken_glass_is_told_of_the_resume_that_it_let_pass(
 
 def test_a_verdict_is_explained_by_its_request() -> None:
     """Whoever asks about an approval is told about what it approved."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     team.thread().save(1, world=READ)
     with pytest.raises(NeedsApproval) as needs:
@@ -149,7 +149,7 @@ def test_a_verdict_is_explained_by_its_request() -> None:
 
 def test_the_newest_checkpoint_is_that_of_the_main_lane() -> None:
     """What a subgraph saved later, and asks, is not what the gate judged; a task's question is."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     (main, _) = saved(
         team.thread(),

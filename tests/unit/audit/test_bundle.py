@@ -24,16 +24,16 @@ from sealpoint.ledger import Kind, ResumeBody, link_hash
 from sealpoint.signing import Role
 from sealpoint.store import SessionStart
 from sealpoint.world import World as SealedWorld
+from tests.deployment import Deployment
 from tests.ledgers import identity
 from tests.unit.audit.bundles import exported, history, lines_of
 from tests.unit.gate.team import Team
-from tests.unit.store.simulator import World
 
 
 @pytest.fixture
 def team() -> Iterator[Team]:
     """A team with two threads."""
-    made = World()
+    made = Deployment()
     crew = Team(made)
     history(crew)
     yield crew
@@ -183,7 +183,7 @@ def test_bounds_are_checked_before_anything_is_parsed(
 def test_what_is_no_bundle_is_refused(data: bytes) -> None:
     """Whatever it is, it is an error of the tree."""
     with pytest.raises(BundleInvalid):
-        api.verify_bundle(data, World().pin)
+        api.verify_bundle(data, Deployment().pin)
 
 
 def test_worlds_are_in_a_bundle_and_judged(team: Team) -> None:

@@ -26,19 +26,19 @@ from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import Key
+from tests.deployment import Deployment, Opened
 from tests.ledgers import SALT, identity, key, sealed
 from tests.unit.store.laned import put, results, saved
 from tests.unit.store.retained import filled
-from tests.unit.store.simulator import Opened, World
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world() -> Iterator[Deployment]:
     """The thread `t`: checkpoints at 2 to 7, of which a prune at 8 kept 4 and 7, then one at 9.
 
     Beside it `small`, whose states lie beside their entries: 2 to 5, a prune at 6 of 2 and 3, 7.
     """
-    made = World()
+    made = Deployment()
     made.enrol(identity("officer", Role.PRIVACY))
     store = made.open()
     filled(store, 6)
@@ -54,21 +54,21 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture
-def unswept(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> World:
+def unswept(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Deployment:
     """The same, with everything that was given up still there."""
     monkeypatch.setattr(MemoryStorage, "drop", lambda *_args, **_options: None)
-    found: World = request.getfixturevalue("world")
+    found: Deployment = request.getfixturevalue("world")
     return found
 
 
 _OTHER_ENTRIES = 2 + 8
 
 
-def _codes(world: World) -> list[str]:
+def _codes(world: Deployment) -> list[str]:
     return [finding.code for finding in world.open().verify().findings]
 
 
-def _next(world: World, kind: Kind, body: Body, *, by: str = "worker", **changes: Any) -> None:
+def _next(world: Deployment, kind: Kind, body: Body, *, by: str = "worker", **changes: Any) -> None:
     """Append an entry that is well made in every way but what its body says."""
     thread = world.thread_id("t")
     rows = world.memory._records[thread]
@@ -87,11 +87,11 @@ def _next(world: World, kind: Kind, body: Body, *, by: str = "worker", **changes
     world.put(thread, seq, sealed(header, data, key(by)))
 
 
-def _erase(world: World) -> None:
+def _erase(world: Deployment) -> None:
     world.open("officer").thread("t").erase(reason="as was asked for")
 
 
-def _set(world: World, seq: int, **changes: Any) -> None:
+def _set(world: Deployment, seq: int, **changes: Any) -> None:
     record = world.record("t", seq)
     world.put(world.thread_id("t"), seq, msgspec.structs.replace(record, **changes))
 
@@ -99,14 +99,14 @@ def _set(world: World, seq: int, **changes: Any) -> None:
 # ---------------------------------------------------------------------- what is no finding
 
 
-def test_a_pruned_thread_verifies(world: World) -> None:
+def test_a_pruned_thread_verifies(world: Deployment) -> None:
     """Every entry is counted, and what the prune gave up is not missed."""
     report = world.open().verify()
 
     assert report == Report(ok=True, entries=_OTHER_ENTRIES + 10, findings=())
 
 
-def test_an_erased_thread_verifies(world: World) -> None:
+def test_an_erased_thread_verifies(world: Deployment) -> None:
     """With no body left but the one that records it; and again with a new generation."""
     _erase(world)
     assert world.open().verify() == Report(ok=True, entries=_OTHER_ENTRIES + 11, findings=())
@@ -132,7 +132,7 @@ def _prune_and_stop(store: Opened) -> None:
 
 
 @pytest.mark.parametrize("call", ["prune", "erase"])
-def test_what_was_given_up_and_not_yet_swept_is_no_finding(world: World, call: str) -> None:
+def test_what_was_given_up_and_not_yet_swept_is_no_finding(world: Deployment, call: str) -> None:
     """A crash between the entry and the sweep leaves bytes that nobody asks for."""
     store = world.open("officer" if call == "erase" else "worker")
     store.storage.dropping.before = _gone
@@ -149,7 +149,7 @@ def test_what_was_given_up_and_not_yet_swept_is_no_finding(world: World, call: s
 @pytest.mark.parametrize("scan", [1, 2])
 @pytest.mark.parametrize("call", ["prune", "prune and stop", "erase", "save"])
 def test_what_is_given_up_during_the_verification_is_no_finding(
-    world: World, call: str, scan: int
+    world: Deployment, call: str, scan: int
 ) -> None:
     """A thread of which more went meanwhile is verified anew."""
     store, other = world.open(), world.open("officer" if call == "erase" else "worker")
@@ -176,7 +176,7 @@ def test_what_is_given_up_during_the_verification_is_no_finding(
     assert world.open().verify().ok
 
 
-def test_entries_of_an_erased_thread_must_stay(world: World) -> None:
+def test_entries_of_an_erased_thread_must_stay(world: Deployment) -> None:
     """Headers prove that something was there; with all of them gone the thread was rolled back."""
     _erase(world)
     thread = world.thread_id("t")
@@ -194,7 +194,7 @@ def test_entries_of_an_erased_thread_must_stay(world: World) -> None:
 # ---------------------------------------------------------------------- what is one
 
 
-def test_every_blob_of_what_is_kept_is_looked_for(world: World) -> None:
+def test_every_blob_of_what_is_kept_is_looked_for(world: Deployment) -> None:
     """Those that only a pruned checkpoint listed, and those that were saved after the prune."""
     blobs = world.blobs("t")
     listed = [
@@ -213,7 +213,7 @@ def test_every_blob_of_what_is_kept_is_looked_for(world: World) -> None:
 
 
 @pytest.mark.parametrize("seq", [4, 5, 7])
-def test_the_root_of_what_is_kept_is_looked_for(world: World, seq: int) -> None:
+def test_the_root_of_what_is_kept_is_looked_for(world: Deployment, seq: int) -> None:
     """A payload beside a kept entry may not go; one beside a pruned entry has gone."""
     record = world.record("small", seq)
     assert record.payload is not None
@@ -224,7 +224,7 @@ def test_the_root_of_what_is_kept_is_looked_for(world: World, seq: int) -> None:
 
 
 @pytest.mark.parametrize("seq", range(10))
-def test_a_body_that_is_gone_without_an_erasure_is_a_finding(world: World, seq: int) -> None:
+def test_a_body_that_is_gone_without_an_erasure_is_a_finding(world: Deployment, seq: int) -> None:
     """Also that of a pruned checkpoint, whose metadata stays, and that of the prune itself."""
     _set(world, seq, body=None)
 
@@ -232,7 +232,7 @@ def test_a_body_that_is_gone_without_an_erasure_is_a_finding(world: World, seq: 
 
 
 @pytest.mark.parametrize("seq", range(10))
-def test_an_edited_body_is_a_finding(world: World, seq: int) -> None:
+def test_an_edited_body_is_a_finding(world: Deployment, seq: int) -> None:
     """Whatever the entry is."""
     body = world.record("t", seq).body
     assert body is not None
@@ -241,7 +241,7 @@ def test_an_edited_body_is_a_finding(world: World, seq: int) -> None:
     assert _codes(world) == ["edited"]
 
 
-def test_the_body_of_an_erasure_must_stay(world: World) -> None:
+def test_the_body_of_an_erasure_must_stay(world: Deployment) -> None:
     """It says why; without a later erasure it may not go."""
     _erase(world)
     _set(world, 10, body=None)
@@ -249,7 +249,7 @@ def test_the_body_of_an_erasure_must_stay(world: World) -> None:
     assert _codes(world) == ["missing"]
 
 
-def test_a_payload_that_went_without_a_prune_is_a_finding(world: World) -> None:
+def test_a_payload_that_went_without_a_prune_is_a_finding(world: Deployment) -> None:
     """The beginning of a history that was cut away by somebody else than its owner."""
     for number in range(3):
         world.open().thread("u").save(number)
@@ -302,7 +302,7 @@ _SAID: dict[str, tuple[Kind, Body, str]] = {
 
 @pytest.mark.parametrize(("kind", "body", "why"), _SAID.values(), ids=_SAID)
 def test_what_no_owner_would_write_is_a_finding(
-    unswept: World, kind: Kind, body: Body, why: str
+    unswept: Deployment, kind: Kind, body: Body, why: str
 ) -> None:
     """Signed by the owner's own key, under the session in force, and linked as it should be."""
     _next(unswept, kind, body)
@@ -314,7 +314,7 @@ def test_what_no_owner_would_write_is_a_finding(
 
 @pytest.mark.parametrize(("kind", "body"), [each[:2] for each in _SAID.values()], ids=_SAID)
 def test_an_entry_that_no_owner_would_write_brings_nothing_back(
-    world: World, kind: Kind, body: Body
+    world: Deployment, kind: Kind, body: Body
 ) -> None:
     """Where the bytes are gone, whatever it brings back is found missing, or it is misplaced."""
     _next(world, kind, body)
@@ -358,7 +358,7 @@ _PLANTED: dict[str, tuple[Kind, Body, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("kind", "body", "changes", "code"), _PLANTED.values(), ids=_PLANTED)
 def test_nothing_goes_on_the_word_of_a_planted_entry(
-    world: World, kind: Kind, body: Body, changes: dict[str, Any], code: str
+    world: Deployment, kind: Kind, body: Body, changes: dict[str, Any], code: str
 ) -> None:
     """Payloads and bodies taken away under the cover of it are not what is reported: it is."""
     _next(world, kind, body, **changes)
@@ -368,7 +368,7 @@ def test_nothing_goes_on_the_word_of_a_planted_entry(
     assert _codes(world) == [code]
 
 
-def test_an_erasure_does_not_cover_what_came_after_it(world: World) -> None:
+def test_an_erasure_does_not_cover_what_came_after_it(world: Deployment) -> None:
     """A body of the new generation may not go, nor may its blobs."""
     _erase(world)
     filled(world.open(), 2)
@@ -384,7 +384,7 @@ def test_an_erasure_does_not_cover_what_came_after_it(world: World) -> None:
     assert _codes(world) == []
 
 
-def test_a_prune_before_an_erasure_does_not_count_after_it(world: World) -> None:
+def test_a_prune_before_an_erasure_does_not_count_after_it(world: Deployment) -> None:
     """A checkpoint of a new generation names no prune of the one before."""
     _erase(world)
     store: Opened = world.open()
@@ -407,7 +407,7 @@ def test_a_prune_before_an_erasure_does_not_count_after_it(world: World) -> None
 # ---------------------------------------------------------------------- results and deletions
 
 
-def _laned(world: World) -> Opened:
+def _laned(world: Deployment) -> Opened:
     """The thread `laned`: 2 is a checkpoint, 3 and 4 are its results; 5 and 6 lie in a lane."""
     store = world.open()
     saved(
@@ -421,7 +421,7 @@ def _laned(world: World) -> Opened:
     return store
 
 
-def test_results_and_deletions_are_no_finding(world: World) -> None:
+def test_results_and_deletions_are_no_finding(world: Deployment) -> None:
     """Nor is a deletion of everything, of nothing but results, or one after another."""
     store = _laned(world)
     store.thread("laned").adapter.delete([Key("sub", "1")])
@@ -436,7 +436,7 @@ def test_results_and_deletions_are_no_finding(world: World) -> None:
 
 
 @pytest.mark.parametrize("seq", [3, 4, 6])
-def test_lost_results_are_found(world: World, seq: int) -> None:
+def test_lost_results_are_found(world: Deployment, seq: int) -> None:
     """Of any lane, whether their payload lies beside them or among the blobs."""
     _laned(world)
     thread, record = world.thread_id("laned"), world.record("laned", seq)
@@ -450,7 +450,7 @@ def test_lost_results_are_found(world: World, seq: int) -> None:
     assert [finding.code for finding in found] == ["missing"]
 
 
-def test_a_deletion_may_hide_what_an_earlier_prune_kept(world: World) -> None:
+def test_a_deletion_may_hide_what_an_earlier_prune_kept(world: Deployment) -> None:
     """It is still listed as kept, and a later deletion may list it so again."""
     thread = world.open().thread("t")
     thread.adapter.delete([Key("", "c2")])

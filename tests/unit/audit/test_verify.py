@@ -17,14 +17,14 @@ from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
 from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from sealpoint.store import _walk as walk_module
+from tests.deployment import Deployment
 from tests.ledgers import identity, key, sealed
-from tests.unit.store.simulator import World
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world() -> Iterator[Deployment]:
     """Three threads of 10, 10 and 3 entries beside a store chain of one."""
-    made = World()
+    made = Deployment()
     store = made.open()
     for name in ("good", "bad"):
         for number in range(8):
@@ -38,14 +38,14 @@ def world() -> Iterator[World]:
 _ENTRIES = 1 + 10 + 10 + 3
 
 
-def _only(report: Report, world: World) -> Finding:
+def _only(report: Report, world: Deployment) -> Finding:
     """The one finding, which is about the bad thread."""
     assert len(report.findings) == 1, report.findings
     assert report.findings[0].thread == world.thread_id("bad").hex()
     return report.findings[0]
 
 
-def test_a_clean_store_is_clean(world: World) -> None:
+def test_a_clean_store_is_clean(world: Deployment) -> None:
     """Everything is counted once, and nothing is found."""
     report = world.open().verify()
 
@@ -53,7 +53,7 @@ def test_a_clean_store_is_clean(world: World) -> None:
     assert report.as_dict() == {"ok": True, "entries": _ENTRIES, "findings": []}
 
 
-def test_verification_writes_nothing(world: World) -> None:
+def test_verification_writes_nothing(world: Deployment) -> None:
     """Neither store nor anchor changes, even where the anchor is behind."""
     position = world.position("bad")
     assert position is not None
@@ -67,12 +67,12 @@ def test_verification_writes_nothing(world: World) -> None:
     assert world.position("bad") == behind
 
 
-def _set(world: World, seq: int, **changes: Any) -> None:
+def _set(world: Deployment, seq: int, **changes: Any) -> None:
     record = world.record("bad", seq)
     world.put(world.thread_id("bad"), seq, msgspec.structs.replace(record, **changes))
 
 
-def _resigned(world: World, seq: int, signer: PrivateKey, **changes: Any) -> None:
+def _resigned(world: Deployment, seq: int, signer: PrivateKey, **changes: Any) -> None:
     record = world.record("bad", seq)
     by = signer.public.id.raw.hex()
     header = msgspec.structs.replace(parse_header(record.header), by=by, **changes)
@@ -84,17 +84,17 @@ def _flipped(data: bytes | None) -> bytes:
     return data[:9] + bytes([data[9] ^ 1]) + data[10:]
 
 
-def _cut(world: World, first: int) -> None:
+def _cut(world: Deployment, first: int) -> None:
     for seq in range(first, 10):
         world.put(world.thread_id("bad"), seq, None)
 
 
-def _first_blob(world: World, blob: bytes | None) -> None:
+def _first_blob(world: Deployment, blob: bytes | None) -> None:
     name = next(iter(world.blobs("bad")))
     world.put_blob("bad", name, blob)
 
 
-_DAMAGE: dict[str, tuple[Callable[[World], object], str, int]] = {
+_DAMAGE: dict[str, tuple[Callable[[Deployment], object], str, int]] = {
     "an edited header": (lambda w: _set(w, 4, header=_flipped(w.record("bad", 4).header)), "?", 4),
     "another spelling": (
         lambda w: _set(w, 4, header=w.record("bad", 4).header + b" "),
@@ -145,7 +145,7 @@ _DAMAGE: dict[str, tuple[Callable[[World], object], str, int]] = {
 
 @pytest.mark.parametrize(("damage", "code", "entries"), _DAMAGE.values(), ids=_DAMAGE)
 def test_damage_is_found_and_the_rest_still_verifies(
-    world: World, damage: Callable[[World], object], code: str, entries: int
+    world: Deployment, damage: Callable[[Deployment], object], code: str, entries: int
 ) -> None:
     """The finding has the code of what a reader would get; other threads are verified as ever."""
     store = world.open()
@@ -163,7 +163,7 @@ def test_damage_is_found_and_the_rest_still_verifies(
     assert report.entries <= good + max(entries, 10)
 
 
-def test_a_payload_beside_an_entry_is_checked(world: World) -> None:
+def test_a_payload_beside_an_entry_is_checked(world: Deployment) -> None:
     """A small root blob that lies with its entry is proven like any other."""
     thread = world.thread_id("short")
     record = world.record("short", 2)
@@ -176,7 +176,7 @@ def test_a_payload_beside_an_entry_is_checked(world: World) -> None:
     assert codes == ["missing", "edited", "edited"]
 
 
-def test_a_missing_body_is_found(world: World) -> None:
+def test_a_missing_body_is_found(world: Deployment) -> None:
     """No erasure came after it, so a body that is gone was taken away."""
     _set(world, 9, body=None)
     report = world.open().verify()
@@ -187,7 +187,7 @@ def test_a_missing_body_is_found(world: World) -> None:
     assert _only(report, world).code == caught.value.code == "missing"
 
 
-def test_a_planted_copy_is_found(world: World) -> None:
+def test_a_planted_copy_is_found(world: Deployment) -> None:
     """Genuine entries under another id are misplaced; the original is not blamed."""
     for seq in range(10):
         world.put(b"x" * 16, seq, world.record("good", seq))
@@ -199,7 +199,7 @@ def test_a_planted_copy_is_found(world: World) -> None:
     assert report.entries == _ENTRIES
 
 
-def test_every_damaged_thread_has_its_finding(world: World) -> None:
+def test_every_damaged_thread_has_its_finding(world: Deployment) -> None:
     """One bad thread does not hide another."""
     for name in ("good", "bad", "short"):
         world.put(world.thread_id(name), 1, None)
@@ -211,7 +211,7 @@ def test_every_damaged_thread_has_its_finding(world: World) -> None:
     assert {finding.code for finding in report.findings} == {"missing"}
 
 
-def test_a_damaged_store_chain_is_no_finding_but_an_error(world: World) -> None:
+def test_a_damaged_store_chain_is_no_finding_but_an_error(world: Deployment) -> None:
     """Without the roster nothing can be judged."""
     world.enrol(identity("second"))
     store = world.open()
@@ -224,7 +224,7 @@ def test_a_damaged_store_chain_is_no_finding_but_an_error(world: World) -> None:
     assert store.core.trust().seq == 1
 
 
-def test_threads_of_all_namespaces_are_verified(world: World) -> None:
+def test_threads_of_all_namespaces_are_verified(world: Deployment) -> None:
     """An audit is of the store, whatever namespace it is opened for."""
     world.open(namespace="billing").thread("bill").save(1)
 
@@ -234,7 +234,7 @@ def test_threads_of_all_namespaces_are_verified(world: World) -> None:
     assert [finding.code for finding in world.open().verify().findings] == ["rolled-back"]
 
 
-def test_a_reserved_slot_is_no_finding(world: World) -> None:
+def test_a_reserved_slot_is_no_finding(world: Deployment) -> None:
     """A name that was only reserved misses nothing."""
     store = world.open()
     store.storage.fail(KeyboardInterrupt(), after=False)
@@ -244,7 +244,7 @@ def test_a_reserved_slot_is_no_finding(world: World) -> None:
     assert store.verify().ok
 
 
-def test_a_thread_made_during_the_verification_is_no_finding(world: World) -> None:
+def test_a_thread_made_during_the_verification_is_no_finding(world: Deployment) -> None:
     """A store in use verifies: what comes into being meanwhile is neither lost nor unknown."""
     store, writer = world.open(), world.open()
     made = iter(range(100))
@@ -261,7 +261,7 @@ def test_a_thread_made_during_the_verification_is_no_finding(world: World) -> No
     assert report.ok
 
 
-def test_progress_is_told(world: World) -> None:
+def test_progress_is_told(world: Deployment) -> None:
     """It begins below the end, never goes back, and ends with everything."""
     seen: list[Progress] = []
     report = world.open().verify(seen.append)
@@ -274,7 +274,7 @@ def test_progress_is_told(world: World) -> None:
     assert len(seen) >= 4
 
 
-def test_time_that_runs_backwards_is_worth_a_look(world: World) -> None:
+def test_time_that_runs_backwards_is_worth_a_look(world: Deployment) -> None:
     """It refuses nothing, and the report stays good."""
     position = world.position("bad")
     assert position is not None
@@ -295,7 +295,7 @@ def test_time_that_runs_backwards_is_worth_a_look(world: World) -> None:
     assert finding.as_dict()["refuses"] is False
 
 
-def test_time_far_ahead_is_worth_a_look(world: World) -> None:
+def test_time_far_ahead_is_worth_a_look(world: Deployment) -> None:
     """An entry more than a day in the future is told; one within the day is not."""
     genuine = world.clock
     world.clock = genuine + timedelta(hours=23)
@@ -312,7 +312,7 @@ def test_time_far_ahead_is_worth_a_look(world: World) -> None:
     assert "far in the future" in report.findings[0].message
 
 
-def test_a_report_is_json(world: World) -> None:
+def test_a_report_is_json(world: Deployment) -> None:
     """What the command line prints can be read back."""
     world.put(world.thread_id("bad"), 4, None)
     report = world.open().verify()
@@ -324,7 +324,7 @@ def test_a_report_is_json(world: World) -> None:
     assert read["findings"][0]["name"] == "bad"
 
 
-def test_no_finding_quotes_a_payload(world: World) -> None:
+def test_no_finding_quotes_a_payload(world: Deployment) -> None:
     """A finding names places and digests, whatever was found there."""
     _set(world, 4, body=b'{"secret":"stolen payload"}')
     _first_blob(world, b"stolen payload")
@@ -333,7 +333,7 @@ def test_no_finding_quotes_a_payload(world: World) -> None:
 
 
 def _peak(entries: int) -> int:
-    world = World()
+    world = Deployment()
     thread = world.open().thread("t")
     for number in range(entries - 2):
         thread.save(number)

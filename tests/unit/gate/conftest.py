@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.deployment import Deployment
 from tests.effort import BACKENDS
 from tests.unit.gate.team import Team
-from tests.unit.store.simulator import World
 
 
 @pytest.fixture(params=BACKENDS)
 def team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
     """A team whose store is in memory, and in `make soak` in a database and in a directory."""
-    made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
+    made = (
+        Deployment() if request.param == "memory" else Deployment(tmp_path, backend=request.param)
+    )
     yield Team(made)
     made.close()
 
@@ -22,6 +24,6 @@ def team(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Team]:
 @pytest.fixture
 def memory() -> Iterator[Team]:
     """A team whose store is in memory, for what no backend can change."""
-    made = World()
+    made = Deployment()
     yield Team(made)
     made.close()

@@ -11,9 +11,9 @@ from sealpoint.errors import NeedsApproval
 from sealpoint.gate import Request, Rule, Thread
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.signing import Identity, Pool, Role, RosterDocument
+from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.unit.store.ended import end
-from tests.unit.store.simulator import Opened, World
 
 __all__ = ["NARROW", "READ", "SHELL", "Team", "policy"]
 
@@ -60,7 +60,7 @@ class Team:
     person as the worker, and `bobby` the same as bob. `chief` may break the glass.
     """
 
-    def __init__(self, world: World, rules: bytes | None = None) -> None:
+    def __init__(self, world: Deployment, rules: bytes | None = None) -> None:
         self.world = world
         world.enrol(
             identity("spare"),

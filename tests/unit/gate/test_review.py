@@ -36,16 +36,16 @@ from sealpoint.signing import Action, Role, Verdict, attest
 from sealpoint.storage import Record
 from sealpoint.store import EntryDraft, Key, SessionStart
 from sealpoint.world import World as SealedWorld
+from tests.deployment import Deployment
 from tests.ledgers import identity, key, seals
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.laned import added, put, results, saved
-from tests.unit.store.simulator import World
 
 
 @pytest.fixture
 def crew() -> Iterator[Team]:
     """A team whose store is in memory."""
-    made = World()
+    made = Deployment()
     yield Team(made)
     made.close()
 
@@ -128,7 +128,7 @@ def test_what_the_gate_allowed_is_justified(crew: Team) -> None:
 
 def test_entries_of_a_store_without_a_policy_are_fine() -> None:
     """What a gate writes names what it released, whether or not a policy was in force."""
-    world = World()
+    world = Deployment()
     store = world.open(gated=True)
     store.thread("t").save(1)
     world.open(gated=True).thread("t").save(2)
@@ -311,7 +311,7 @@ def test_the_policy_of_that_time_counts(crew: Team) -> None:
 
 def test_a_session_that_was_taken_over_too_early_is_found() -> None:
     """Another writer of the pool has to wait as long as the policy says."""
-    world = World()
+    world = Deployment()
     team = Team(world, policy(takeover="1h"))
     team.pool("pods", "worker", "spare")
     team.thread().save(1, world=READ)
@@ -416,7 +416,7 @@ def test_erased_decisions_are_not_judged(crew: Team) -> None:
 
 def _crew(rules: bytes) -> Team:
     """A team under another policy; its store is in memory, and goes with it."""
-    return Team(World(), rules)
+    return Team(Deployment(), rules)
 
 
 def test_an_age_that_is_not_told_is_found(crew: Team) -> None:
@@ -468,7 +468,7 @@ def test_what_needs_a_word_and_has_none_is_found() -> None:
 
 def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
     """A rule that applied has nobody who allows it, and a request nobody who asks for it."""
-    world = World()
+    world = Deployment()
     team = Team(world)
     team.enter(lambda document: replace(document, policies={}))
     team.thread().save(1, world=READ)
@@ -481,7 +481,7 @@ def test_without_a_policy_only_an_ordinary_continuation_is_justified() -> None:
 
 def _lawless() -> Team:
     """A team without a policy, whose thread has a checkpoint that declares a world."""
-    team = Team(World())
+    team = Team(Deployment())
     team.enter(lambda document: replace(document, policies={}))
     team.thread().save(1, world=READ)
     return team

@@ -17,10 +17,10 @@ from sealpoint.errors import (
 from sealpoint.gate import Request, shipped_policy
 from sealpoint.ledger import Kind, VerdictBody
 from sealpoint.signing import Attestation, Verdict, attest
+from tests.deployment import Opened
 from tests.ledgers import key
 from tests.unit.gate.team import NARROW, READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
-from tests.unit.store.simulator import Opened
 
 
 def test_the_first_save_asks_nobody(team: Team) -> None:

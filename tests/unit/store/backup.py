@@ -18,8 +18,8 @@ from sealpoint.store import (
     accept_restore,
     plan_restore,
 )
+from tests.deployment import Deployment
 from tests.ledgers import key
-from tests.unit.store.simulator import World
 
 __all__ = [
     "Backup",
@@ -48,7 +48,7 @@ class Backup:
         world: The world.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Deployment) -> None:
         self._world = world
         self._store = None if world.folder is None else world.folder / "store.db"
         self._is_directory = self._store is not None and self._store.is_dir()
@@ -151,13 +151,13 @@ class Backup:
                 memory._labels.setdefault(label, {})[thread] = None
 
 
-def planned(world: World) -> RestorePlan:
+def planned(world: Deployment) -> RestorePlan:
     """The plan of a process that only looks."""
     return world.using(plan_restore, read_only=True)
 
 
 def accepted(
-    world: World,
+    world: Deployment,
     plan: RestorePlan | None = None,
     *,
     release: bool | Collection[str] = False,
@@ -173,14 +173,14 @@ def accepted(
     return world.using(accept)
 
 
-def position_of(world: World, name: str) -> Position:
+def position_of(world: Deployment, name: str) -> Position:
     """What the anchor has for a name that it knows."""
     position = world.position(name)
     assert position is not None
     return position
 
 
-def saved(world: World, *names: str, count: int = 1, first: int = 0) -> None:
+def saved(world: Deployment, *names: str, count: int = 1, first: int = 0) -> None:
     """Save states in a process of their own; the first lies at position 2 of a new thread."""
     store = world.open()
     for name in names:
@@ -189,7 +189,7 @@ def saved(world: World, *names: str, count: int = 1, first: int = 0) -> None:
             thread.save([name, number], id=f"c{number}")
 
 
-def lossy(world: World) -> Backup:
+def lossy(world: Deployment) -> Backup:
     """Threads `a` and `b` are in the backup, `a` went on, `d` came later; the backup is there."""
     saved(world, "a", "b", count=2)
     backup = Backup(world)
@@ -199,7 +199,7 @@ def lossy(world: World) -> Backup:
     return backup
 
 
-def check_goes_on(world: World, *names: str) -> None:
+def check_goes_on(world: Deployment, *names: str) -> None:
     """A fresh process loads, saves and verifies."""
     store = world.open()
     for name in names:

@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds to open stores in."""
+"""Deployments to open stores in."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.deployment import Deployment
 from tests.effort import BACKENDS
-from tests.unit.store.simulator import World
 
 
 @pytest.fixture(params=BACKENDS)
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Deployment]:
     """A store in memory, and in `make soak` in a database and in a directory."""
-    made = World() if request.param == "memory" else World(tmp_path, backend=request.param)
+    made = (
+        Deployment() if request.param == "memory" else Deployment(tmp_path, backend=request.param)
+    )
     yield made
     made.close()
 
 
 @pytest.fixture
-def memory() -> Iterator[World]:
+def memory() -> Iterator[Deployment]:
     """A store in memory, whose rows can be changed behind everybody's back."""
-    made = World()
+    made = Deployment()
     yield made
     made.close()

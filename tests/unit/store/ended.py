@@ -12,8 +12,8 @@ import msgspec
 from sealpoint.ledger import PositionList
 from sealpoint.signing import Pool, RosterDocument, RosterKey
 from sealpoint.store import Core, EndedKeys, KeyUsage, append_roster, find_key_usage, revoke_keys
+from tests.deployment import Deployment, SimulatedStorage
 from tests.ledgers import key
-from tests.unit.store.simulator import SimulatedStorage, World
 
 __all__ = ["Rooted", "add_key", "end", "enter", "expire", "ids", "pool", "rooted", "survey"]
 
@@ -62,7 +62,7 @@ class Rooted:
 
 
 @contextmanager
-def rooted(world: World, **changes: Any) -> Iterator[Rooted]:
+def rooted(world: Deployment, **changes: Any) -> Iterator[Rooted]:
     """The process of whoever has the root."""
     core = world.core("operator", **changes)
     try:
@@ -72,7 +72,7 @@ def rooted(world: World, **changes: Any) -> Iterator[Rooted]:
         core.anchor.close()
 
 
-def enter(world: World, change: Change, *lists: PositionList) -> int:
+def enter(world: Deployment, change: Change, *lists: PositionList) -> int:
     """Put a changed roster into force, with the lists that its cuts name."""
     with rooted(world) as root:
         chain = root.core.renewed_trust()
@@ -111,7 +111,7 @@ def pool(name: str, *members: str) -> Change:
     )
 
 
-def expire(world: World, name: str, at: datetime | None) -> None:
+def expire(world: Deployment, name: str, at: datetime | None) -> None:
     """Let the key of a name expire at a time, or never."""
 
     def change(document: RosterDocument) -> RosterDocument:
@@ -134,13 +134,13 @@ def expire(world: World, name: str, at: datetime | None) -> None:
     enter(world, change)
 
 
-def survey(world: World, *names: str, **changes: Any) -> KeyUsage:
+def survey(world: Deployment, *names: str, **changes: Any) -> KeyUsage:
     """Look where the keys of these names wrote last."""
     with rooted(world, **changes) as root:
         return root.look(*names)
 
 
-def end(world: World, *names: str, **options: Any) -> EndedKeys:
+def end(world: Deployment, *names: str, **options: Any) -> EndedKeys:
     """End the keys of these names."""
     with rooted(world) as root:
         return root.end(*names, **options)

@@ -13,7 +13,7 @@ from sealpoint.store import (
     RunPosition,
     SaveDraft,
 )
-from tests.unit.store.simulator import Opened, World
+from tests.deployment import Deployment, Opened
 
 __all__ = [
     "added",
@@ -72,7 +72,7 @@ def refused(outcomes: list[Outcome]) -> list[str | None]:
     return [each.code if isinstance(each, SealpointError) else None for each in outcomes]
 
 
-def cold(world: World, name: str = "t") -> Thread:
+def cold(world: Deployment, name: str = "t") -> Thread:
     """The handle of a process that has seen nothing yet."""
     return world.open(None, read_only=True).thread(name)
 
@@ -95,12 +95,12 @@ def tasks(thread: Thread, lane: str = "", name: str | None = None) -> list[str]:
     return [each.task for each in found.results]
 
 
-def everywhere(world: World, store: Opened) -> list[Thread]:
+def everywhere(world: Deployment, store: Opened) -> list[Thread]:
     """The handle that wrote, and one that has seen nothing: both must say the same."""
     return [store.thread("t"), cold(world)]
 
 
-def check_verified(world: World) -> None:
+def check_verified(world: Deployment) -> None:
     """Whoever verifies the whole store finds nothing amiss."""
     report = world.open(None, read_only=True).verify()
     assert report.ok, report.findings

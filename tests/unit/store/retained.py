@@ -5,8 +5,8 @@ from typing import Any
 
 from sealpoint.signing import Role
 from sealpoint.store import CheckpointRef
+from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
-from tests.unit.store.simulator import Opened, World
 
 __all__ = [
     "check_whole",
@@ -28,7 +28,7 @@ def state_of(number: int) -> dict[str, Any]:
     }
 
 
-def enrolled(world: World) -> World:
+def enrolled(world: Deployment) -> Deployment:
     """The same world with an `officer` for privacy and an `other` writer."""
     world.enrol(identity("officer", Role.PRIVACY), identity("other"))
     return world
@@ -54,7 +54,7 @@ def stored(store: Opened, name: str = "t") -> dict[bytes, int]:
     return dict(store.storage.inner.stored_blobs(store.thread(name)._state.chain.thread))
 
 
-def needed(world: World, name: str = "t") -> set[bytes]:
+def needed(world: Deployment, name: str = "t") -> set[bytes]:
     """The blobs that a fresh process fetches to load whatever is kept."""
     store = world.open(None, read_only=True)
     kept = [ref for ref in store.thread(name).history() if not ref.pruned]
@@ -75,7 +75,7 @@ def contents(store: Opened) -> tuple[Any, ...]:
     )
 
 
-def check_whole(world: World, name: str = "t") -> None:
+def check_whole(world: Deployment, name: str = "t") -> None:
     """A fresh process loads whatever is kept, as it was saved, and finds nothing amiss."""
     store = world.open(None, read_only=True)
     thread = store.thread(name)

@@ -23,17 +23,17 @@ from sealpoint.ledger import STORE_CHAIN, AdoptBody, Kind, parse_body, parse_hea
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import adopt_store_chain, adopt_thread, unanchored_threads
+from tests.deployment import Deployment, SimulatedAnchor
 from tests.ledgers import identity
 from tests.unit.store.retained import enrolled, filled
-from tests.unit.store.simulator import SimulatedAnchor, World
 
 
-def _lost(world: World) -> None:
+def _lost(world: Deployment) -> None:
     """The anchor forgets everything."""
     world.anchored._positions.clear()
 
 
-def _adopt_all(world: World, who: str = "operator") -> list[str]:
+def _adopt_all(world: Deployment, who: str = "operator") -> list[str]:
     core = world.core(who)
     adopt_store_chain(core, "the disk died")
     names = unanchored_threads(core)
@@ -43,7 +43,7 @@ def _adopt_all(world: World, who: str = "operator") -> list[str]:
 
 
 @pytest.fixture
-def lost(memory: World) -> World:
+def lost(memory: Deployment) -> Deployment:
     """Two threads of some length, and an anchor that knows nothing."""
     store = memory.open()
     for name in ("b", "a"):
@@ -53,7 +53,7 @@ def lost(memory: World) -> World:
     return memory
 
 
-def test_a_lost_anchor_refuses_everything(lost: World) -> None:
+def test_a_lost_anchor_refuses_everything(lost: Deployment) -> None:
     """Neither opening nor an open store goes on."""
     with pytest.raises(Unanchored):
         lost.open()
@@ -61,7 +61,7 @@ def test_a_lost_anchor_refuses_everything(lost: World) -> None:
         lost.open(None, read_only=True)
 
 
-def test_an_open_store_refuses_once_the_anchor_is_gone(memory: World) -> None:
+def test_an_open_store_refuses_once_the_anchor_is_gone(memory: Deployment) -> None:
     """A store that was open when the anchor was lost does not go on from memory."""
     store = memory.open()
     store.thread("t").save(1)
@@ -77,7 +77,7 @@ def test_an_open_store_refuses_once_the_anchor_is_gone(memory: World) -> None:
             call()
 
 
-def test_adoption_restores_reading_and_writing(lost: World) -> None:
+def test_adoption_restores_reading_and_writing(lost: Deployment) -> None:
     """After it everything is as it was, and the next save goes on."""
     assert _adopt_all(lost) == ["a", "b"]
     store = lost.open()
@@ -90,7 +90,7 @@ def test_adoption_restores_reading_and_writing(lost: World) -> None:
     assert unanchored_threads(lost.core("operator")) == []
 
 
-def test_adoption_is_recorded_in_every_chain(lost: World) -> None:
+def test_adoption_is_recorded_in_every_chain(lost: Deployment) -> None:
     """Who took it in, and why, stays in the chain itself."""
     _adopt_all(lost)
     records: list[Record] = [lost.memory._records[STORE_CHAIN][1]]
@@ -104,7 +104,7 @@ def test_adoption_is_recorded_in_every_chain(lost: World) -> None:
     assert {event.code for event in lost.events} >= {"adopted"}
 
 
-def test_a_known_store_chain_is_left_alone(memory: World) -> None:
+def test_a_known_store_chain_is_left_alone(memory: Deployment) -> None:
     """Adopting what the anchor knows writes nothing."""
     core = memory.core("operator")
 
@@ -112,7 +112,7 @@ def test_a_known_store_chain_is_left_alone(memory: World) -> None:
     assert core.storage.read(STORE_CHAIN, 1) is None
 
 
-def test_a_taken_slot_is_never_touched(memory: World) -> None:
+def test_a_taken_slot_is_never_touched(memory: Deployment) -> None:
     """A store that is behind its anchor cannot be adopted away."""
     store = memory.open()
     store.thread("t").save(1)
@@ -125,7 +125,7 @@ def test_a_taken_slot_is_never_touched(memory: World) -> None:
     assert unanchored_threads(memory.core("operator")) == []
 
 
-def test_a_slot_taken_meanwhile_is_not_overwritten(lost: World) -> None:
+def test_a_slot_taken_meanwhile_is_not_overwritten(lost: Deployment) -> None:
     """Somebody enters another position between looking and writing: it stays."""
     core = lost.core("operator")
     adopt_store_chain(core, "moved")
@@ -141,7 +141,7 @@ def test_a_slot_taken_meanwhile_is_not_overwritten(lost: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["worker", "stranger", "limited"])
-def test_only_an_operator_of_everything_adopts_a_store(memory: World, who: str) -> None:
+def test_only_an_operator_of_everything_adopts_a_store(memory: Deployment, who: str) -> None:
     """A writer, a stranger and an operator of one namespace are refused, and nothing is written."""
     memory.enrol(identity("limited", Role.OPERATOR, namespaces=("billing",)))
     entries = len(memory.memory._records[STORE_CHAIN])
@@ -154,7 +154,7 @@ def test_only_an_operator_of_everything_adopts_a_store(memory: World, who: str) 
 
 
 @pytest.mark.parametrize("who", ["worker", "stranger"])
-def test_only_an_operator_adopts_a_thread(lost: World, who: str) -> None:
+def test_only_an_operator_adopts_a_thread(lost: Deployment, who: str) -> None:
     """Not even the owner takes its thread in."""
     adopt_store_chain(lost.core("operator"), "moved")
     core = lost.core(who)
@@ -170,7 +170,7 @@ def _edited(record: Record, **changes: Any) -> Record:
     return msgspec.structs.replace(record, **changes)
 
 
-def test_nothing_tampered_is_adopted(lost: World) -> None:
+def test_nothing_tampered_is_adopted(lost: Deployment) -> None:
     """Every entry is verified from the first one on: a chain with one bad entry stays outside."""
     core = lost.core("operator")
     adopt_store_chain(core, "moved")
@@ -195,7 +195,7 @@ def test_nothing_tampered_is_adopted(lost: World) -> None:
     assert adopt_thread(core, "a", thread, "moved") == 5
 
 
-def test_a_thread_is_adopted_under_its_own_name_alone(lost: World) -> None:
+def test_a_thread_is_adopted_under_its_own_name_alone(lost: Deployment) -> None:
     """The name is in the signed genesis; calling the thread otherwise is refused."""
     core = lost.core("operator")
     adopt_store_chain(core, "moved")
@@ -208,7 +208,7 @@ def test_a_thread_is_adopted_under_its_own_name_alone(lost: World) -> None:
     assert lost.position("a") is None
 
 
-def test_a_tampered_store_chain_is_not_adopted(lost: World) -> None:
+def test_a_tampered_store_chain_is_not_adopted(lost: Deployment) -> None:
     """The store chain is verified from the pin before it is taken in."""
     record = lost.memory._records[STORE_CHAIN][0]
     lost.put(STORE_CHAIN, 0, _edited(record, body=b"{}"))
@@ -219,7 +219,7 @@ def test_a_tampered_store_chain_is_not_adopted(lost: World) -> None:
 
 
 @pytest.mark.parametrize("reason", ["", " \n"])
-def test_a_reason_is_required(lost: World, reason: str) -> None:
+def test_a_reason_is_required(lost: Deployment, reason: str) -> None:
     """Whoever vouches for a store says why."""
     core = lost.core("operator")
 
@@ -229,7 +229,7 @@ def test_a_reason_is_required(lost: World, reason: str) -> None:
         adopt_thread(core, "a", b"x" * 16, reason)
 
 
-def test_threads_of_other_namespaces_are_left_out(memory: World) -> None:
+def test_threads_of_other_namespaces_are_left_out(memory: Deployment) -> None:
     """Each namespace is adopted on its own."""
     memory.open().thread("t").save(1)
     memory.open(namespace="billing").thread("u").save(1)
@@ -242,7 +242,7 @@ def test_threads_of_other_namespaces_are_left_out(memory: World) -> None:
 
 def test_a_second_machine_adopts_and_both_go_on() -> None:
     """Two anchors share a store: each knows what it has seen, and neither is disturbed."""
-    world = World()
+    world = Deployment()
     here = world.open()
     here.thread("t").save(1)
     anchor = SimulatedAnchor(MemoryAnchor(), closes=False)
@@ -259,7 +259,7 @@ def test_a_second_machine_adopts_and_both_go_on() -> None:
     world.close()
 
 
-def test_an_interrupted_adoption_is_repeated(lost: World) -> None:
+def test_an_interrupted_adoption_is_repeated(lost: Deployment) -> None:
     """An entry that was written before the anchor failed does no harm to the next attempt."""
     core = lost.core("operator")
     adopt_store_chain(core, "moved")
@@ -278,7 +278,7 @@ def test_an_interrupted_adoption_is_repeated(lost: World) -> None:
     assert lost.open().thread("a").load().state == ["a", 2]
 
 
-def test_pruned_threads_and_new_generations_are_adopted(memory: World) -> None:
+def test_pruned_threads_and_new_generations_are_adopted(memory: Deployment) -> None:
     """What was given up is given up under the new anchor too; an erased thread has no name left."""
     enrolled(memory)
     for name in ("pruned", "erased", "anew"):
@@ -297,7 +297,7 @@ def test_pruned_threads_and_new_generations_are_adopted(memory: World) -> None:
     assert [finding.code for finding in store.verify().findings] == ["unanchored"]
 
 
-def test_a_planted_entry_in_the_place_of_a_later_genesis_is_no_thread(memory: World) -> None:
+def test_a_planted_entry_in_the_place_of_a_later_genesis_is_no_thread(memory: Deployment) -> None:
     """Another kind, and a genesis of another thread, name nothing."""
     enrolled(memory)
     for name in ("t", "u"):

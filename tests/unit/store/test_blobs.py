@@ -13,7 +13,7 @@ from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import BlobReader, fresh_digests
 from sealpoint.store import _blobs as blobs_module
 from sealpoint.store._blobs import BlobWriter, blob_digest
-from tests.unit.store.simulator import World
+from tests.deployment import Deployment
 
 _THREAD = b"t" * 16
 
@@ -85,7 +85,7 @@ def test_a_blob_is_called_by_bytes() -> None:
         _reader(MemoryStorage()).get("ab" * 32)
 
 
-def test_a_large_state_is_spilled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_state_is_spilled(world: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would take too much memory is stored ahead of its entry, and comes back whole."""
     monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 50_000)
     store = world.open()
@@ -98,7 +98,7 @@ def test_a_large_state_is_spilled(world: World, monkeypatch: pytest.MonkeyPatch)
     assert world.open().verify().ok
 
 
-def test_a_state_of_many_chunks_verifies_under_its_own_limits(memory: World) -> None:
+def test_a_state_of_many_chunks_verifies_under_its_own_limits(memory: Deployment) -> None:
     """The list of fresh blobs is no blob of the state: a bound on those does not refuse it."""
     registry = Registry(limits=Limits(blob_bytes_max=64 * 1024))
     store = memory.open(registry=registry)
@@ -114,7 +114,7 @@ def _state(turns: int) -> dict[str, Any]:
     return {"messages": [f"message {n} " + "x" * (n % 90) for n in range(turns)]}
 
 
-def test_what_did_not_change_is_not_written_again(world: World) -> None:
+def test_what_did_not_change_is_not_written_again(world: Deployment) -> None:
     """A list that grew by one message is not rewritten, by this handle or after a load."""
     store, other = world.open(), world.open()
     store.thread("t").save(_state(4000))
@@ -131,7 +131,7 @@ def test_what_did_not_change_is_not_written_again(world: World) -> None:
     assert world.open().thread("t").load().state == _state(4002)
 
 
-def test_a_handle_that_has_not_loaded_leaves_nothing_out(world: World) -> None:
+def test_a_handle_that_has_not_loaded_leaves_nothing_out(world: Deployment) -> None:
     """That the storage happens to have a blob is no reason to leave it out."""
     store, other = world.open(), world.open()
     store.thread("t").save(_state(2000))
@@ -143,7 +143,7 @@ def test_a_handle_that_has_not_loaded_leaves_nothing_out(world: World) -> None:
     assert len(other.storage.written) >= len(store.storage.written) > 10
 
 
-def test_a_lost_blob_is_written_again_by_whoever_did_not_prove_it(memory: World) -> None:
+def test_a_lost_blob_is_written_again_by_whoever_did_not_prove_it(memory: Deployment) -> None:
     """A blob deleted behind everybody's back comes back with the next save of a second handle."""
     memory.open().thread("t").save(_state(2000))
     names = list(memory.blobs("t"))
@@ -158,7 +158,7 @@ def test_a_lost_blob_is_written_again_by_whoever_did_not_prove_it(memory: World)
     assert set(names) <= memory.blobs("t").keys()
 
 
-def test_a_blob_of_an_older_checkpoint_is_written_again(memory: World) -> None:
+def test_a_blob_of_an_older_checkpoint_is_written_again(memory: Deployment) -> None:
     """Only the newest checkpoint counts: what it no longer reaches is not relied upon."""
     thread = memory.open().thread("t")
     thread.save(_state(1000))
@@ -171,7 +171,7 @@ def test_a_blob_of_an_older_checkpoint_is_written_again(memory: World) -> None:
     assert thread.load().state == _state(1000)
 
 
-def test_loading_an_older_checkpoint_is_no_reason_either(memory: World) -> None:
+def test_loading_an_older_checkpoint_is_no_reason_either(memory: Deployment) -> None:
     """Having read an older state proves nothing about the newest one."""
     thread = memory.open().thread("t")
     first = thread.save(_state(1000))
@@ -185,7 +185,7 @@ def test_loading_an_older_checkpoint_is_no_reason_either(memory: World) -> None:
     assert thread.load().state == _state(1000)
 
 
-def test_damaged_blobs_are_replaced_by_a_save(memory: World) -> None:
+def test_damaged_blobs_are_replaced_by_a_save(memory: Deployment) -> None:
     """A blob that is given does not rely on the stored one, which may be an attacker's."""
     memory.open().thread("t").save(_state(1000))
     for name in memory.blobs("t"):
@@ -196,7 +196,7 @@ def test_damaged_blobs_are_replaced_by_a_save(memory: World) -> None:
     assert other.load().state == _state(1000)
 
 
-def test_a_checkpoint_names_exactly_the_blobs_that_were_stored_with_it(memory: World) -> None:
+def test_a_checkpoint_names_exactly_the_blobs_that_were_stored_with_it(memory: Deployment) -> None:
     """The list in the body is what an audit checks: nothing is missing from it."""
     store = memory.open()
     seen: set[bytes] = set()

@@ -15,6 +15,7 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.store._names import label_of
+from tests.deployment import Deployment, Opened
 from tests.unit.store.retained import (
     check_whole,
     contents,
@@ -25,7 +26,6 @@ from tests.unit.store.retained import (
     state_of,
     stored,
 )
-from tests.unit.store.simulator import Opened, World
 
 
 def _gone() -> None:
@@ -42,7 +42,7 @@ _STEPS = ["dropping before", "dropping after", "compacting before"]
 
 
 @pytest.mark.parametrize("where", _STEPS)
-def test_a_prune_that_was_cut_short_is_finished(world: World, where: str) -> None:
+def test_a_prune_that_was_cut_short_is_finished(world: Deployment, where: str) -> None:
     """The entry stands, so the state is given up at once; a collection frees the space."""
     store = world.open()
     refs = filled(store, 4)
@@ -68,7 +68,7 @@ def test_a_prune_that_was_cut_short_is_finished(world: World, where: str) -> Non
 
 
 @pytest.mark.parametrize("where", _STEPS)
-def test_a_prune_that_was_cut_short_is_finished_by_the_next(world: World, where: str) -> None:
+def test_a_prune_that_was_cut_short_is_finished_by_the_next(world: Deployment, where: str) -> None:
     """Whoever prunes again finishes the sweep, though there is nothing more to give up."""
     store = world.open()
     filled(store, 4)
@@ -84,7 +84,9 @@ def test_a_prune_that_was_cut_short_is_finished_by_the_next(world: World, where:
 
 @pytest.mark.parametrize("again", ["gc", "erase"])
 @pytest.mark.parametrize("where", _STEPS)
-def test_an_erasure_that_was_cut_short_is_finished(world: World, where: str, again: str) -> None:
+def test_an_erasure_that_was_cut_short_is_finished(
+    world: Deployment, where: str, again: str
+) -> None:
     """Nobody can read what is left, and a collection or a repetition takes it away."""
     enrolled(world)
     store = world.open()
@@ -112,7 +114,7 @@ def test_an_erasure_that_was_cut_short_is_finished(world: World, where: str, aga
 
 @pytest.mark.parametrize("after", [False, True])
 def test_an_append_that_failed_gives_up_nothing_that_is_not_recorded(
-    world: World,
+    world: Deployment,
     after: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Where the outcome is unknown it is looked up; where nothing stands, nothing goes."""
@@ -132,7 +134,7 @@ def test_an_append_that_failed_gives_up_nothing_that_is_not_recorded(
 
 
 @pytest.mark.parametrize("call", ["prune", "erase"])
-def test_an_interrupt_after_the_entry_is_no_loss_of_place(world: World, call: str) -> None:
+def test_an_interrupt_after_the_entry_is_no_loss_of_place(world: Deployment, call: str) -> None:
     """The handle finds its own entry when it looks again, and the sweep is finished."""
     enrolled(world)
     filled(world.open(), 3)
@@ -154,7 +156,9 @@ def test_an_interrupt_after_the_entry_is_no_loss_of_place(world: World, call: st
 # ---------------------------------------------------------------------- what belongs to nobody
 
 
-def test_blobs_of_saves_that_never_ended_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blobs_of_saves_that_never_ended_go(
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stored ahead of an entry that never came: for a thread that exists, and for one that not."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
     store = world.open()
@@ -182,7 +186,7 @@ def test_blobs_of_saves_that_never_ended_go(world: World, monkeypatch: pytest.Mo
 
 
 def test_a_save_whose_blobs_were_collected_is_repeated(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A large save puts blobs ahead of its entry; if they are collected, it puts them anew."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
@@ -199,7 +203,7 @@ def test_a_save_whose_blobs_were_collected_is_repeated(
 
 
 def test_a_save_whose_blobs_were_collected_many_times_goes_on(
-    memory: World, monkeypatch: pytest.MonkeyPatch
+    memory: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A prune that is as busy as that does not make a save fail."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
@@ -220,7 +224,7 @@ def test_a_save_whose_blobs_were_collected_many_times_goes_on(
 
 
 def test_a_save_whose_blobs_are_always_collected_gives_up(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends with an error, and nothing of it stands."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
@@ -242,7 +246,7 @@ def test_a_save_whose_blobs_are_always_collected_gives_up(
 
 
 def test_a_collection_during_a_first_save_hurts_nobody(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread that is only reserved yet: its blobs are orphans until its entries stand."""
     monkeypatch.setattr("sealpoint.store._blobs._PENDING_BYTES_MAX", 1000)
@@ -254,7 +258,7 @@ def test_a_collection_during_a_first_save_hurts_nobody(
     check_whole(world)
 
 
-def test_a_first_save_during_a_collection_is_kept(world: World) -> None:
+def test_a_first_save_during_a_collection_is_kept(world: Deployment) -> None:
     """What got its entry after it was taken for an orphan is no orphan any more."""
     store, collector = world.open(), world.open("operator")
     store.storage.fail(KeyboardInterrupt(), after=False)
@@ -273,7 +277,7 @@ def test_a_first_save_during_a_collection_is_kept(world: World) -> None:
 # ---------------------------------------------------------------------- what is left alone
 
 
-def test_a_store_without_garbage_is_left_as_it_is(world: World) -> None:
+def test_a_store_without_garbage_is_left_as_it_is(world: Deployment) -> None:
     """Nothing that lives is taken for garbage, pruned or not, in any generation or namespace."""
     enrolled(world)
     for name in ("t", "u", "v"):
@@ -292,7 +296,7 @@ def test_a_store_without_garbage_is_left_as_it_is(world: World) -> None:
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_threads_of_other_namespaces_are_swept_too(world: World) -> None:
+def test_threads_of_other_namespaces_are_swept_too(world: Deployment) -> None:
     """A collection is of the store, whatever namespace it is opened for; labels are theirs."""
     enrolled(world)
     store = world.open(namespace="billing")
@@ -309,7 +313,7 @@ def test_threads_of_other_namespaces_are_swept_too(world: World) -> None:
     assert store.storage.inner.labelled(label) == []
 
 
-def test_a_damaged_thread_is_left_as_it_is(memory: World) -> None:
+def test_a_damaged_thread_is_left_as_it_is(memory: Deployment) -> None:
     """What is wrong is said, nothing of it is dropped, and the others are swept as ever."""
     store = memory.open()
     for name in ("t", "bad"):
@@ -332,7 +336,7 @@ def test_a_damaged_thread_is_left_as_it_is(memory: World) -> None:
     check_whole(memory, "bad")
 
 
-def test_a_missing_blob_of_a_kept_state_stops_the_sweep(memory: World) -> None:
+def test_a_missing_blob_of_a_kept_state_stops_the_sweep(memory: Deployment) -> None:
     """What lives is read before anything is dropped: damage is not made worse."""
     store = memory.open()
     filled(store, 4)
@@ -355,7 +359,7 @@ def test_a_missing_blob_of_a_kept_state_stops_the_sweep(memory: World) -> None:
     assert missing
 
 
-def test_an_edited_tree_stops_the_sweep(memory: World) -> None:
+def test_an_edited_tree_stops_the_sweep(memory: Deployment) -> None:
     """A state that is kept and holds other bytes is damage, and nothing is dropped by it."""
     store = memory.open()
     thread = store.thread("t")
@@ -372,7 +376,7 @@ def test_an_edited_tree_stops_the_sweep(memory: World) -> None:
     assert memory.record("t", refs[0].seq).payload is not None
 
 
-def test_threads_that_only_the_store_knows_are_left_alone(memory: World) -> None:
+def test_threads_that_only_the_store_knows_are_left_alone(memory: Deployment) -> None:
     """They may be somebody's newest copy: whoever adopts them sweeps them."""
     filled(memory.open(), 2)
     thread = memory.thread_id("t")
@@ -385,7 +389,7 @@ def test_threads_that_only_the_store_knows_are_left_alone(memory: World) -> None
     assert memory.memory.read(thread, 0) is not None
 
 
-def test_blobs_of_a_thread_that_is_gone_are_evidence(memory: World) -> None:
+def test_blobs_of_a_thread_that_is_gone_are_evidence(memory: Deployment) -> None:
     """The anchor has seen the thread: its blobs are not taken for orphans."""
     filled(memory.open(), 2)
     thread, before = memory.thread_id("t"), memory.blobs("t")
@@ -397,7 +401,7 @@ def test_blobs_of_a_thread_that_is_gone_are_evidence(memory: World) -> None:
     assert memory.blobs("t") == before
 
 
-def test_a_store_for_reading_is_not_collected(world: World) -> None:
+def test_a_store_for_reading_is_not_collected(world: Deployment) -> None:
     """A dry run is a read; the collection itself is refused."""
     filled(world.open(), 2)
     store = world.open(None, read_only=True)
@@ -408,7 +412,7 @@ def test_a_store_for_reading_is_not_collected(world: World) -> None:
     assert (store.storage.drops, store.storage.compactions) == (0, 0)
 
 
-def test_compacting_can_be_left_for_later(world: World) -> None:
+def test_compacting_can_be_left_for_later(world: Deployment) -> None:
     """A dry run never compacts; a collection does unless it is told not to."""
     store = world.open()
     filled(store, 1)

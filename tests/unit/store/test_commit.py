@@ -15,6 +15,7 @@ from sealpoint.errors import (
     TypeNotAllowed,
 )
 from sealpoint.store import CheckpointRef, ResultsRef, SaveDraft
+from tests.deployment import Deployment
 from tests.unit.store.laned import (
     added,
     check_verified,
@@ -29,10 +30,9 @@ from tests.unit.store.laned import (
     values,
 )
 from tests.unit.store.retained import state_of
-from tests.unit.store.simulator import World
 
 
-def test_a_group_is_one_durable_step(world: World) -> None:
+def test_a_group_is_one_durable_step(world: Deployment) -> None:
     """One append and one step of the anchor, with the session that it begins."""
     store = world.open()
     before = store.anchor.writes
@@ -45,7 +45,7 @@ def test_a_group_is_one_durable_step(world: World) -> None:
     check_verified(world)
 
 
-def test_an_empty_group_is_nothing(world: World) -> None:
+def test_an_empty_group_is_nothing(world: Deployment) -> None:
     """Nothing is written, not even the beginning of a session."""
     store = world.open()
 
@@ -53,7 +53,7 @@ def test_an_empty_group_is_nothing(world: World) -> None:
     assert store.storage.groups == []
 
 
-def test_outcomes_say_where_each_lies(world: World) -> None:
+def test_outcomes_say_where_each_lies(world: Deployment) -> None:
     """A reference for each, in the order of the drafts."""
     store = world.open()
     first, second = saved(store.thread("t"), put(1, "1", "sub"), results("a", "1", lane="sub"))
@@ -68,7 +68,7 @@ def test_outcomes_say_where_each_lies(world: World) -> None:
     assert found.results[0].ref == second
 
 
-def test_one_that_is_refused_hurts_no_other(world: World) -> None:
+def test_one_that_is_refused_hurts_no_other(world: Deployment) -> None:
     """What the registry does not allow, or an id that names another, is told for it alone."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"))
@@ -94,7 +94,7 @@ def test_one_that_is_refused_hurts_no_other(world: World) -> None:
     check_verified(world)
 
 
-def test_a_group_of_which_all_is_refused_writes_nothing(world: World) -> None:
+def test_a_group_of_which_all_is_refused_writes_nothing(world: Deployment) -> None:
     """No session begins for it either."""
     store = world.open()
 
@@ -102,7 +102,7 @@ def test_a_group_of_which_all_is_refused_writes_nothing(world: World) -> None:
     assert store.storage.groups == []
 
 
-def test_a_checkpoint_whose_results_came_first_is_in_the_next_group(world: World) -> None:
+def test_a_checkpoint_whose_results_came_first_is_in_the_next_group(world: Deployment) -> None:
     """It says where they lie, which is known once they are written."""
     store = world.open()
     saved(store.thread("t"), results("a", "1"), put(1, "1"), results("b", "1"))
@@ -112,7 +112,7 @@ def test_a_checkpoint_whose_results_came_first_is_in_the_next_group(world: World
         assert values(thread) == ["a", "b"]
 
 
-def test_the_same_name_twice_in_one_call(world: World) -> None:
+def test_the_same_name_twice_in_one_call(world: Deployment) -> None:
     """The later one supersedes, or is the same; both are told where it lies."""
     store = world.open()
     one, two, three = added(store.thread("t"), put(1, "1"), put(2, "1"), put(2, "1"))
@@ -122,7 +122,7 @@ def test_the_same_name_twice_in_one_call(world: World) -> None:
     assert ids(cold(world)) == ["1"]
 
 
-def test_a_group_shares_blobs_within_itself(world: World) -> None:
+def test_a_group_shares_blobs_within_itself(world: Deployment) -> None:
     """A later checkpoint of a lane leaves out what an earlier one of the group brings."""
     store = world.open()
     saved(store.thread("t"), put(state_of(1), "1"))
@@ -143,7 +143,7 @@ def test_a_group_shares_blobs_within_itself(world: World) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_group_that_fails_stands_or_falls_as_one(world: World, *, after: bool) -> None:
+def test_a_group_that_fails_stands_or_falls_as_one(world: Deployment, *, after: bool) -> None:
     """Each is told the same, and repeating it writes nothing twice."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"))
@@ -163,7 +163,7 @@ def test_a_group_that_fails_stands_or_falls_as_one(world: World, *, after: bool)
     check_verified(world)
 
 
-def test_an_anchor_that_fails_tells_each_where_it_stands(world: World) -> None:
+def test_an_anchor_that_fails_tells_each_where_it_stands(world: Deployment) -> None:
     """The entries are in the store; each checkpoint's error has its own reference."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"))
@@ -179,7 +179,7 @@ def test_an_anchor_that_fails_tells_each_where_it_stands(world: World) -> None:
     check_verified(world)
 
 
-def test_a_group_that_somebody_got_ahead_of_is_refused_as_one(world: World) -> None:
+def test_a_group_that_somebody_got_ahead_of_is_refused_as_one(world: Deployment) -> None:
     """Another session began between building and writing: nothing of it is written."""
     worker, other = world.open(), world.open()
     saved(worker.thread("t"), put(0, "0"))
@@ -190,7 +190,7 @@ def test_a_group_that_somebody_got_ahead_of_is_refused_as_one(world: World) -> N
     assert ids(cold(world)) == ["9", "0"]
 
 
-def test_a_store_for_reading_takes_no_group(world: World) -> None:
+def test_a_store_for_reading_takes_no_group(world: Deployment) -> None:
     """Every draft is told so."""
     saved(world.open().thread("t"), put(0, "0"))
     outcomes = cold(world).adapter.commit([put(1, "1"), results("a", "1")])
@@ -198,7 +198,7 @@ def test_a_store_for_reading_takes_no_group(world: World) -> None:
     assert all(isinstance(each, ReadOnly) for each in outcomes)
 
 
-def test_groups_of_several_threads_are_taken_one_after_the_other(world: World) -> None:
+def test_groups_of_several_threads_are_taken_one_after_the_other(world: Deployment) -> None:
     """Eight OS threads on one handle: everything is there, and nothing is mixed up."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"))

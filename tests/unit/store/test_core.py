@@ -24,15 +24,15 @@ from sealpoint.ledger import STORE_CHAIN, StoreChain, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import append_roster
 from sealpoint.store._names import store_slot
+from tests.deployment import Deployment, SimulatedAnchor
 from tests.ledgers import identity, key, pin, roster
-from tests.unit.store.simulator import SimulatedAnchor, World
 
 
-def _slot_of(world: World) -> bytes:
+def _slot_of(world: Deployment) -> bytes:
     return store_slot(world.secret)
 
 
-def test_a_new_roster_is_followed_by_every_open_store(world: World) -> None:
+def test_a_new_roster_is_followed_by_every_open_store(world: Deployment) -> None:
     """Each store sees it with its next call, and the anchor with it."""
     stores = [world.open(), world.open("second")]
     world.enrol(identity("second"))
@@ -42,7 +42,7 @@ def test_a_new_roster_is_followed_by_every_open_store(world: World) -> None:
     assert stores[1].thread("t").save(1).writer == "second"
 
 
-def test_a_roster_that_the_anchor_has_not_seen_is_entered(memory: World) -> None:
+def test_a_roster_that_the_anchor_has_not_seen_is_entered(memory: Deployment) -> None:
     """A roster is in force once it is in the store: the anchor catches up when it is needed."""
     core = memory.core("worker")
     append_roster(
@@ -59,7 +59,7 @@ def test_a_roster_that_the_anchor_has_not_seen_is_entered(memory: World) -> None
     assert caught_up.seq == 1
 
 
-def test_an_entry_of_a_newer_roster_renews_trust(memory: World) -> None:
+def test_an_entry_of_a_newer_roster_renews_trust(memory: Deployment) -> None:
     """A thread's entry may name a roster that came after the anchor was looked at."""
     reader = memory.open(None, read_only=True)
     reader.core.trust()
@@ -74,7 +74,7 @@ def test_an_entry_of_a_newer_roster_renews_trust(memory: World) -> None:
     assert reader.thread("t").load().ref.writer == "second"
 
 
-def test_a_missing_roster_is_a_rollback(memory: World) -> None:
+def test_a_missing_roster_is_a_rollback(memory: Deployment) -> None:
     """A store that lacks what the anchor has seen of its chain is refused for everything."""
     memory.enrol(identity("second"))
     memory.open().thread("t").save(1)
@@ -87,7 +87,7 @@ def test_a_missing_roster_is_a_rollback(memory: World) -> None:
         memory.open()
 
 
-def test_a_pin_demands_its_roster(memory: World) -> None:
+def test_a_pin_demands_its_roster(memory: Deployment) -> None:
     """A pin that believes no roster before the next one refuses an older store."""
     memory.enrol(identity("second"))
 
@@ -96,13 +96,13 @@ def test_a_pin_demands_its_roster(memory: World) -> None:
         memory.open(pin=pin(roster_seq_min=2))
 
 
-def test_another_pin_trusts_nothing_here(memory: World) -> None:
+def test_another_pin_trusts_nothing_here(memory: Deployment) -> None:
     """With another root or another store id, nothing in this store is believed."""
     with pytest.raises(NotTrusted):
         memory.open(pin=pin("mallory"))
 
 
-def test_an_edited_store_chain_is_refused(memory: World) -> None:
+def test_an_edited_store_chain_is_refused(memory: Deployment) -> None:
     """Every part of every entry of the chain is checked when the store is opened."""
     record = memory.memory._records[STORE_CHAIN][0]
 
@@ -119,7 +119,7 @@ def test_an_edited_store_chain_is_refused(memory: World) -> None:
         memory.open()
 
 
-def test_a_hole_in_the_store_chain_is_missing(memory: World) -> None:
+def test_a_hole_in_the_store_chain_is_missing(memory: Deployment) -> None:
     """An entry that is not the next one is not taken for it."""
     memory.enrol(identity("second"))
     memory.enrol(identity("third"))
@@ -129,10 +129,10 @@ def test_a_hole_in_the_store_chain_is_missing(memory: World) -> None:
         memory.open()
 
 
-def test_another_chain_than_the_anchored_is_a_fork(memory: World) -> None:
+def test_another_chain_than_the_anchored_is_a_fork(memory: Deployment) -> None:
     """The root signed two rosters for one position; the anchor has seen one of them."""
     memory.enrol(identity("second"))
-    other = World()
+    other = Deployment()
     other.enrol(identity("third"))
     memory.put(STORE_CHAIN, 0, other.memory._records[STORE_CHAIN][0])
     memory.put(STORE_CHAIN, 1, other.memory._records[STORE_CHAIN][1])
@@ -144,7 +144,7 @@ def test_another_chain_than_the_anchored_is_a_fork(memory: World) -> None:
 
 @pytest.mark.parametrize("seq", [0, 1])
 def test_an_anchor_that_moves_elsewhere_while_it_is_followed_is_a_fork(
-    memory: World, seq: int
+    memory: Deployment, seq: int
 ) -> None:
     """What the anchor holds after a lost swap is compared with the chain like any other."""
     store = memory.open()
@@ -165,7 +165,7 @@ def test_an_anchor_that_moves_elsewhere_while_it_is_followed_is_a_fork(
         store.thread("t").save(1)
 
 
-def test_an_anchor_that_moves_on_while_it_is_followed_is_followed(memory: World) -> None:
+def test_an_anchor_that_moves_on_while_it_is_followed_is_followed(memory: Deployment) -> None:
     """Two stores meet a new roster at once: the slower one accepts what the faster entered."""
     store = memory.open()
     core = memory.core("worker")
@@ -175,7 +175,7 @@ def test_an_anchor_that_moves_on_while_it_is_followed_is_followed(memory: World)
     assert store.core.renewed_trust().seq == 1
 
 
-def test_enough_root_keys_are_needed_to_write_a_roster(memory: World) -> None:
+def test_enough_root_keys_are_needed_to_write_a_roster(memory: Deployment) -> None:
     """Keys that are none of the root's do not count, and nothing is written without enough."""
     core = memory.core("worker")
 
@@ -185,7 +185,7 @@ def test_enough_root_keys_are_needed_to_write_a_roster(memory: World) -> None:
     assert core.storage.read(STORE_CHAIN, 1) is None
 
 
-def test_a_roster_is_judged_before_it_is_written(memory: World) -> None:
+def test_a_roster_is_judged_before_it_is_written(memory: Deployment) -> None:
     """What every reader would refuse is refused by the writer."""
     core = memory.core("worker")
 
@@ -194,7 +194,7 @@ def test_a_roster_is_judged_before_it_is_written(memory: World) -> None:
     assert core.storage.read(STORE_CHAIN, 1) is None
 
 
-def test_two_rosters_do_not_share_a_position(memory: World) -> None:
+def test_two_rosters_do_not_share_a_position(memory: Deployment) -> None:
     """Of two writers of the store chain one is told that the head has moved."""
     one, two = memory.core("worker"), memory.core("worker")
     before = one.trust()
@@ -204,7 +204,7 @@ def test_two_rosters_do_not_share_a_position(memory: World) -> None:
         append_roster(one, before, roster(*memory.people, identity("third")), [key("root")])
 
 
-def test_the_store_chain_enters_an_anchor_once(memory: World) -> None:
+def test_the_store_chain_enters_an_anchor_once(memory: Deployment) -> None:
     """Whoever finds the slot taken by another chain does not overwrite it."""
     anchor = SimulatedAnchor(MemoryAnchor(), closes=False)
     core = memory.core("worker", anchor=anchor)
@@ -216,7 +216,7 @@ def test_the_store_chain_enters_an_anchor_once(memory: World) -> None:
     assert anchor.get(_slot_of(memory)) == other
 
 
-def test_a_store_without_a_chain_has_no_roster(memory: World) -> None:
+def test_a_store_without_a_chain_has_no_roster(memory: Deployment) -> None:
     """An empty store is refused by the pin alone."""
     core = memory.core("worker", pin=pin())
     memory.put(STORE_CHAIN, 0, None)
@@ -226,7 +226,7 @@ def test_a_store_without_a_chain_has_no_roster(memory: World) -> None:
     assert StoreChain(pin()).seq == -1
 
 
-def test_time_is_the_later_of_clock_and_thread(memory: World) -> None:
+def test_time_is_the_later_of_clock_and_thread(memory: Deployment) -> None:
     """Effective time is in UTC and never before what the thread already has."""
     late = datetime(2030, 1, 1, tzinfo=UTC)
     zone = timezone(timedelta(hours=5))
@@ -238,7 +238,7 @@ def test_time_is_the_later_of_clock_and_thread(memory: World) -> None:
     assert core.now(datetime(2001, 1, 1, tzinfo=UTC)) == core.now()
 
 
-def test_a_writer_that_no_roster_knows_is_shown_by_its_key(memory: World) -> None:
+def test_a_writer_that_no_roster_knows_is_shown_by_its_key(memory: Deployment) -> None:
     """The name of a writer is looked up in the roster that its entry names."""
     core = memory.open().core
     memory.open().thread("t").save(1)

@@ -15,6 +15,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import Kind, PruneBody, parse_body, parse_header
 from sealpoint.store import Key
+from tests.deployment import Deployment, Opened
 from tests.unit.store.laned import (
     added,
     check_verified,
@@ -28,10 +29,9 @@ from tests.unit.store.laned import (
     values,
 )
 from tests.unit.store.retained import enrolled, state_of, stored
-from tests.unit.store.simulator import Opened, World
 
 
-def _hidden(world: World, store: Opened) -> PruneBody:
+def _hidden(world: Deployment, store: Opened) -> PruneBody:
     rows = reversed(list(store.storage.inner.scan(world.thread_id("t"), 0)))
     for _, row in rows:
         header = parse_header(row.header)
@@ -41,7 +41,7 @@ def _hidden(world: World, store: Opened) -> PruneBody:
     raise AssertionError("expected a hide")
 
 
-def test_what_is_deleted_is_shown_no_more(world: World) -> None:
+def test_what_is_deleted_is_shown_no_more(world: Deployment) -> None:
     """Neither by its id nor in a listing nor as the newest, to any handle; others stay."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), results("r", "1"), put(2, "2"), put(3, "3"))
@@ -65,7 +65,7 @@ def test_what_is_deleted_is_shown_no_more(world: World) -> None:
     check_verified(world)
 
 
-def test_what_is_deleted_is_dropped(world: World) -> None:
+def test_what_is_deleted_is_dropped(world: Deployment) -> None:
     """No payload and no blob is left that nothing else needs; headers and bodies are."""
     store = world.open()
     saved(store.thread("t"), put(state_of(1), "1"), results(state_of(2), "1"), put("x", "2"))
@@ -84,7 +84,7 @@ def test_what_is_deleted_is_dropped(world: World) -> None:
 @pytest.mark.parametrize("size", [1, 5000], ids=["small", "large"])
 def test_the_bytes_leave_the_files(tmp_path: Path, backend: str, size: int) -> None:
     """After a collection no file shows what was deleted; it shows what was not."""
-    world = World(tmp_path, backend=backend)
+    world = Deployment(tmp_path, backend=backend)
     store = world.open()
     saved(
         store.thread("t"),
@@ -106,7 +106,7 @@ def test_the_bytes_leave_the_files(tmp_path: Path, backend: str, size: int) -> N
     world.close()
 
 
-def test_shared_blobs_of_what_lives_are_kept(world: World) -> None:
+def test_shared_blobs_of_what_lives_are_kept(world: Deployment) -> None:
     """Half of each state is in all of them, and what lives is whole."""
     store, worker = world.open(), world.open()
     thread = worker.thread("t")
@@ -123,7 +123,7 @@ def test_shared_blobs_of_what_lives_are_kept(world: World) -> None:
     assert store.gc(dry_run=True).blobs == 0
 
 
-def test_everything_can_be_deleted_and_begun_anew(world: World) -> None:
+def test_everything_can_be_deleted_and_begun_anew(world: Deployment) -> None:
     """Under the same ids, with the same states, and without the results of the time before."""
     store = world.open()
     thread = store.thread("t")
@@ -144,7 +144,7 @@ def test_everything_can_be_deleted_and_begun_anew(world: World) -> None:
     check_verified(world)
 
 
-def test_deleting_nothing_writes_nothing(world: World) -> None:
+def test_deleting_nothing_writes_nothing(world: Deployment) -> None:
     """A name that is not there, one that was deleted before, or an empty list."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), put(2, "2"))
@@ -156,7 +156,7 @@ def test_deleting_nothing_writes_nothing(world: World) -> None:
     assert store.thread("t").adapter.delete() is None
 
 
-def test_a_thread_that_is_not_there_has_nothing_to_delete(world: World) -> None:
+def test_a_thread_that_is_not_there_has_nothing_to_delete(world: Deployment) -> None:
     """Nobody has saved anything under this name, and nothing is begun by asking."""
     store = world.open()
     with pytest.raises(UnknownThread):
@@ -165,7 +165,7 @@ def test_a_thread_that_is_not_there_has_nothing_to_delete(world: World) -> None:
     assert store.threads().names == ()
 
 
-def test_only_the_owner_deletes(world: World) -> None:
+def test_only_the_owner_deletes(world: Deployment) -> None:
     """Neither another writer nor who has another role; nor a process that only reads."""
     enrolled(world)
     saved(world.open().thread("t"), put(1, "1"))
@@ -180,7 +180,7 @@ def test_only_the_owner_deletes(world: World) -> None:
     assert ids(cold(world)) == ["1"]
 
 
-def test_a_session_goes_on_after_a_deletion(world: World) -> None:
+def test_a_session_goes_on_after_a_deletion(world: Deployment) -> None:
     """Somebody deletes beside a worker, which saves on in its session and loses no blob."""
     worker, other = world.open(), world.open()
     for number in range(6):
@@ -195,7 +195,9 @@ def test_a_session_goes_on_after_a_deletion(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["hide", "prune"])
-def test_what_goes_between_building_and_writing_is_written_anew(world: World, how: str) -> None:
+def test_what_goes_between_building_and_writing_is_written_anew(
+    world: Deployment, how: str
+) -> None:
     """A save that left out a blob which is gone by the time of its append tries once more."""
     worker, other = world.open(), world.open()
     saved(worker.thread("t"), put(state_of(1), "1"), put(state_of(1), "1", "sub"))
@@ -214,7 +216,7 @@ def test_what_goes_between_building_and_writing_is_written_anew(world: World, ho
     check_verified(world)
 
 
-def test_a_deletion_says_all_that_was_deleted_before(world: World) -> None:
+def test_a_deletion_says_all_that_was_deleted_before(world: Deployment) -> None:
     """The newest one tells everything, through prunes in between, and none brings back."""
     store = world.open()
     thread = store.thread("t")
@@ -234,7 +236,7 @@ def test_a_deletion_says_all_that_was_deleted_before(world: World) -> None:
     check_verified(world)
 
 
-def test_stretches_of_what_is_deleted_are_joined(world: World) -> None:
+def test_stretches_of_what_is_deleted_are_joined(world: Deployment) -> None:
     """What lies between and holds nothing does not part them, so the entry stays short."""
     store = world.open()
     first, last = added(store.thread("t"), put(1, "1"), put(2, "2"))
@@ -246,7 +248,7 @@ def test_stretches_of_what_is_deleted_are_joined(world: World) -> None:
     assert _hidden(world, fresh).deleted == ((2, 6),)
 
 
-def test_deleting_needs_no_session(world: World) -> None:
+def test_deleting_needs_no_session(world: Deployment) -> None:
     """It takes no thread over: who saves there is not superseded, and who deletes may save."""
     worker, cleaner = world.open(), world.open()
     saved(worker.thread("t"), put(1, "1"), put(2, "2"))
@@ -256,7 +258,7 @@ def test_deleting_needs_no_session(world: World) -> None:
     assert refused(cleaner.thread("t").adapter.commit([put(4, "4")])) == ["head-moved"]
 
 
-def test_superseded_states_go_with_their_name(world: World) -> None:
+def test_superseded_states_go_with_their_name(world: Deployment) -> None:
     """Every state that was ever saved under it is dropped."""
     store = world.open()
     for number in range(3):
@@ -268,7 +270,7 @@ def test_superseded_states_go_with_their_name(world: World) -> None:
     check_verified(world)
 
 
-def test_a_crash_before_the_bytes_go_is_made_good(memory: World) -> None:
+def test_a_crash_before_the_bytes_go_is_made_good(memory: Deployment) -> None:
     """Once it is recorded nobody is shown it; the next collection takes the bytes."""
     store = memory.open()
     saved(store.thread("t"), put(state_of(1), "1"), put("x", "2"))
@@ -288,7 +290,7 @@ def test_a_crash_before_the_bytes_go_is_made_good(memory: World) -> None:
     assert stored(store) == {}
 
 
-def test_deleting_what_a_prune_kept_is_no_alarm(world: World) -> None:
+def test_deleting_what_a_prune_kept_is_no_alarm(world: Deployment) -> None:
     """What is left has given up its state: there is nothing to load, and nothing is amiss."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), put(2, "2"))

@@ -22,6 +22,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import EraseBody, Kind, parse_body, parse_header
 from sealpoint.signing import Role
+from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.unit.store.retained import (
     check_whole,
@@ -32,7 +33,6 @@ from tests.unit.store.retained import (
     state_of,
     stored,
 )
-from tests.unit.store.simulator import Opened, World
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def _people(request: pytest.FixtureRequest) -> None:
             enrolled(request.getfixturevalue(name))
 
 
-def _erased(world: World, name: str = "t", count: int = 3) -> Opened:
+def _erased(world: Deployment, name: str = "t", count: int = 3) -> Opened:
     """A store with a thread that was filled and erased."""
     store = world.open()
     filled(store, count, name=name)
@@ -51,13 +51,13 @@ def _erased(world: World, name: str = "t", count: int = 3) -> Opened:
     return store
 
 
-def _position(world: World, name: str = "t") -> Position:
+def _position(world: Deployment, name: str = "t") -> Position:
     position = world.position(name)
     assert position is not None
     return position
 
 
-def test_an_erased_thread_holds_nothing(world: World) -> None:
+def test_an_erased_thread_holds_nothing(world: Deployment) -> None:
     """Not a body, a payload, a blob or a label is left; headers and signatures are."""
     store = world.open()
     filled(store, 3)
@@ -83,7 +83,7 @@ def test_an_erased_thread_holds_nothing(world: World) -> None:
     assert _position(world).erased
 
 
-def test_reading_an_erased_thread_says_that_it_was_erased(world: World) -> None:
+def test_reading_an_erased_thread_says_that_it_was_erased(world: Deployment) -> None:
     """Whoever asks is told so, by name, by id and by an old reference; nothing is listed."""
     store = world.open()
     refs = filled(store, 3)
@@ -100,7 +100,7 @@ def test_reading_an_erased_thread_says_that_it_was_erased(world: World) -> None:
         assert reader.verify().ok
 
 
-def test_a_save_after_an_erasure_begins_a_new_generation(world: World) -> None:
+def test_a_save_after_an_erasure_begins_a_new_generation(world: Deployment) -> None:
     """Same thread, next position, next generation; what was before stays erased."""
     old = filled(world.open(), 3)
     _erased(world, count=0)
@@ -130,7 +130,7 @@ def test_a_save_after_an_erasure_begins_a_new_generation(world: World) -> None:
 
 
 @pytest.mark.parametrize("generations", [1, 2, 4])
-def test_a_thread_can_be_erased_again_and_again(world: World, generations: int) -> None:
+def test_a_thread_can_be_erased_again_and_again(world: Deployment, generations: int) -> None:
     """Each time everything goes, prunes and earlier erasures included."""
     officer = world.open("officer")
     for generation in range(generations):
@@ -150,7 +150,7 @@ def test_a_thread_can_be_erased_again_and_again(world: World, generations: int) 
     check_whole(world)
 
 
-def test_another_owner_may_begin_the_next_generation(world: World) -> None:
+def test_another_owner_may_begin_the_next_generation(world: Deployment) -> None:
     """Nobody can know any more whose the thread was: its name is free to whoever may write."""
     _erased(world)
     filled(world.open("other"), 2)
@@ -161,7 +161,7 @@ def test_another_owner_may_begin_the_next_generation(world: World) -> None:
     check_whole(world)
 
 
-def test_the_handle_that_erased_may_go_on(world: World) -> None:
+def test_the_handle_that_erased_may_go_on(world: Deployment) -> None:
     """An owner who has the privacy role erases and saves with one handle."""
     world.enrol(identity("both", Role.WRITER, Role.PRIVACY))
     store = world.open("both")
@@ -173,7 +173,7 @@ def test_the_handle_that_erased_may_go_on(world: World) -> None:
     check_whole(world)
 
 
-def test_erasing_twice_records_it_once(world: World) -> None:
+def test_erasing_twice_records_it_once(world: Deployment) -> None:
     """The second call finds nothing to do, and makes sure of it."""
     _erased(world)
     officer = world.open("officer")
@@ -185,7 +185,7 @@ def test_erasing_twice_records_it_once(world: World) -> None:
     assert contents(officer) == before
 
 
-def test_other_threads_are_left_alone(world: World) -> None:
+def test_other_threads_are_left_alone(world: Deployment) -> None:
     """Blobs are of one thread: the same state under another name stays."""
     filled(world.open(), 3, name="beside")
     _erased(world)
@@ -199,7 +199,7 @@ def test_other_threads_are_left_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["worker", "other", "operator"])
-def test_only_the_privacy_role_erases(world: World, who: str) -> None:
+def test_only_the_privacy_role_erases(world: Deployment, who: str) -> None:
     """Neither the owner nor an operator may; nothing is written."""
     filled(world.open(), 2)
     before = contents(world.open())
@@ -209,7 +209,7 @@ def test_only_the_privacy_role_erases(world: World, who: str) -> None:
     assert contents(world.open()) == before
 
 
-def test_an_erasure_needs_a_reason_and_a_thread(world: World) -> None:
+def test_an_erasure_needs_a_reason_and_a_thread(world: Deployment) -> None:
     """An empty reason is none, and what nobody saved cannot be erased."""
     officer = world.open("officer")
 
@@ -220,7 +220,7 @@ def test_an_erasure_needs_a_reason_and_a_thread(world: World) -> None:
         officer.thread("t").erase(reason="x")
 
 
-def test_a_store_for_reading_is_not_erased(world: World) -> None:
+def test_a_store_for_reading_is_not_erased(world: Deployment) -> None:
     """Not before an erasure, and not after one either."""
     filled(world.open(), 2)
     reader = world.open(None, read_only=True)
@@ -232,7 +232,7 @@ def test_a_store_for_reading_is_not_erased(world: World) -> None:
     assert reader.storage.drops == 0
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing(world: World) -> None:
+def test_a_dry_run_says_what_would_go_and_changes_nothing(world: Deployment) -> None:
     """It needs no right, and gives what the erasure after it gives."""
     store = world.open()
     filled(store, 3)
@@ -249,7 +249,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(world: World) -> None:
     assert (nothing.entries, nothing.blobs) == (0, 0)
 
 
-def test_an_erasure_is_told(world: World) -> None:
+def test_an_erasure_is_told(world: Deployment) -> None:
     """Whoever listens learns that a thread was erased, and not its name or the reason."""
     _erased(world)
     (event,) = [event for event in world.events if event.code == "erase"]
@@ -260,7 +260,7 @@ def test_an_erasure_is_told(world: World) -> None:
 # ---------------------------------------------------------------------- beside others
 
 
-def test_a_worker_whose_thread_was_erased_is_told(world: World) -> None:
+def test_a_worker_whose_thread_was_erased_is_told(world: Deployment) -> None:
     """Its session is over; once it has been told, it may begin the thread anew."""
     worker = world.open()
     filled(worker, 3)
@@ -275,7 +275,7 @@ def test_a_worker_whose_thread_was_erased_is_told(world: World) -> None:
     check_whole(world)
 
 
-def test_a_reader_whose_thread_was_erased_is_told(world: World) -> None:
+def test_a_reader_whose_thread_was_erased_is_told(world: Deployment) -> None:
     """A handle without a session does not write over an erasure that it has not seen."""
     reader = world.open()
     filled(world.open(), 3)
@@ -289,7 +289,7 @@ def test_a_reader_whose_thread_was_erased_is_told(world: World) -> None:
     assert filled(reader, 1)[0].seq == 8
 
 
-def test_a_save_in_the_middle_of_an_erasure_goes_with_the_rest(world: World) -> None:
+def test_a_save_in_the_middle_of_an_erasure_goes_with_the_rest(world: Deployment) -> None:
     """Whatever was saved before the entry that records the erasure is erased by it."""
     worker, officer = world.open(), world.open("officer")
     filled(worker, 2)
@@ -302,7 +302,7 @@ def test_a_save_in_the_middle_of_an_erasure_goes_with_the_rest(world: World) -> 
         worker.thread("t").save("lost")
 
 
-def test_a_generation_that_begins_during_the_sweep_is_kept(world: World) -> None:
+def test_a_generation_that_begins_during_the_sweep_is_kept(world: Deployment) -> None:
     """Its blobs, its bodies and its label stay, whatever the erasure still has to drop."""
     worker, officer = world.open(), world.open("officer")
     filled(worker, 3)
@@ -337,7 +337,7 @@ _CALLS: dict[str, tuple[str, Callable[[Opened], object], type[Exception] | None]
 
 @pytest.mark.parametrize(("where", "call", "error"), _CALLS.values(), ids=_CALLS)
 def test_reading_during_an_erasure_is_no_alarm(
-    world: World, where: str, call: Callable[[Opened], Any], error: type[Exception] | None
+    world: Deployment, where: str, call: Callable[[Opened], Any], error: type[Exception] | None
 ) -> None:
     """Whoever was reading is told that it was erased, or goes on; never that something is gone."""
     worker, reader, officer = world.open(), world.open(), world.open("officer")
@@ -361,7 +361,7 @@ def test_reading_during_an_erasure_is_no_alarm(
     assert not [event for event in world.events if event.code == "missing"]
 
 
-def test_a_listing_during_an_erasure_is_no_alarm(world: World) -> None:
+def test_a_listing_during_an_erasure_is_no_alarm(world: Deployment) -> None:
     """Whoever has begun to list is given the rest, or told that it was erased meanwhile."""
     filled(world.open(), 4)
     listed = world.open().thread("t").history()
@@ -373,7 +373,7 @@ def test_a_listing_during_an_erasure_is_no_alarm(world: World) -> None:
     assert not [event for event in world.events if event.code == "missing"]
 
 
-def test_the_rest_of_a_listing_is_erased_not_missing(memory: World) -> None:
+def test_the_rest_of_a_listing_is_erased_not_missing(memory: Deployment) -> None:
     """Where the listing meets what is gone, it says why."""
     filled(memory.open(), 4)
     listed = memory.open().thread("t").history()
@@ -387,7 +387,7 @@ def test_the_rest_of_a_listing_is_erased_not_missing(memory: World) -> None:
 # ---------------------------------------------------------------------- what stays known
 
 
-def test_an_older_anchor_follows_over_an_erasure(memory: World) -> None:
+def test_an_older_anchor_follows_over_an_erasure(memory: Deployment) -> None:
     """A reader that has last seen a position before the erasure is led past it."""
     filled(memory.open(), 3)
     behind = _position(memory)
@@ -400,7 +400,7 @@ def test_an_older_anchor_follows_over_an_erasure(memory: World) -> None:
     assert _position(memory) == newest
 
 
-def test_an_erased_name_is_never_new(memory: World) -> None:
+def test_an_erased_name_is_never_new(memory: Deployment) -> None:
     """With every row gone the name is rolled back: it does not turn into one nobody used."""
     store = _erased(memory)
     thread = memory.thread_id("t")

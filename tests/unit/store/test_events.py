@@ -7,12 +7,12 @@ import pytest
 
 from sealpoint.errors import IdReused, SealpointError
 from sealpoint.ledger import link_hash
-from tests.unit.store.simulator import World
+from tests.deployment import Deployment
 
 _SECRETS = ["patient-mueller", "the-payload", "the-meta", "the-tool", "the-reason", "the-id"]
 
 
-def _everything(world: World) -> None:
+def _everything(world: Deployment) -> None:
     store, other = world.open(), world.open()
     thread = store.thread("patient-mueller")
     with pytest.raises(SealpointError):
@@ -29,7 +29,7 @@ def _everything(world: World) -> None:
 
 
 def test_events_carry_codes_and_digests_only(
-    world: World, caplog: pytest.LogCaptureFixture
+    world: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Neither an event nor a log record holds a name, an id, metadata or state."""
     caplog.set_level(logging.DEBUG, "sealpoint")
@@ -43,7 +43,7 @@ def test_events_carry_codes_and_digests_only(
     assert not [text for text in texts for secret in _SECRETS if secret in text]
 
 
-def test_events_name_what_happened(memory: World) -> None:
+def test_events_name_what_happened(memory: Deployment) -> None:
     """A session, a save, a load and a refusal each have their code, thread and position."""
     _everything(memory)
     thread = memory.thread_id("patient-mueller").hex()
@@ -63,7 +63,7 @@ def test_events_name_what_happened(memory: World) -> None:
 
 
 def test_refusals_are_warnings_and_the_rest_is_quiet(
-    memory: World, caplog: pytest.LogCaptureFixture
+    memory: Deployment, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only what was refused is logged above debug, by the one logger."""
     caplog.set_level(logging.DEBUG)
@@ -79,7 +79,7 @@ def test_refusals_are_warnings_and_the_rest_is_quiet(
     ]
 
 
-def test_a_store_without_a_listener_is_quiet(memory: World) -> None:
+def test_a_store_without_a_listener_is_quiet(memory: Deployment) -> None:
     """Listening is optional."""
     store = memory.open(on_event=None)
     store.thread("t").save(1)

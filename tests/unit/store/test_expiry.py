@@ -9,15 +9,15 @@ from sealpoint.errors import KeyNotInForce, NotTrusted
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import STOPPED, Role
 from sealpoint.store import adopt_store_chain, adopt_thread, unanchored_threads
+from tests.deployment import Deployment
 from tests.ledgers import identity
 from tests.unit.store.ended import add_key, end, expire
-from tests.unit.store.simulator import World
 
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 
 
-def _unseen(world: World, name: str = "t") -> None:
+def _unseen(world: Deployment, name: str = "t") -> None:
     """The worker saves, and the anchor does not hear of it."""
     worker = world.open()
     worker.anchor.fail(KeyboardInterrupt())
@@ -25,7 +25,7 @@ def _unseen(world: World, name: str = "t") -> None:
         worker.thread(name).save("unseen")
 
 
-def test_an_expired_key_saves_nothing(world: World) -> None:
+def test_an_expired_key_saves_nothing(world: Deployment) -> None:
     """Up to the instant it does, in a process that was open all the time and in a new one."""
     expire(world, "worker", world.clock + _HOUR)
     store = world.open()
@@ -41,7 +41,7 @@ def test_an_expired_key_saves_nothing(world: World) -> None:
     assert store.thread("t").load().state == 1
 
 
-def test_what_the_anchor_has_seen_stays_good(world: World) -> None:
+def test_what_the_anchor_has_seen_stays_good(world: Deployment) -> None:
     """Expiry ends writing, not reading."""
     expire(world, "worker", world.clock + _HOUR)
     world.open().thread("t").save(1)
@@ -53,7 +53,7 @@ def test_what_the_anchor_has_seen_stays_good(world: World) -> None:
     assert reader.verify().ok
 
 
-def test_what_the_anchor_has_not_seen_is_refused(memory: World) -> None:
+def test_what_the_anchor_has_not_seen_is_refused(memory: Deployment) -> None:
     """It may have been written at any time since, whatever time it claims."""
     expire(memory, "worker", memory.clock + _HOUR)
     memory.open().thread("t").save(1)
@@ -68,7 +68,7 @@ def test_what_the_anchor_has_not_seen_is_refused(memory: World) -> None:
     assert finding.code == "not-trusted"
 
 
-def test_what_was_not_seen_is_seen_before_the_key_expires(memory: World) -> None:
+def test_what_was_not_seen_is_seen_before_the_key_expires(memory: Deployment) -> None:
     """A look in time verifies it, and from then on the anchor vouches for it."""
     expire(memory, "worker", memory.clock + _HOUR)
     memory.open().thread("t").save(1)
@@ -79,7 +79,7 @@ def test_what_was_not_seen_is_seen_before_the_key_expires(memory: World) -> None
     assert memory.open(None, read_only=True).thread("t").load().state == "unseen"
 
 
-def test_the_root_may_move_an_expiry(memory: World) -> None:
+def test_the_root_may_move_an_expiry(memory: Deployment) -> None:
     """The newest roster decides: later, earlier, or never."""
     expire(memory, "worker", memory.clock + _HOUR)
     memory.open().thread("t").save(1)
@@ -97,7 +97,7 @@ def test_the_root_may_move_an_expiry(memory: World) -> None:
         store.thread("t").save(3)
 
 
-def test_an_older_roster_does_not_revive_an_expired_key(memory: World) -> None:
+def test_an_older_roster_does_not_revive_an_expired_key(memory: Deployment) -> None:
     """An entry that names a roster in which the key did not expire is refused all the same."""
     memory.open().thread("t").save(1)
     _unseen(memory)
@@ -108,7 +108,7 @@ def test_an_older_roster_does_not_revive_an_expired_key(memory: World) -> None:
         memory.open(None, read_only=True).thread("t").load()
 
 
-def test_a_clock_that_was_set_back_revives_nothing(memory: World) -> None:
+def test_a_clock_that_was_set_back_revives_nothing(memory: Deployment) -> None:
     """Now is never before the newest verified time on the thread."""
     expire(memory, "worker", memory.clock + _DAY)
     memory.clock += _DAY - _HOUR / 2
@@ -122,7 +122,7 @@ def test_a_clock_that_was_set_back_revives_nothing(memory: World) -> None:
         store.thread("t").save(2)
 
 
-def test_an_entry_from_after_the_expiry_is_refused_by_its_own_time(memory: World) -> None:
+def test_an_entry_from_after_the_expiry_is_refused_by_its_own_time(memory: Deployment) -> None:
     """A reader whose clock is behind takes the later time that the entry itself claims."""
     expire(memory, "worker", memory.clock + _DAY)
     memory.open().thread("t").save(1)
@@ -137,7 +137,7 @@ def test_an_entry_from_after_the_expiry_is_refused_by_its_own_time(memory: World
         memory.open(None, read_only=True).thread("t").load()
 
 
-def test_a_cut_takes_the_place_of_an_expiry(memory: World) -> None:
+def test_a_cut_takes_the_place_of_an_expiry(memory: Deployment) -> None:
     """Once the root has said what counts, time does not matter any more."""
     expire(memory, "worker", memory.clock + _HOUR)
     memory.open().thread("t").save(1)
@@ -148,7 +148,7 @@ def test_a_cut_takes_the_place_of_an_expiry(memory: World) -> None:
     assert memory.open("worker-2").thread("t").load().state == "unseen"
 
 
-def test_a_key_that_expires_soon_is_told_once_a_day(memory: World) -> None:
+def test_a_key_that_expires_soon_is_told_once_a_day(memory: Deployment) -> None:
     """From 30 days before, with a code and no names."""
     expire(memory, "worker", memory.clock + 32 * _DAY)
     store = memory.open()
@@ -169,7 +169,7 @@ def test_a_key_that_expires_soon_is_told_once_a_day(memory: World) -> None:
     assert (event.thread, event.seq, event.entry) == (STORE_CHAIN.hex(), 1, "")
 
 
-def test_opening_a_store_tells_of_an_expiry(memory: World) -> None:
+def test_opening_a_store_tells_of_an_expiry(memory: Deployment) -> None:
     """Not only the first save does; who cannot write is told nothing."""
     expire(memory, "worker", memory.clock + _DAY)
     memory.open(None, read_only=True)
@@ -186,7 +186,7 @@ def test_opening_a_store_tells_of_an_expiry(memory: World) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_verify_remarks_on_keys_that_expire(memory: World, *, late: bool) -> None:
+def test_verify_remarks_on_keys_that_expire(memory: Deployment, *, late: bool) -> None:
     """Worth a look, and no reason to refuse anything."""
     memory.open().thread("t").save(1)
     expire(memory, "worker", memory.clock + 20 * _DAY)
@@ -201,7 +201,7 @@ def test_verify_remarks_on_keys_that_expire(memory: World, *, late: bool) -> Non
     assert "'worker'" in finding.message
 
 
-def test_verify_remarks_on_a_key_that_was_only_stopped(memory: World) -> None:
+def test_verify_remarks_on_a_key_that_was_only_stopped(memory: Deployment) -> None:
     """An interrupted revocation is to be repeated."""
     expire(memory, "worker", STOPPED)
     (finding,) = memory.open(None, read_only=True).verify().findings
@@ -210,7 +210,7 @@ def test_verify_remarks_on_a_key_that_was_only_stopped(memory: World) -> None:
     assert "was stopped and has no cutoff yet" in finding.message
 
 
-def test_an_expired_operator_adopts_nothing(memory: World) -> None:
+def test_an_expired_operator_adopts_nothing(memory: Deployment) -> None:
     """Neither the store chain nor a thread."""
     memory.open().thread("t").save(1)
     expire(memory, "operator", memory.clock + _HOUR)
@@ -226,7 +226,7 @@ def test_an_expired_operator_adopts_nothing(memory: World) -> None:
         adopt_store_chain(memory.core("operator"), "moved")
 
 
-def test_adoption_does_not_launder_entries_of_an_expired_key(memory: World) -> None:
+def test_adoption_does_not_launder_entries_of_an_expired_key(memory: Deployment) -> None:
     """Where nobody has seen them, nobody can say when they were written."""
     memory.enrol(identity("other", Role.OPERATOR))
     memory.open().thread("t").save(1)

@@ -17,10 +17,10 @@ from sealpoint.errors import (
     TypeNotAllowed,
     UsageError,
 )
-from tests.unit.store.simulator import Opened, World
+from tests.deployment import Deployment, Opened
 
 
-def _states(world: World) -> list[Any]:
+def _states(world: Deployment) -> list[Any]:
     thread = world.open().thread("t")
     return [thread.load(ref).state for ref in thread.history()][::-1]
 
@@ -42,7 +42,7 @@ def _check_signed(store: Opened) -> None:
 # ---------------------------------------------------------------------- the anchor
 
 
-def test_the_entry_stands_when_the_anchor_fails(world: World) -> None:
+def test_the_entry_stands_when_the_anchor_fails(world: Deployment) -> None:
     """The error carries the ref; the next load and the next save catch up."""
     store = world.open()
     thread = store.thread("t")
@@ -64,7 +64,7 @@ def test_the_entry_stands_when_the_anchor_fails(world: World) -> None:
     assert store.storage.groups == [3, 1, 1]
 
 
-def test_a_save_catches_up_as_well(world: World) -> None:
+def test_a_save_catches_up_as_well(world: Deployment) -> None:
     """The next save lets the anchor follow first; while it cannot, nothing more is written."""
     store = world.open()
     thread = store.thread("t")
@@ -84,7 +84,7 @@ def test_a_save_catches_up_as_well(world: World) -> None:
     _check_signed(store)
 
 
-def test_the_first_save_keeps_its_ref_too(world: World) -> None:
+def test_the_first_save_keeps_its_ref_too(world: Deployment) -> None:
     """Genesis stands although the anchor has only reserved the name."""
     store = world.open()
     store.anchor.fail(AnchorUnavailable("anchor: expected it, found it gone"))
@@ -96,7 +96,7 @@ def test_the_first_save_keeps_its_ref_too(world: World) -> None:
     assert store.thread("t").save(2).seq == 3
 
 
-def test_nothing_is_written_when_the_name_cannot_be_reserved(world: World) -> None:
+def test_nothing_is_written_when_the_name_cannot_be_reserved(world: Deployment) -> None:
     """Without a slot there is no genesis, and the error has no ref."""
     store = world.open()
 
@@ -112,7 +112,7 @@ def test_nothing_is_written_when_the_name_cannot_be_reserved(world: World) -> No
     assert store.thread("t").save(1).seq == 2
 
 
-def test_an_anchor_that_cannot_be_read_stops_everything(world: World) -> None:
+def test_an_anchor_that_cannot_be_read_stops_everything(world: Deployment) -> None:
     """Not being able to look is never an answer."""
     store = world.open()
     store.thread("t").save(1)
@@ -127,7 +127,7 @@ def test_an_anchor_that_cannot_be_read_stops_everything(world: World) -> None:
     assert store.thread("t").load().state == 1
 
 
-def test_an_anchor_that_went_another_way_is_a_fork(memory: World) -> None:
+def test_an_anchor_that_went_another_way_is_a_fork(memory: Deployment) -> None:
     """The anchor moves to an entry that the store does not have: that is said, and not retried."""
     store = memory.open()
     store.thread("t").save(1)
@@ -158,7 +158,7 @@ _every_error = pytest.mark.parametrize("error", _ERRORS, ids=["unavailable", "in
 @_every_error
 @pytest.mark.parametrize("saves_before", [0, 1, 3])
 def test_a_failure_before_the_append_saves_nothing(
-    world: World, error: Callable[[], BaseException], saves_before: int
+    world: Deployment, error: Callable[[], BaseException], saves_before: int
 ) -> None:
     """Nothing stands, and the next save goes on where the last one ended."""
     store = world.open()
@@ -179,7 +179,7 @@ def test_a_failure_before_the_append_saves_nothing(
 @pytest.mark.parametrize("saves_before", [0, 1, 3])
 @pytest.mark.parametrize("loads", [False, True])
 def test_a_failure_after_the_append_loses_nothing(
-    world: World,
+    world: Deployment,
     error: Callable[[], BaseException],
     saves_before: int,
     loads: bool,  # noqa: FBT001 - a parameter of the test
@@ -202,7 +202,7 @@ def test_a_failure_after_the_append_loses_nothing(
     _check_signed(store)
 
 
-def test_an_outcome_that_cannot_be_looked_up_is_looked_up_later(world: World) -> None:
+def test_an_outcome_that_cannot_be_looked_up_is_looked_up_later(world: Deployment) -> None:
     """Append and read both fail: the caller is told, and the next save reads first."""
     store = world.open()
     thread = store.thread("t")
@@ -223,7 +223,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_looked_up_later(world: World) ->
     _check_signed(store)
 
 
-def test_somebody_else_wrote_while_the_outcome_was_unknown(world: World) -> None:
+def test_somebody_else_wrote_while_the_outcome_was_unknown(world: Deployment) -> None:
     """The own entry never came to stand, another's did: that is HeadMoved and not a loss."""
     one, two = world.open(), world.open()
     one.thread("t").save(0)
@@ -246,7 +246,7 @@ def test_somebody_else_wrote_while_the_outcome_was_unknown(world: World) -> None
 
 @pytest.mark.parametrize("after", [False, True])
 def test_an_interrupted_first_save_of_an_id_is_repeated(
-    world: World,
+    world: Deployment,
     after: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Whether it stood or not, repeating it under its id gives one checkpoint."""
@@ -260,7 +260,7 @@ def test_an_interrupted_first_save_of_an_id_is_repeated(
     assert _states(world) == [1]
 
 
-def test_a_position_that_is_taken_by_nothing_is_damage(world: World) -> None:
+def test_a_position_that_is_taken_by_nothing_is_damage(world: Deployment) -> None:
     """A storage that refuses an append and shows nothing there is not asked for ever."""
     store = world.open()
     store.thread("t").save(0)
@@ -271,7 +271,7 @@ def test_a_position_that_is_taken_by_nothing_is_damage(world: World) -> None:
     assert store.thread("t").load().state == 0
 
 
-def test_a_storage_that_cannot_be_read_is_an_error(world: World) -> None:
+def test_a_storage_that_cannot_be_read_is_an_error(world: Deployment) -> None:
     """Reading failures reach the caller as they are, and a later call works."""
     store = world.open()
     refs = [store.thread("t").save(number) for number in range(3)]
@@ -285,7 +285,7 @@ def test_a_storage_that_cannot_be_read_is_an_error(world: World) -> None:
     assert store.thread("t").load(refs[0]).state == 0
 
 
-def test_a_state_that_cannot_be_saved_writes_nothing(world: World) -> None:
+def test_a_state_that_cannot_be_saved_writes_nothing(world: Deployment) -> None:
     """Encoding comes before everything else."""
     store = world.open()
 
@@ -295,7 +295,7 @@ def test_a_state_that_cannot_be_saved_writes_nothing(world: World) -> None:
     assert store.thread("t").save(1).seq == 2
 
 
-def test_metadata_beyond_the_bound_of_a_body_is_refused(world: World) -> None:
+def test_metadata_beyond_the_bound_of_a_body_is_refused(world: Deployment) -> None:
     """A body that no reader would take is not written, and the handle goes on."""
     store = world.open()
     store.thread("t").save(0)
@@ -307,7 +307,7 @@ def test_metadata_beyond_the_bound_of_a_body_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["load", "save", "history", "threads", "verify"])
-def test_nothing_goes_on_after_close(world: World, name: str) -> None:
+def test_nothing_goes_on_after_close(world: Deployment, name: str) -> None:
     """Every call on a closed store is an error of the caller, and closing twice is none."""
     world_store = world.open()
     thread = world_store.thread("t")
@@ -330,7 +330,7 @@ def test_nothing_goes_on_after_close(world: World, name: str) -> None:
         world_store.thread("t")
 
 
-def test_a_with_block_closes(world: World) -> None:
+def test_a_with_block_closes(world: Deployment) -> None:
     """Leaving the block, also by an error, closes the store."""
     with world.open() as store:
         store.thread("t").save(1)

@@ -4,10 +4,10 @@
 import gc
 import weakref
 
-from tests.unit.store.simulator import World
+from tests.deployment import Deployment
 
 
-def test_the_same_name_gives_the_same_handle(memory: World) -> None:
+def test_the_same_name_gives_the_same_handle(memory: Deployment) -> None:
     """A session has one owner within an open store."""
     store = memory.open()
 
@@ -17,7 +17,7 @@ def test_the_same_name_gives_the_same_handle(memory: World) -> None:
     assert store.thread("t").name == "t"
 
 
-def test_a_handle_that_somebody_holds_is_never_given_up(memory: World) -> None:
+def test_a_handle_that_somebody_holds_is_never_given_up(memory: Deployment) -> None:
     """However many others are used meanwhile, its session goes on."""
     store = memory.open()
     kept = store.thread("kept")
@@ -29,7 +29,7 @@ def test_a_handle_that_somebody_holds_is_never_given_up(memory: World) -> None:
     assert kept.save(2).seq == 3
 
 
-def test_256_handles_are_kept(memory: World) -> None:
+def test_256_handles_are_kept(memory: Deployment) -> None:
     """The handles used last stay although nobody holds them; older ones go."""
     store = memory.open()
     handles = [weakref.ref(store.thread(f"t{number}")) for number in range(300)]
@@ -41,7 +41,7 @@ def test_256_handles_are_kept(memory: World) -> None:
     assert len(alive) == 256
 
 
-def test_using_a_handle_keeps_it(memory: World) -> None:
+def test_using_a_handle_keeps_it(memory: Deployment) -> None:
     """What is asked for again is not the next to go."""
     store = memory.open()
     first = weakref.ref(store.thread("first"))
@@ -55,7 +55,7 @@ def test_using_a_handle_keeps_it(memory: World) -> None:
     assert first() is not None
 
 
-def test_a_given_up_handle_opens_a_new_session(memory: World) -> None:
+def test_a_given_up_handle_opens_a_new_session(memory: Deployment) -> None:
     """Its thread goes on under a new fence, and nothing is lost."""
     store = memory.open()
     store.thread("t").save(1)
@@ -67,7 +67,7 @@ def test_a_given_up_handle_opens_a_new_session(memory: World) -> None:
     assert store.thread("t").load().state == 2
 
 
-def test_close_gives_handles_up(memory: World) -> None:
+def test_close_gives_handles_up(memory: Deployment) -> None:
     """A closed store holds no thread."""
     store = memory.open()
     handle = weakref.ref(store.thread("t"))

@@ -3,11 +3,11 @@
 
 from sealpoint.ledger import CheckpointBody, parse_header
 from sealpoint.store import CheckpointIndex, Key
+from tests.deployment import Deployment
 from tests.unit.store.laned import put, results, saved
-from tests.unit.store.simulator import World
 
 
-def test_an_index_takes_no_entry_that_is_older_than_its_newest(memory: World) -> None:
+def test_an_index_takes_no_entry_that_is_older_than_its_newest(memory: Deployment) -> None:
     """Who would follow it takes it down again: what was saved last is what is newest."""
     store = memory.open("worker")
     thread = store.thread("t")

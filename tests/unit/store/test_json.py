@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sealpoint.errors import ValueNotAllowed
 from sealpoint.store._save_draft import plain_object
+from tests.deployment import Deployment
 from tests.sameness import same
-from tests.unit.store.simulator import World
 
 _JSON = st.recursive(
     st.none()
@@ -82,7 +82,7 @@ _REFUSED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("value", "why"), _REFUSED.values(), ids=_REFUSED)
-def test_other_values_are_refused(value: Any, why: str, memory: World) -> None:
+def test_other_values_are_refused(value: Any, why: str, memory: Deployment) -> None:
     """What JSON would change is refused with its path, and nothing is written."""
     store = memory.open()
 
@@ -97,7 +97,7 @@ def test_32_levels_are_kept(lists: bool) -> None:  # noqa: FBT001 - a parameter 
     assert plain_object(_nested(32, lists=lists), "metadata") == _nested(32, lists=lists)
 
 
-def test_metadata_comes_back_exactly(world: World) -> None:
+def test_metadata_comes_back_exactly(world: Deployment) -> None:
     """Through a store and a second process, types, order and signs are those that were saved."""
     given = {"b": 1, "a": [1.0, -0.0, 1e300, 5e-324, True, None, 2**64 - 1, "ü\u2028", ""], "": {}}
     world.open().thread("t").save(0, metadata=MappingProxyType(given))
@@ -108,7 +108,7 @@ def test_metadata_comes_back_exactly(world: World) -> None:
     assert loaded.ref.metadata == given
 
 
-def test_an_empty_world_is_a_world(world: World) -> None:
+def test_an_empty_world_is_a_world(world: Deployment) -> None:
     """Nothing said and nothing allowed are two things; empty metadata is none."""
     thread = world.open().thread("t")
     thread.save(1, world={}, metadata={})
@@ -119,7 +119,7 @@ def test_an_empty_world_is_a_world(world: World) -> None:
     assert thread.load().world is None
 
 
-def test_later_edits_of_the_caller_do_not_matter(memory: World) -> None:
+def test_later_edits_of_the_caller_do_not_matter(memory: Deployment) -> None:
     """What a save was given is a copy, and so is what a load gives out."""
     metadata = {"list": [1]}
     thread = memory.open().thread("t")

@@ -4,14 +4,14 @@
 import pytest
 
 from sealpoint.ledger import STORE_CHAIN
+from tests.deployment import Deployment
 from tests.ledgers import identity, key
 from tests.unit.store.ended import add_key, end, rooted, survey
-from tests.unit.store.simulator import World
 
 _NEW = add_key("worker", "worker-2")
 
 
-def test_a_look_finds_the_newest_entry_by_each_key(world: World) -> None:
+def test_a_look_finds_the_newest_entry_by_each_key(world: Deployment) -> None:
     """Also below entries of others, and in every namespace."""
     world.enrol(identity("second"))
     worker = world.open()
@@ -31,7 +31,7 @@ def test_a_look_finds_the_newest_entry_by_each_key(world: World) -> None:
     assert len(lists[key("second").key]) == 1
 
 
-def test_a_look_stops_where_a_key_cannot_have_written(memory: World) -> None:
+def test_a_look_stops_where_a_key_cannot_have_written(memory: Deployment) -> None:
     """Along a thread the roster never goes back, so entries of earlier ones are not read."""
     worker = memory.open()
     for number in range(30):
@@ -47,7 +47,7 @@ def test_a_look_stops_where_a_key_cannot_have_written(memory: World) -> None:
     assert min(seq for seq in read if seq) >= 31
 
 
-def test_a_second_look_walks_only_what_moved(memory: World) -> None:
+def test_a_second_look_walks_only_what_moved(memory: Deployment) -> None:
     """A thread that stands still is read at its head alone."""
     worker = memory.open()
     for number in range(20):
@@ -62,7 +62,7 @@ def test_a_second_look_walks_only_what_moved(memory: World) -> None:
     assert set(read) <= {0, 21}
 
 
-def test_a_dry_look_moves_no_anchor(memory: World) -> None:
+def test_a_dry_look_moves_no_anchor(memory: Deployment) -> None:
     """Read-only, it sees the same and changes nothing."""
     worker = memory.open()
     worker.thread("t").save(1)

@@ -9,6 +9,7 @@ from sealpoint.errors import IdReused, UnknownCheckpoint, UsageError
 from sealpoint.limits import LANE_BYTES_MAX
 from sealpoint.store import Key, SaveDraft
 from sealpoint.world import World as RunWorld
+from tests.deployment import Deployment
 from tests.unit.store.laned import (
     added,
     check_verified,
@@ -22,10 +23,9 @@ from tests.unit.store.laned import (
     values,
 )
 from tests.unit.store.retained import state_of
-from tests.unit.store.simulator import World
 
 
-def test_lanes_are_kept_apart(world: World) -> None:
+def test_lanes_are_kept_apart(world: Deployment) -> None:
     """The same id in two lanes is two checkpoints, and each lane has a newest of its own."""
     store = world.open()
     saved(store.thread("t"), put("root", "1"), put("inner", "1", "sub"), put("deep", "2", "sub|x"))
@@ -44,7 +44,7 @@ def test_lanes_are_kept_apart(world: World) -> None:
     check_verified(world)
 
 
-def test_results_stay_in_their_lane(world: World) -> None:
+def test_results_stay_in_their_lane(world: Deployment) -> None:
     """Results for a name of one lane are not shown for the same name of another."""
     store = world.open()
     saved(
@@ -60,7 +60,7 @@ def test_results_stay_in_their_lane(world: World) -> None:
         assert values(thread, "sub") == ["inner"]
 
 
-def test_a_thread_with_other_lanes_alone_has_no_newest(world: World) -> None:
+def test_a_thread_with_other_lanes_alone_has_no_newest(world: Deployment) -> None:
     """What is loaded is the main lane; where nothing lies there, that is said."""
     store = world.open()
     saved(store.thread("t"), put(1, "1", "sub"))
@@ -80,7 +80,7 @@ def test_a_lane_has_a_name_within_bounds(lane: str) -> None:
 # ---------------------------------------------------------------------- the same name once more
 
 
-def test_the_same_once_more_is_no_entry(world: World) -> None:
+def test_the_same_once_more_is_no_entry(world: Deployment) -> None:
     """An identical checkpoint is the one that is there, also for another process."""
     store = world.open()
     (first,) = saved(store.thread("t"), put({"a": 1}, "1", metadata={"step": 1}, parent="0"))
@@ -102,7 +102,9 @@ def test_the_same_once_more_is_no_entry(world: World) -> None:
     ],
     ids=lambda options: next(iter(options)),
 )
-def test_anything_else_about_it_makes_it_another(world: World, options: dict[str, Any]) -> None:
+def test_anything_else_about_it_makes_it_another(
+    world: Deployment, options: dict[str, Any]
+) -> None:
     """The state alone does not make two checkpoints the same."""
     store = world.open()
     first, second = added(store.thread("t"), put(1, "1"), put(1, "1", **options))
@@ -113,7 +115,7 @@ def test_anything_else_about_it_makes_it_another(world: World, options: dict[str
     assert found.ref.seq == second
 
 
-def test_another_state_supersedes_and_keeps_its_rank(world: World) -> None:
+def test_another_state_supersedes_and_keeps_its_rank(world: Deployment) -> None:
     """Who asks by its name is given the new one; the newest of the lane is still another."""
     store = world.open()
     saved(store.thread("t"), put("one", "1"), put("two", "2"), put("three", "3"))
@@ -129,7 +131,7 @@ def test_another_state_supersedes_and_keeps_its_rank(world: World) -> None:
     check_verified(world)
 
 
-def test_the_newest_can_be_superseded(world: World) -> None:
+def test_the_newest_can_be_superseded(world: Deployment) -> None:
     """It stays the newest, for the handle that wrote it and for any other."""
     store = world.open()
     saved(store.thread("t"), put("one", "1"), put("two", "2"), put("other", "2"))
@@ -139,7 +141,7 @@ def test_the_newest_can_be_superseded(world: World) -> None:
         assert thread.adapter.snapshot().state == "other"  # type: ignore[union-attr]
 
 
-def test_a_plain_save_supersedes_nothing(world: World) -> None:
+def test_a_plain_save_supersedes_nothing(world: Deployment) -> None:
     """Under an id of the caller's own another state is refused, as ever."""
     store = world.open()
     store.thread("t").save(1, id="1")
@@ -150,7 +152,7 @@ def test_a_plain_save_supersedes_nothing(world: World) -> None:
     assert isinstance(outcome, IdReused)
 
 
-def test_a_repetition_is_not_answered_by_what_was_known(world: World) -> None:
+def test_a_repetition_is_not_answered_by_what_was_known(world: Deployment) -> None:
     """Somebody else has replaced it since this handle looked: it is not there any more."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put("one", "1"))
@@ -167,7 +169,7 @@ def test_a_repetition_is_not_answered_by_what_was_known(world: World) -> None:
 
 
 @pytest.mark.parametrize("supersedes", [True, False])
-def test_a_repetition_of_what_was_deleted_is_saved(world: World, *, supersedes: bool) -> None:
+def test_a_repetition_of_what_was_deleted_is_saved(world: Deployment, *, supersedes: bool) -> None:
     """Somebody else has deleted it since this handle looked, which takes no session away."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put("one", "1"))
@@ -180,7 +182,7 @@ def test_a_repetition_of_what_was_deleted_is_saved(world: World, *, supersedes: 
     check_verified(world)
 
 
-def test_names_need_not_rise_for_who_is_found(world: World) -> None:
+def test_names_need_not_rise_for_who_is_found(world: Deployment) -> None:
     """A name below the newest is looked up as far back as it takes, by a cold handle too."""
     store = world.open()
     saved(store.thread("t"), *(put(number, f"{number}") for number in range(5)))
@@ -192,7 +194,7 @@ def test_names_need_not_rise_for_who_is_found(world: World) -> None:
 # ---------------------------------------------------------------------- blobs shared by lanes
 
 
-def test_lanes_share_what_they_both_hold(world: World) -> None:
+def test_lanes_share_what_they_both_hold(world: Deployment) -> None:
     """A state that another lane's newest checkpoint holds costs its entry and little more."""
     store = world.open()
     thread = store.thread("t")
@@ -205,7 +207,7 @@ def test_lanes_share_what_they_both_hold(world: World) -> None:
 
 
 @pytest.mark.parametrize("how", ["prune", "hide", "collect"])
-def test_what_lanes_share_outlives_the_one_that_brought_it(world: World, how: str) -> None:
+def test_what_lanes_share_outlives_the_one_that_brought_it(world: Deployment, how: str) -> None:
     """The lane that stored the blobs gives them up; the one that left them out keeps them."""
     store, cron = world.open(), world.open()
     thread = store.thread("t")
@@ -225,7 +227,7 @@ def test_what_lanes_share_outlives_the_one_that_brought_it(world: World, how: st
     check_verified(world)
 
 
-def test_a_handle_remembers_the_lanes_that_it_used_last(memory: World) -> None:
+def test_a_handle_remembers_the_lanes_that_it_used_last(memory: Deployment) -> None:
     """Memory does not follow the number of lanes."""
     store = memory.open()
     for number in range(40):
@@ -235,7 +237,7 @@ def test_a_handle_remembers_the_lanes_that_it_used_last(memory: World) -> None:
     assert len(ids(cold(memory), None)) == 40
 
 
-def test_a_handle_that_only_saves_keeps_no_index(memory: World) -> None:
+def test_a_handle_that_only_saves_keeps_no_index(memory: Deployment) -> None:
     """Nobody asked for anything by its name, so nothing follows the length of the thread."""
     store = memory.open()
     for number in range(20):

@@ -10,7 +10,7 @@ import pytest
 
 from sealpoint.errors import NameInvalid
 from sealpoint.store._names import check_name, check_path, label_of, store_slot, thread_slot
-from tests.unit.store.simulator import World
+from tests.deployment import Deployment
 
 
 @pytest.mark.parametrize("name", ["t", "invoice 7/2", "Rechnung №7", "\U0001f4c4", "é" * 256])
@@ -38,7 +38,7 @@ def test_printable_names_are_kept_as_they_are(name: str) -> None:
     ],
     ids=ascii,
 )
-def test_other_names_are_refused(name: Any, memory: World) -> None:
+def test_other_names_are_refused(name: Any, memory: Deployment) -> None:
     """What cannot be shown, is too long or is no text is refused, and never quoted."""
     with pytest.raises(NameInvalid, match=r"^thread name: expected") as caught:
         check_name(name, "thread name")
@@ -72,14 +72,14 @@ def test_what_frameworks_make_of_names_is_taken_as_it_comes() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "a\nb", "a ", "Rene\u0301"])
-def test_a_namespace_is_a_name(namespace: str, memory: World) -> None:
+def test_a_namespace_is_a_name(namespace: str, memory: Deployment) -> None:
     """The store is not opened for a namespace that cannot be shown."""
     with pytest.raises(NameInvalid, match="namespace"):
         memory.open(namespace=namespace)
 
 
 @pytest.mark.parametrize("argument", ["id", "parent"])
-def test_ids_of_checkpoints_are_names(argument: str, memory: World) -> None:
+def test_ids_of_checkpoints_are_names(argument: str, memory: Deployment) -> None:
     """The ids that a caller gives are held to the same rule, before anything is written."""
     store = memory.open()
 

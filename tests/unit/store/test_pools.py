@@ -6,9 +6,9 @@ import pytest
 from sealpoint.errors import NotOwner, Superseded
 from sealpoint.ledger import GenesisBody, Kind, ResumeBody, parse_body, parse_header
 from sealpoint.signing import Role
+from tests.deployment import Deployment, Opened
 from tests.ledgers import identity
 from tests.unit.store.ended import add_key, end, enter, pool
-from tests.unit.store.simulator import Opened, World
 
 
 def _owner(store: Opened, name: str, seq: int = 0) -> str:
@@ -21,7 +21,7 @@ def _owner(store: Opened, name: str, seq: int = 0) -> str:
     return body.owner
 
 
-def test_two_pods_go_on_with_each_other_s_threads(world: World) -> None:
+def test_two_pods_go_on_with_each_other_s_threads(world: Deployment) -> None:
     """Each takes over what the other began, and the one that lost it is told."""
     world.enrol(identity("pod-1"), identity("pod-2"))
     enter(world, pool("pods", "pod-1", "pod-2"))
@@ -39,7 +39,7 @@ def test_two_pods_go_on_with_each_other_s_threads(world: World) -> None:
     assert two.verify().ok
 
 
-def test_others_do_not_own_what_a_pool_began(world: World) -> None:
+def test_others_do_not_own_what_a_pool_began(world: Deployment) -> None:
     """A writer outside the pool reads its threads and writes its own."""
     world.enrol(identity("pod-1"))
     enter(world, pool("pods", "pod-1"))
@@ -55,7 +55,7 @@ def test_others_do_not_own_what_a_pool_began(world: World) -> None:
         world.open("pod-1").thread("u").save(2)
 
 
-def test_threads_from_before_the_pool_keep_their_owner(memory: World) -> None:
+def test_threads_from_before_the_pool_keep_their_owner(memory: Deployment) -> None:
     """A pool owns what its members begin from then on."""
     memory.enrol(identity("second"))
     store = memory.open()
@@ -71,7 +71,7 @@ def test_threads_from_before_the_pool_keep_their_owner(memory: World) -> None:
         second.thread("old").save(3)
 
 
-def test_with_several_pools_it_stands_for_itself(memory: World) -> None:
+def test_with_several_pools_it_stands_for_itself(memory: Deployment) -> None:
     """Nobody can say which pool is meant, so none is given what another member began."""
     memory.enrol(identity("second"))
     enter(memory, pool("pods", "worker", "second"))
@@ -82,7 +82,7 @@ def test_with_several_pools_it_stands_for_itself(memory: World) -> None:
     assert _owner(store, "t") == "worker"
 
 
-def test_a_pool_survives_the_end_of_a_member_s_key(world: World) -> None:
+def test_a_pool_survives_the_end_of_a_member_s_key(world: Deployment) -> None:
     """The others go on with its threads, and so does its new key."""
     world.enrol(identity("pod-1"), identity("pod-2"))
     enter(world, pool("pods", "pod-1", "pod-2"))
@@ -98,7 +98,7 @@ def test_a_pool_survives_the_end_of_a_member_s_key(world: World) -> None:
     assert renewed.verify().ok
 
 
-def test_a_new_generation_belongs_to_the_pool(memory: World) -> None:
+def test_a_new_generation_belongs_to_the_pool(memory: Deployment) -> None:
     """After an erasure the genesis names the pool that the writer stands for then."""
     memory.enrol(identity("second"), identity("officer", Role.PRIVACY))
     store = memory.open()

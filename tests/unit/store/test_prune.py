@@ -23,6 +23,7 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import Kind, PruneBody, parse_body, parse_header
 from sealpoint.world import World as RunWorld
+from tests.deployment import Deployment, Opened
 from tests.unit.store.retained import (
     check_whole,
     contents,
@@ -33,7 +34,6 @@ from tests.unit.store.retained import (
     state_of,
     stored,
 )
-from tests.unit.store.simulator import Opened, World
 
 Rule = Callable[[Sequence[CheckpointRef]], dict[str, Any]]
 
@@ -73,7 +73,9 @@ _RULES: dict[str, tuple[Rule, str]] = {
 
 
 @pytest.mark.parametrize(("rule", "expected"), _RULES.values(), ids=_RULES)
-def test_a_checkpoint_stays_if_any_rule_keeps_it(world: World, rule: Rule, expected: str) -> None:
+def test_a_checkpoint_stays_if_any_rule_keeps_it(
+    world: Deployment, rule: Rule, expected: str
+) -> None:
     """The newest always stays; the others are listed without their state, and refuse to load."""
     store = world.open()
     refs = filled(store)
@@ -105,7 +107,7 @@ def test_a_checkpoint_stays_if_any_rule_keeps_it(world: World, rule: Rule, expec
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused(
-    world: World, rule: dict[str, Any], why: str
+    world: Deployment, rule: dict[str, Any], why: str
 ) -> None:
     """Nothing is given up where nobody said what to keep."""
     store = world.open()
@@ -117,7 +119,7 @@ def test_a_rule_that_makes_no_sense_is_refused(
     assert contents(store) == before
 
 
-def test_a_checkpoint_to_keep_must_be_there_with_its_state(world: World) -> None:
+def test_a_checkpoint_to_keep_must_be_there_with_its_state(world: Deployment) -> None:
     """A typing error must not cost the state that somebody wanted to keep."""
     store = world.open()
     filled(store, 4)
@@ -132,7 +134,7 @@ def test_a_checkpoint_to_keep_must_be_there_with_its_state(world: World) -> None
         store.thread("nobody").prune(keep_last=1)
 
 
-def test_later_prunes_bring_nothing_back(world: World) -> None:
+def test_later_prunes_bring_nothing_back(world: Deployment) -> None:
     """Each prune says all that is gone so far, whatever it keeps itself."""
     store = world.open()
     filled(store, 14)  # positions 2 to 15
@@ -151,7 +153,7 @@ def test_later_prunes_bring_nothing_back(world: World) -> None:
     check_whole(world)
 
 
-def test_nothing_to_prune_records_nothing(world: World) -> None:
+def test_nothing_to_prune_records_nothing(world: Deployment) -> None:
     """A cron job that finds nothing leaves the thread as it is."""
     store = world.open()
     filled(store, 3)
@@ -164,7 +166,7 @@ def test_nothing_to_prune_records_nothing(world: World) -> None:
     assert contents(store) == before
 
 
-def test_a_prune_records_its_reason(world: World) -> None:
+def test_a_prune_records_its_reason(world: Deployment) -> None:
     """Whoever reads the chain later sees why."""
     store = world.open()
     filled(store, 2)
@@ -177,7 +179,7 @@ def test_a_prune_records_its_reason(world: World) -> None:
 # ---------------------------------------------------------------------- what stays whole
 
 
-def test_what_states_share_is_kept_and_the_rest_is_freed(world: World) -> None:
+def test_what_states_share_is_kept_and_the_rest_is_freed(world: Deployment) -> None:
     """Blobs of kept states stay, down to the last one; blobs of the others alone are gone."""
     store = world.open()
     filled(store)
@@ -194,7 +196,7 @@ def test_what_states_share_is_kept_and_the_rest_is_freed(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_states_beside_their_entries_go_too(world: World, number: int) -> None:
+def test_states_beside_their_entries_go_too(world: Deployment, number: int) -> None:
     """A small state that is not among the blobs is dropped like a large one."""
     store = world.open()
     thread = store.thread("t")
@@ -216,7 +218,7 @@ def _large(place: int) -> RunWorld:
     return RunWorld(tools=["x" * 3000, f"tool {place}"])
 
 
-def test_worlds_of_kept_checkpoints_stay(world: World) -> None:
+def test_worlds_of_kept_checkpoints_stay(world: Deployment) -> None:
     """What a run was able to do is kept with its state, and goes with it."""
     store = world.open()
     thread = store.thread("t")
@@ -228,7 +230,9 @@ def test_worlds_of_kept_checkpoints_stay(world: World) -> None:
         assert thread.load(refs[place]).world == _large(place).to_dict()
 
 
-def test_many_blobs_are_swept_in_batches(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_blobs_are_swept_in_batches(
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Lists of fresh blobs that are blobs themselves, and more blobs than one batch takes."""
     monkeypatch.setattr("sealpoint.store._sweep._BATCH", 7)
     store = world.open()
@@ -244,7 +248,7 @@ def test_many_blobs_are_swept_in_batches(world: World, monkeypatch: pytest.Monke
     assert world.open().verify().ok
 
 
-def test_metadata_times_and_writers_of_pruned_checkpoints_stay(world: World) -> None:
+def test_metadata_times_and_writers_of_pruned_checkpoints_stay(world: Deployment) -> None:
     """Only states go; the history says as much as before."""
     store = world.open()
     refs = filled(store, 4)
@@ -257,7 +261,7 @@ def test_metadata_times_and_writers_of_pruned_checkpoints_stay(world: World) -> 
         )
 
 
-def test_a_pruned_state_is_refused_while_its_bytes_are_there(memory: World) -> None:
+def test_a_pruned_state_is_refused_while_its_bytes_are_there(memory: Deployment) -> None:
     """The signed record decides, and not what happens to lie in the store."""
     store = memory.open()
     refs = filled(store, 2)
@@ -272,7 +276,7 @@ def test_a_pruned_state_is_refused_while_its_bytes_are_there(memory: World) -> N
     assert memory.open().verify().ok
 
 
-def test_an_id_stays_taken_after_its_state_is_gone(world: World) -> None:
+def test_an_id_stays_taken_after_its_state_is_gone(world: Deployment) -> None:
     """Repeating a pruned save changes nothing, and another state under its id is refused."""
     store = world.open()
     refs = filled(store, 3)
@@ -289,7 +293,7 @@ def test_an_id_stays_taken_after_its_state_is_gone(world: World) -> None:
 # ---------------------------------------------------------------------- beside a worker
 
 
-def test_a_session_goes_on_after_somebody_else_pruned(world: World) -> None:
+def test_a_session_goes_on_after_somebody_else_pruned(world: Deployment) -> None:
     """The worker is told nothing, opens no new session, and what it saves is whole."""
     worker, cron = world.open(), world.open()
     filled(worker, 4)
@@ -302,7 +306,7 @@ def test_a_session_goes_on_after_somebody_else_pruned(world: World) -> None:
     check_whole(world)
 
 
-def test_a_prune_in_the_middle_of_a_save_is_let_pass(world: World) -> None:
+def test_a_prune_in_the_middle_of_a_save_is_let_pass(world: Deployment) -> None:
     """A save that lost its place to a prune is linked anew and repeated."""
     worker, cron = world.open(), world.open()
     filled(worker, 4)
@@ -315,7 +319,7 @@ def test_a_prune_in_the_middle_of_a_save_is_let_pass(world: World) -> None:
 
 
 def test_saves_in_the_middle_of_a_prune_are_kept(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often somebody saves before a batch is dropped, nothing of it goes."""
     monkeypatch.setattr("sealpoint.store._sweep._BATCH", 4)
@@ -338,7 +342,7 @@ def test_saves_in_the_middle_of_a_prune_are_kept(
     check_whole(world)
 
 
-def test_two_prunes_at_once_agree(world: World) -> None:
+def test_two_prunes_at_once_agree(world: Deployment) -> None:
     """The one that comes second decides anew; both are recorded, and nothing is brought back."""
     one, two = world.open(), world.open()
     filled(one, 6)
@@ -350,7 +354,7 @@ def test_two_prunes_at_once_agree(world: World) -> None:
     check_whole(world)
 
 
-def test_a_prune_during_the_sweep_of_another_is_no_damage(world: World) -> None:
+def test_a_prune_during_the_sweep_of_another_is_no_damage(world: Deployment) -> None:
     """A sweep that no longer finds what it took to be living looks again."""
     one, two = world.open(), world.open()
     filled(one, 6)
@@ -366,7 +370,7 @@ def test_a_prune_during_the_sweep_of_another_is_no_damage(world: World) -> None:
     check_whole(world)
 
 
-def test_pruning_ends_no_session_of_ones_own(world: World) -> None:
+def test_pruning_ends_no_session_of_ones_own(world: Deployment) -> None:
     """A worker may prune between its saves."""
     store = world.open()
     filled(store, 3)
@@ -377,7 +381,7 @@ def test_pruning_ends_no_session_of_ones_own(world: World) -> None:
     check_whole(world)
 
 
-def test_whoever_had_loaded_may_still_save(world: World) -> None:
+def test_whoever_had_loaded_may_still_save(world: Deployment) -> None:
     """A prune changes nothing about what is newest, so a reader need not look again."""
     worker, reader = world.open(), world.open()
     filled(worker, 3)
@@ -388,7 +392,7 @@ def test_whoever_had_loaded_may_still_save(world: World) -> None:
     check_whole(world)
 
 
-def test_pruning_shows_nobody_the_newest_state(world: World) -> None:
+def test_pruning_shows_nobody_the_newest_state(world: Deployment) -> None:
     """A handle that was overtaken is still refused after it has pruned."""
     old, new = world.open(), world.open()
     filled(old, 2)
@@ -400,7 +404,7 @@ def test_pruning_shows_nobody_the_newest_state(world: World) -> None:
     assert kept_ids(old) == ["c3"]
 
 
-def test_a_load_during_a_prune_is_no_alarm(world: World) -> None:
+def test_a_load_during_a_prune_is_no_alarm(world: Deployment) -> None:
     """Somebody saves and prunes while a reader fetches: the reader is given the newest."""
     worker, reader = world.open(), world.open()
     refs = filled(worker, 3)
@@ -417,7 +421,7 @@ def test_a_load_during_a_prune_is_no_alarm(world: World) -> None:
         reader.thread("t").load(refs[1])
 
 
-def test_a_position_that_no_read_shows_does_not_hold_a_prune_up(memory: World) -> None:
+def test_a_position_that_no_read_shows_does_not_hold_a_prune_up(memory: Deployment) -> None:
     """A damaged index that refuses the append and shows nothing there ends in an error."""
     store = memory.open()
     filled(store, 2)
@@ -433,7 +437,7 @@ def test_a_position_that_no_read_shows_does_not_hold_a_prune_up(memory: World) -
 # ---------------------------------------------------------------------- who may, and dry runs
 
 
-def test_only_the_owner_prunes(world: World) -> None:
+def test_only_the_owner_prunes(world: Deployment) -> None:
     """Another writer, an operator and the privacy officer are refused, and nothing goes."""
     enrolled(world)
     filled(world.open(), 3)
@@ -445,7 +449,7 @@ def test_only_the_owner_prunes(world: World) -> None:
     assert contents(world.open()) == before
 
 
-def test_a_store_for_reading_is_not_pruned(world: World) -> None:
+def test_a_store_for_reading_is_not_pruned(world: Deployment) -> None:
     """Neither an entry nor a sweep is written, whether or not there is something to give up."""
     filled(world.open(), 3)
     store = world.open(None, read_only=True)
@@ -459,7 +463,7 @@ def test_a_store_for_reading_is_not_pruned(world: World) -> None:
     assert store.storage.drops == 0
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing(world: World) -> None:
+def test_a_dry_run_says_what_would_go_and_changes_nothing(world: Deployment) -> None:
     """It gives the checkpoints, blobs and bytes that the prune after it gives."""
     store = world.open()
     filled(store, 4)
@@ -476,7 +480,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_compacting_can_be_left_for_later(
-    world: World,
+    world: Deployment,
     compact: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """Files are made smaller unless that is left out."""

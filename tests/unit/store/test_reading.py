@@ -19,11 +19,11 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.store import CheckpointRef
+from tests.deployment import Deployment
 from tests.ledgers import identity
-from tests.unit.store.simulator import World
 
 
-def test_load_gives_the_newest_or_what_was_asked_for(world: World) -> None:
+def test_load_gives_the_newest_or_what_was_asked_for(world: Deployment) -> None:
     """The head, a ref and an id each give their own state, from any handle."""
     thread = world.open().thread("t")
     refs = [thread.save({"n": n}, id=f"c{n}", metadata={"n": n}) for n in range(6)]
@@ -36,14 +36,14 @@ def test_load_gives_the_newest_or_what_was_asked_for(world: World) -> None:
             assert reader.load(ref).metadata == {"n": number}
 
 
-def test_history_goes_from_the_newest_to_the_first(world: World) -> None:
+def test_history_goes_from_the_newest_to_the_first(world: Deployment) -> None:
     """Every checkpoint once, across sessions, with what its save returned."""
     refs = [world.open().thread("t").save(number, metadata={"n": number}) for number in range(4)]
 
     assert list(world.open().thread("t").history()) == refs[::-1]
 
 
-def test_history_reads_no_more_than_is_asked_for(memory: World) -> None:
+def test_history_reads_no_more_than_is_asked_for(memory: Deployment) -> None:
     """The newest ref of a long thread costs a few reads, not the whole thread."""
     store = memory.open()
     for number in range(200):
@@ -58,7 +58,7 @@ def test_history_reads_no_more_than_is_asked_for(memory: World) -> None:
     assert len(reader.storage.read_positions) < 20
 
 
-def test_history_stays_what_it_was_while_saving_goes_on(world: World) -> None:
+def test_history_stays_what_it_was_while_saving_goes_on(world: Deployment) -> None:
     """A history that was begun shows the thread as it was then."""
     thread = world.open().thread("t")
     for number in range(3):
@@ -71,7 +71,7 @@ def test_history_stays_what_it_was_while_saving_goes_on(world: World) -> None:
     assert [first.seq, *(ref.seq for ref in refs)] == [4, 3, 2]
 
 
-def test_an_unknown_thread_is_unknown(world: World) -> None:
+def test_an_unknown_thread_is_unknown(world: Deployment) -> None:
     """Reading a name that nobody saved is an error of its own, and makes nothing."""
     store = world.open()
     thread = store.thread("t")
@@ -87,7 +87,7 @@ def test_an_unknown_thread_is_unknown(world: World) -> None:
 
 
 @pytest.mark.parametrize("which", ["id", "seq", "past the end", "before", "of another kind"])
-def test_an_unknown_checkpoint_is_unknown(world: World, which: str) -> None:
+def test_an_unknown_checkpoint_is_unknown(world: Deployment, which: str) -> None:
     """An id or ref that the thread does not have is refused; a ref must match id and place."""
     thread = world.open().thread("t")
     ref = thread.save(1, id="c1")
@@ -106,7 +106,7 @@ def test_an_unknown_checkpoint_is_unknown(world: World, which: str) -> None:
         thread.load("c2")
 
 
-def test_a_ref_of_another_thread_is_unknown(world: World) -> None:
+def test_a_ref_of_another_thread_is_unknown(world: Deployment) -> None:
     """Refs are looked up in the thread that is asked."""
     store = world.open()
     store.thread("t").save(1, id="mine")
@@ -116,7 +116,7 @@ def test_a_ref_of_another_thread_is_unknown(world: World) -> None:
         store.thread("t").load(other)
 
 
-def test_read_only_writes_nothing_and_needs_no_key(world: World) -> None:
+def test_read_only_writes_nothing_and_needs_no_key(world: Deployment) -> None:
     """Neither store nor anchor is touched, even where the anchor is behind."""
     writer = world.open()
     writer.thread("t").save(1)
@@ -138,7 +138,7 @@ def test_read_only_writes_nothing_and_needs_no_key(world: World) -> None:
             thread.save(3)
 
 
-def test_a_reader_sees_what_others_write(world: World) -> None:
+def test_a_reader_sees_what_others_write(world: Deployment) -> None:
     """Every load looks anew, from the same handle."""
     reader, writer = world.open(None, read_only=True).thread("t"), world.open().thread("t")
     for number in range(3):
@@ -146,7 +146,7 @@ def test_a_reader_sees_what_others_write(world: World) -> None:
         assert reader.load().state == number
 
 
-def test_a_reader_follows_a_new_roster(world: World) -> None:
+def test_a_reader_follows_a_new_roster(world: Deployment) -> None:
     """An entry under a roster that came after opening is understood without reopening."""
     reader, writer = world.open(None, read_only=True), world.open()
     writer.thread("t").save(1)
@@ -161,7 +161,7 @@ def test_a_reader_follows_a_new_roster(world: World) -> None:
     assert reader.verify().ok
 
 
-def _both(memory: World) -> Iterator[tuple[str, object]]:
+def _both(memory: Deployment) -> Iterator[tuple[str, object]]:
     """A handle that knows the thread, and one that does not."""
     known = memory.open().thread("t")
     for number in range(5):
@@ -170,7 +170,7 @@ def _both(memory: World) -> Iterator[tuple[str, object]]:
     yield "new", memory.open().thread("t")
 
 
-def test_a_shorter_store_is_rolled_back(memory: World) -> None:
+def test_a_shorter_store_is_rolled_back(memory: Deployment) -> None:
     """Taking the newest entries away is noticed by every read and every save."""
     handles = dict(_both(memory))
     for seq in (6, 5):
@@ -186,7 +186,7 @@ def test_a_shorter_store_is_rolled_back(memory: World) -> None:
     assert memory.thread_id("t")
 
 
-def test_a_hole_is_missing(memory: World) -> None:
+def test_a_hole_is_missing(memory: Deployment) -> None:
     """A deleted entry in the middle is noticed by whoever walks over it."""
     handles = dict(_both(memory))
     memory.put(memory.thread_id("t"), 3, None)
@@ -199,13 +199,13 @@ def test_a_hole_is_missing(memory: World) -> None:
             handle.load("c3")  # type: ignore[attr-defined]
 
 
-def test_a_genuine_entry_of_another_history_is_a_fork(memory: World) -> None:
+def test_a_genuine_entry_of_another_history_is_a_fork(memory: Deployment) -> None:
     """Two copies of a store went different ways: the anchor knows one of them."""
     memory.open().thread("t").save(0)
     thread = memory.thread_id("t")
     copy = {seq: memory.record("t", seq) for seq in range(3)}
     memory.open().thread("t").save("one way")
-    other = World()
+    other = Deployment()
     for seq, record in copy.items():
         other.put(thread, seq, record)
     slot, position = memory.slot("t"), memory.position("t")
@@ -222,7 +222,7 @@ def test_a_genuine_entry_of_another_history_is_a_fork(memory: World) -> None:
     other.close()
 
 
-def test_an_unanchored_thread_is_refused_for_everything(memory: World) -> None:
+def test_an_unanchored_thread_is_refused_for_everything(memory: Deployment) -> None:
     """A thread that only the store knows is neither read nor written nor listed."""
     memory.open().thread("t").save(1)
     memory.forget("t")
@@ -239,7 +239,7 @@ def test_an_unanchored_thread_is_refused_for_everything(memory: World) -> None:
 
 @pytest.mark.parametrize("seq", range(5))
 @pytest.mark.parametrize("part", ["header", "seals", "body", "payload"])
-def test_no_edited_part_of_an_entry_is_believed(memory: World, seq: int, part: str) -> None:
+def test_no_edited_part_of_an_entry_is_believed(memory: Deployment, seq: int, part: str) -> None:
     """An edited part is refused by whoever relies on it, and never shown as something else."""
     states = [{"n": number, "text": "x" * 100} for number in range(2)]
     for number, state in enumerate(states):
@@ -267,7 +267,7 @@ def test_no_edited_part_of_an_entry_is_believed(memory: World, seq: int, part: s
         assert codes == {"edited"}
 
 
-def test_a_ref_is_of_one_thread_even_where_position_and_id_coincide(world: World) -> None:
+def test_a_ref_is_of_one_thread_even_where_position_and_id_coincide(world: Deployment) -> None:
     """Position and id may coincide between threads; the entry that a ref names does not."""
     store = world.open()
     ref = store.thread("a").save("a", id="step-1")

@@ -24,6 +24,7 @@ from sealpoint.store import (
     accept_restore,
     plan_restore,
 )
+from tests.deployment import Deployment
 from tests.ledgers import key
 from tests.unit.store.backup import (
     Backup,
@@ -36,12 +37,11 @@ from tests.unit.store.backup import (
 )
 from tests.unit.store.ended import enter
 from tests.unit.store.retained import enrolled, filled
-from tests.unit.store.simulator import World
 
 # ------------------------------------------------------------------ plan and acceptance
 
 
-def test_the_plan_says_what_is_kept_and_what_is_lost(world: World) -> None:
+def test_the_plan_says_what_is_kept_and_what_is_lost(world: Deployment) -> None:
     """For each thread how far it goes, how far the anchor has seen it, and what it is called."""
     lossy(world)
     plan = planned(world)
@@ -68,7 +68,7 @@ def test_the_plan_says_what_is_kept_and_what_is_lost(world: World) -> None:
     assert not plan.unseen
 
 
-def test_looking_writes_nothing(world: World) -> None:
+def test_looking_writes_nothing(world: Deployment) -> None:
     """A plan changes neither the store nor the anchor."""
     lossy(world)
     before = [world.position(name) for name in ("a", "b", "d")], Backup(world).contents()
@@ -77,7 +77,7 @@ def test_looking_writes_nothing(world: World) -> None:
     assert before == ([world.position(name) for name in ("a", "b", "d")], Backup(world).contents())
 
 
-def test_an_accepted_store_is_read_as_it_was_kept(world: World) -> None:
+def test_an_accepted_store_is_read_as_it_was_kept(world: Deployment) -> None:
     """What was kept is loaded, what was lost is unknown, and everything goes on."""
     lossy(world)
     reader = world.open(None, read_only=True)
@@ -100,7 +100,7 @@ def test_an_accepted_store_is_read_as_it_was_kept(world: World) -> None:
     assert not planned(world).losses
 
 
-def test_what_is_recorded_is_what_was_shown(world: World) -> None:
+def test_what_is_recorded_is_what_was_shown(world: Deployment) -> None:
     """A store that changed since the plan is not accepted, and nothing is written."""
     lossy(world)
     plan = planned(world)
@@ -115,7 +115,7 @@ def test_what_is_recorded_is_what_was_shown(world: World) -> None:
 
 
 @pytest.mark.parametrize("reason", ["", "  \n"])
-def test_a_restore_has_a_reason(memory: World, reason: str) -> None:
+def test_a_restore_has_a_reason(memory: Deployment, reason: str) -> None:
     """Nobody accepts a loss without saying why."""
     lossy(memory)
 
@@ -125,7 +125,7 @@ def test_a_restore_has_a_reason(memory: World, reason: str) -> None:
         )
 
 
-def test_a_whole_store_is_not_accepted(memory: World) -> None:
+def test_a_whole_store_is_not_accepted(memory: Deployment) -> None:
     """Where nothing was lost, no epoch ends."""
     saved(memory, "a")
 
@@ -133,7 +133,7 @@ def test_a_whole_store_is_not_accepted(memory: World) -> None:
         accepted(memory)
 
 
-def test_an_older_store_chain_is_brought_back_first(memory: World) -> None:
+def test_an_older_store_chain_is_brought_back_first(memory: Deployment) -> None:
     """No restore revives a roster, so none is planned without the newest."""
     saved(memory, "a")
     backup = Backup(memory)
@@ -146,7 +146,7 @@ def test_an_older_store_chain_is_brought_back_first(memory: World) -> None:
     assert "roster import" in refused.value.hint
 
 
-def test_progress_is_told_for_every_thread(memory: World) -> None:
+def test_progress_is_told_for_every_thread(memory: Deployment) -> None:
     """The count ends where it said that it would."""
     lossy(memory)
     told: list[tuple[int, int]] = []
@@ -158,7 +158,7 @@ def test_progress_is_told_for_every_thread(memory: World) -> None:
 # ------------------------------------------------------------------ who may accept
 
 
-def test_neither_root_nor_quorum_is_no_restore(memory: World) -> None:
+def test_neither_root_nor_quorum_is_no_restore(memory: Deployment) -> None:
     """Operators do not accept anything as long as the roster names no quorum."""
     lossy(memory)
 
@@ -169,7 +169,7 @@ def test_neither_root_nor_quorum_is_no_restore(memory: World) -> None:
     assert memory.using(lambda core: core.renewed_trust().epoch) == 0
 
 
-def test_a_quorum_of_operators_accepts(memory: World) -> None:
+def test_a_quorum_of_operators_accepts(memory: Deployment) -> None:
     """As many different persons as the roster asks for, and no fewer."""
     lossy(memory)
     enter(memory, lambda found: replace(found, restore_quorum=1))
@@ -184,7 +184,7 @@ def test_a_quorum_of_operators_accepts(memory: World) -> None:
 # ------------------------------------------------------------------ other outcomes
 
 
-def test_a_thread_that_went_another_way_is_marked(memory: World) -> None:
+def test_a_thread_that_went_another_way_is_marked(memory: Deployment) -> None:
     """A backup that was written on is kept as it is, if that is accepted."""
     saved(memory, "a", count=2)
     backup = Backup(memory)
@@ -205,7 +205,7 @@ def test_a_thread_that_went_another_way_is_marked(memory: World) -> None:
     check_goes_on(memory, "a")
 
 
-def test_a_damaged_end_is_taken_out(memory: World) -> None:
+def test_a_damaged_end_is_taken_out(memory: Deployment) -> None:
     """Entries that the anchor has seen stay, and what does not verify after them goes."""
     saved(memory, "a", count=2)
     thread = memory.thread_id("a")
@@ -225,7 +225,7 @@ def test_a_damaged_end_is_taken_out(memory: World) -> None:
     check_goes_on(memory, "a")
 
 
-def test_damage_below_the_newest_entry_keeps_what_is_before_it(memory: World) -> None:
+def test_damage_below_the_newest_entry_keeps_what_is_before_it(memory: Deployment) -> None:
     """A thread is kept as far as it verifies from its genesis on, bodies included."""
     saved(memory, "a", count=4)
     record = memory.record("a", 4)
@@ -241,7 +241,7 @@ def test_damage_below_the_newest_entry_keeps_what_is_before_it(memory: World) ->
     check_goes_on(memory, "a")
 
 
-def test_a_missing_body_is_no_entry_that_stays(memory: World) -> None:
+def test_a_missing_body_is_no_entry_that_stays(memory: Deployment) -> None:
     """Without an erasure after it, a body that is gone ends what can be kept."""
     saved(memory, "a", count=4)
     record = memory.record("a", 3)
@@ -253,7 +253,7 @@ def test_a_missing_body_is_no_entry_that_stays(memory: World) -> None:
     assert "expected its body, found none" in loss.stopped
 
 
-def test_a_thread_without_a_genesis_is_gone(memory: World) -> None:
+def test_a_thread_without_a_genesis_is_gone(memory: Deployment) -> None:
     """Nothing can be kept of it; its name is free again, and its leftovers are taken out."""
     saved(memory, "a", "b", count=2)
     thread = memory.thread_id("a")
@@ -271,7 +271,7 @@ def test_a_thread_without_a_genesis_is_gone(memory: World) -> None:
     check_goes_on(memory, "a", "b")
 
 
-def test_a_damaged_genesis_below_a_sound_head_loses_nothing(memory: World) -> None:
+def test_a_damaged_genesis_below_a_sound_head_loses_nothing(memory: Deployment) -> None:
     """What every reader takes is not thrown away."""
     saved(memory, "a", count=2)
     record = memory.record("a", 0)
@@ -284,7 +284,7 @@ def test_a_damaged_genesis_below_a_sound_head_loses_nothing(memory: World) -> No
 # ------------------------------------------------------------------ erasure and retention
 
 
-def test_an_erased_thread_stays_erased(world: World) -> None:
+def test_an_erased_thread_stays_erased(world: Deployment) -> None:
     """A backup from before the erasure brings its bytes back: nothing of them is kept."""
     enrolled(world)
     filled(world.open(), 2, name="secret")
@@ -311,7 +311,7 @@ def test_an_erased_thread_stays_erased(world: World) -> None:
     check_goes_on(world, "secret", "a")
 
 
-def test_an_erasure_below_a_later_generation_counts_as_well(memory: World) -> None:
+def test_an_erasure_below_a_later_generation_counts_as_well(memory: Deployment) -> None:
     """The thread went on after it was erased: its older generation does not come back."""
     enrolled(memory)
     saved(memory, "t", count=2)
@@ -332,7 +332,7 @@ def test_an_erasure_below_a_later_generation_counts_as_well(memory: World) -> No
     check_goes_on(memory, "t")
 
 
-def test_an_erased_thread_that_is_not_in_the_backup_is_called_erased(memory: World) -> None:
+def test_an_erased_thread_that_is_not_in_the_backup_is_called_erased(memory: Deployment) -> None:
     """There was nothing left to lose."""
     enrolled(memory)
     backup = Backup(memory)
@@ -343,7 +343,7 @@ def test_an_erased_thread_that_is_not_in_the_backup_is_called_erased(memory: Wor
     assert [each.outcome for each in planned(memory).losses] == [ThreadOutcome.ERASED]
 
 
-def test_a_recorded_erasure_is_kept(memory: World) -> None:
+def test_a_recorded_erasure_is_kept(memory: Deployment) -> None:
     """A backup from after the erasure holds nothing to be erased again."""
     enrolled(memory)
     saved(memory, "t")
@@ -361,7 +361,7 @@ def test_a_recorded_erasure_is_kept(memory: World) -> None:
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
-def test_a_prune_is_lost_or_kept_like_any_entry(memory: World, *, before: bool) -> None:
+def test_a_prune_is_lost_or_kept_like_any_entry(memory: Deployment, *, before: bool) -> None:
     """From before it, the states that it gave up are there again; from after it, they are not."""
     enrolled(memory)
     filled(memory.open(), 4)
@@ -380,7 +380,7 @@ def test_a_prune_is_lost_or_kept_like_any_entry(memory: World, *, before: bool) 
     check_goes_on(memory, "t")
 
 
-def test_gc_takes_away_what_a_restore_left(memory: World) -> None:
+def test_gc_takes_away_what_a_restore_left(memory: Deployment) -> None:
     """Blobs of entries that were cut off, and of threads that were lost, belong to nobody."""
     filled(memory.open(), 2)
     backup = Backup(memory)
@@ -399,7 +399,7 @@ def test_gc_takes_away_what_a_restore_left(memory: World) -> None:
     assert memory.open().verify().ok
 
 
-def test_the_store_chain_is_no_thread_of_a_plan(memory: World) -> None:
+def test_the_store_chain_is_no_thread_of_a_plan(memory: Deployment) -> None:
     """Its slot is compared by itself."""
     lossy(memory)
     plan = planned(memory)

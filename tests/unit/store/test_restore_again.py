@@ -21,6 +21,7 @@ from sealpoint.store import (
     plan_restore,
     unanchored_threads,
 )
+from tests.deployment import Deployment, SimulatedAnchor, SimulatedStorage
 from tests.ledgers import key
 from tests.unit.store.backup import (
     Backup,
@@ -31,7 +32,6 @@ from tests.unit.store.backup import (
     position_of,
     saved,
 )
-from tests.unit.store.simulator import SimulatedAnchor, SimulatedStorage, World
 
 
 def _gone() -> None:
@@ -46,7 +46,7 @@ def _storage(core: Core) -> SimulatedStorage:
 # ------------------------------------------------------------------ more than one restore
 
 
-def test_lost_entries_that_come_back_are_refused_and_taken_out(world: World) -> None:
+def test_lost_entries_that_come_back_are_refused_and_taken_out(world: Deployment) -> None:
     """They are genuine in every other respect; a second look shows them and records nothing."""
     saved(world, "a", count=2)
     backup = Backup(world)
@@ -75,7 +75,7 @@ def test_lost_entries_that_come_back_are_refused_and_taken_out(world: World) -> 
     check_goes_on(world, "a", "d")
 
 
-def test_two_restores_in_a_row(world: World) -> None:
+def test_two_restores_in_a_row(world: Deployment) -> None:
     """Each ends an epoch; what both kept is there, and what either lost is not."""
     saved(world, "a", "b", count=2)
     first = Backup(world)
@@ -94,7 +94,7 @@ def test_two_restores_in_a_row(world: World) -> None:
     check_goes_on(world, "a", "b")
 
 
-def test_what_an_earlier_restore_lost_is_not_lost_again(memory: World) -> None:
+def test_what_an_earlier_restore_lost_is_not_lost_again(memory: Deployment) -> None:
     """An anchor that nobody has moved since is read as the earlier restore left it."""
     saved(memory, "a")
     older = Backup(memory)
@@ -116,7 +116,9 @@ def test_what_an_earlier_restore_lost_is_not_lost_again(memory: World) -> None:
     check_goes_on(memory, "a")
 
 
-def test_a_backup_from_an_earlier_epoch_is_kept_up_to_what_all_restores_kept(memory: World) -> None:
+def test_a_backup_from_an_earlier_epoch_is_kept_up_to_what_all_restores_kept(
+    memory: Deployment,
+) -> None:
     """A newer backup than the one that was accepted brings back nothing that was lost."""
     saved(memory, "a")
     older = Backup(memory)
@@ -137,7 +139,7 @@ def test_a_backup_from_an_earlier_epoch_is_kept_up_to_what_all_restores_kept(mem
 # ------------------------------------------------------------------ what this anchor has not seen
 
 
-def test_threads_that_this_anchor_has_never_seen_are_kept(memory: World) -> None:
+def test_threads_that_this_anchor_has_never_seen_are_kept(memory: Deployment) -> None:
     """Another machine's anchor may know them: they are shown, and stay."""
     saved(memory, "a", "theirs", count=2)
     backup = Backup(memory)
@@ -159,7 +161,7 @@ def test_threads_that_this_anchor_has_never_seen_are_kept(memory: World) -> None
     assert memory.open().thread("theirs").load().state == ["theirs", 1]
 
 
-def test_a_machine_that_has_not_heard_of_a_restore_learns_of_it(memory: World) -> None:
+def test_a_machine_that_has_not_heard_of_a_restore_learns_of_it(memory: Deployment) -> None:
     """Its own anchor has seen what was lost; the entry on the store chain explains that."""
     saved(memory, "a", "b", count=2)
     backup = Backup(memory)
@@ -180,7 +182,7 @@ def test_a_machine_that_has_not_heard_of_a_restore_learns_of_it(memory: World) -
     assert late.verify().ok
 
 
-def test_adoption_needs_what_the_newest_restore_kept(memory: World) -> None:
+def test_adoption_needs_what_the_newest_restore_kept(memory: Deployment) -> None:
     """A new machine is not shown less than the root has accepted."""
     lossy(memory)
     accepted(memory)
@@ -201,7 +203,7 @@ def test_adoption_needs_what_the_newest_restore_kept(memory: World) -> None:
 # ------------------------------------------------------------------ interruptions
 
 
-def test_a_restore_that_was_cut_short_is_finished(memory: World) -> None:
+def test_a_restore_that_was_cut_short_is_finished(memory: Deployment) -> None:
     """The entry stands; the next run takes out what is in the way, and records nothing."""
     saved(memory, "a", count=3)
     for seq in (3, 4):
@@ -224,7 +226,7 @@ def test_a_restore_that_was_cut_short_is_finished(memory: World) -> None:
     check_goes_on(memory, "a")
 
 
-def test_a_file_that_cannot_be_compacted_is_said(memory: World) -> None:
+def test_a_file_that_cannot_be_compacted_is_said(memory: Deployment) -> None:
     """What is recorded stands; the bytes are to be collected later."""
     saved(memory, "a")
     memory.put(memory.thread_id("a"), 3, Record(b"{}", b"[]", b"{}"))
@@ -237,7 +239,7 @@ def test_a_file_that_cannot_be_compacted_is_said(memory: World) -> None:
     assert memory.open().thread("a").load().state == ["a", 0]
 
 
-def test_what_is_saved_in_the_new_epoch_is_not_taken_out(memory: World) -> None:
+def test_what_is_saved_in_the_new_epoch_is_not_taken_out(memory: Deployment) -> None:
     """Somebody who goes on at once is not in the way, and loses nothing."""
     saved(memory, "a", count=2)
     memory.put(memory.thread_id("a"), 4, Record(b"{}", b"[]", b"{}"))
@@ -256,7 +258,7 @@ def test_what_is_saved_in_the_new_epoch_is_not_taken_out(memory: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, 20))
-def test_what_nobody_can_look_at_is_no_plan(memory: World, number: int) -> None:
+def test_what_nobody_can_look_at_is_no_plan(memory: Deployment, number: int) -> None:
     """A storage that fails is not taken for one that lost everything."""
     lossy(memory)
     calls = itertools.count()

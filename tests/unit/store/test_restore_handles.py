@@ -13,18 +13,18 @@ from sealpoint.errors import (
     UnknownThread,
 )
 from sealpoint.store import Core, RestorePlan, accept_restore, plan_restore
+from tests.deployment import Deployment, Opened, SimulatedStorage
 from tests.ledgers import identity, key
 from tests.unit.store.backup import Backup, accepted, planned
 from tests.unit.store.ended import enter, pool
 from tests.unit.store.retained import filled, state_of
-from tests.unit.store.simulator import Opened, SimulatedStorage, World
 
 
-def _rows(world: World, name: str) -> int:
+def _rows(world: Deployment, name: str) -> int:
     return world.using(lambda core: len(list(core.storage.scan(world.thread_id(name), 0))))
 
 
-def _cut_in_session(world: World, store: Opened) -> None:
+def _cut_in_session(world: Deployment, store: Opened) -> None:
     """The thread `a` loses the end of the session that the handle is in; `b` loses nothing."""
     thread = store.thread("a")
     thread.save("one")
@@ -35,7 +35,7 @@ def _cut_in_session(world: World, store: Opened) -> None:
     backup.put_back()
 
 
-def _cut_before_session(world: World, store: Opened) -> None:
+def _cut_before_session(world: Deployment, store: Opened) -> None:
     """The thread `a` loses all of the session that the handle is in."""
     world.open().thread("a").save("one")
     store.thread("b").save("one")
@@ -50,7 +50,7 @@ _CUTS = [_cut_in_session, _cut_before_session]
 
 @pytest.mark.parametrize("cut", _CUTS)
 def test_a_worker_does_not_build_on_what_was_lost(
-    world: World, cut: Callable[[World, Opened], None]
+    world: Deployment, cut: Callable[[Deployment, Opened], None]
 ) -> None:
     """Its next save is refused and writes nothing; once it has loaded, it goes on."""
     store = world.open()
@@ -70,7 +70,7 @@ def test_a_worker_does_not_build_on_what_was_lost(
     assert store.verify().ok
 
 
-def test_a_session_that_begins_where_a_lost_one_did_is_another_one(world: World) -> None:
+def test_a_session_that_begins_where_a_lost_one_did_is_another_one(world: Deployment) -> None:
     """A thread that was lost begins anew at the same positions; who had it before goes on after."""
     world.enrol(identity("second"))
     enter(world, pool("pods", "worker", "second"))
@@ -86,7 +86,7 @@ def test_a_session_that_begins_where_a_lost_one_did_is_another_one(world: World)
     assert [ref.writer for ref in thread.history()] == ["second", "worker"]
 
 
-def test_a_session_on_a_whole_thread_goes_on(world: World) -> None:
+def test_a_session_on_a_whole_thread_goes_on(world: Deployment) -> None:
     """A thread that lost nothing is not disturbed: the same session, in the new epoch."""
     store = world.open()
     _cut_in_session(world, store)
@@ -99,7 +99,7 @@ def test_a_session_on_a_whole_thread_goes_on(world: World) -> None:
     assert store.verify().ok
 
 
-def test_a_thread_that_is_gone_begins_anew(world: World) -> None:
+def test_a_thread_that_is_gone_begins_anew(world: Deployment) -> None:
     """The worker is told once; when it has looked, it saves to a new thread of the name."""
     store = world.open()
     backup = Backup(world)
@@ -117,7 +117,7 @@ def test_a_thread_that_is_gone_begins_anew(world: World) -> None:
     assert store.verify().ok
 
 
-def test_reading_handles_follow(world: World) -> None:
+def test_reading_handles_follow(world: Deployment) -> None:
     """A handle that has loaded what was lost gives what was kept from now on."""
     store = world.open()
     filled(store, 2)
@@ -141,7 +141,7 @@ def test_reading_handles_follow(world: World) -> None:
         assert [ref.id for ref in thread.history()] == ["c1", "c0"]
 
 
-def test_ids_and_blobs_of_what_was_lost_are_forgotten(world: World) -> None:
+def test_ids_and_blobs_of_what_was_lost_are_forgotten(world: Deployment) -> None:
     """An id is free again, and a blob that went with it is stored again."""
     store = world.open()
     filled(store, 1)
@@ -158,7 +158,7 @@ def test_ids_and_blobs_of_what_was_lost_are_forgotten(world: World) -> None:
     assert store.verify().ok
 
 
-def test_a_prune_that_was_lost_is_forgotten(world: World) -> None:
+def test_a_prune_that_was_lost_is_forgotten(world: Deployment) -> None:
     """What it gave up is there again, also for the handle that gave it up."""
     store = world.open()
     filled(store, 3)
@@ -179,7 +179,7 @@ def test_a_prune_that_was_lost_is_forgotten(world: World) -> None:
 # ------------------------------------------------------------------ at the same moment
 
 
-def _prepared(world: World) -> Opened:
+def _prepared(world: Deployment) -> Opened:
     """A store whose thread `a` is whole and has a session, and which lost the thread `d`."""
     store = world.open()
     store.thread("a").save("one")
@@ -190,7 +190,7 @@ def _prepared(world: World) -> Opened:
 
 
 @pytest.mark.parametrize("name", ["a", "new"])
-def test_a_save_while_a_restore_is_accepted_is_refused_loudly(world: World, name: str) -> None:
+def test_a_save_while_a_restore_is_accepted_is_refused_loudly(world: Deployment, name: str) -> None:
     """It is in the store and does not count: its writer is told, and a second run takes it out."""
     store = _prepared(world)
     store.storage.appending.before = lambda: accepted(world)
@@ -219,7 +219,7 @@ def test_a_save_while_a_restore_is_accepted_is_refused_loudly(world: World, name
 
 
 @pytest.mark.parametrize("name", ["a", "new"])
-def test_a_save_that_the_restore_has_seen_is_kept(world: World, name: str) -> None:
+def test_a_save_that_the_restore_has_seen_is_kept(world: Deployment, name: str) -> None:
     """It was in the store when the plan was made, though its writer had not heard of it yet."""
     store = _prepared(world)
     store.storage.appending.after = lambda: accepted(world)
@@ -230,7 +230,7 @@ def test_a_save_that_the_restore_has_seen_is_kept(world: World, name: str) -> No
     assert store.verify().ok
 
 
-def test_what_was_acknowledged_meanwhile_is_reported(memory: World) -> None:
+def test_what_was_acknowledged_meanwhile_is_reported(memory: Deployment) -> None:
     """A save that came after the look and before the entry is not lost in silence."""
     store = _prepared(memory)
 
@@ -249,7 +249,7 @@ def test_what_was_acknowledged_meanwhile_is_reported(memory: World) -> None:
     assert store.thread("a").load().state == "one"
 
 
-def test_a_plan_and_a_save_exclude_each_other(memory: World) -> None:
+def test_a_plan_and_a_save_exclude_each_other(memory: Deployment) -> None:
     """Whoever saved after the plan makes it another one, and nothing is accepted."""
     store = _prepared(memory)
     plan = planned(memory)

@@ -11,34 +11,34 @@ from sealpoint.errors import NotTrusted, RolledBack, SealpointError
 from sealpoint.ledger import encode_header, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import ThreadOutcome
+from tests.deployment import Deployment
 from tests.ledgers import key, seals
 from tests.unit.store.backup import Backup, accepted, planned
 from tests.unit.store.ended import add_key, end, expire
-from tests.unit.store.simulator import World
 
 
-def _saved(world: World, *numbers: int) -> None:
+def _saved(world: Deployment, *numbers: int) -> None:
     thread = world.open().thread("t")
     for number in numbers:
         thread.save(number)
 
 
-def _position(world: World) -> Position:
+def _position(world: Deployment) -> Position:
     position = world.position("t")
     assert position is not None
     return position
 
 
-def _renewed(world: World) -> None:
+def _renewed(world: Deployment) -> None:
     """The worker's key ends, and a new one is there."""
     end(world, "worker", change=add_key("worker", "worker-2"))
 
 
-def _with_new_key(world: World, state: object) -> None:
+def _with_new_key(world: Deployment, state: object) -> None:
     world.open("worker-2").thread("t").save(state)
 
 
-def test_a_thread_of_a_revoked_key_is_kept_below_its_cut(world: World) -> None:
+def test_a_thread_of_a_revoked_key_is_kept_below_its_cut(world: Deployment) -> None:
     """The cut lists an entry that is lost now; what lies before it is still the key's own."""
     _saved(world, 1, 2)
     backup = Backup(world)
@@ -58,7 +58,7 @@ def test_a_thread_of_a_revoked_key_is_kept_below_its_cut(world: World) -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_a_revoked_key_adds_nothing_after_a_restore(memory: World, epoch: int) -> None:
+def test_a_revoked_key_adds_nothing_after_a_restore(memory: Deployment, epoch: int) -> None:
     """Neither in the old epoch nor in the new one, though positions below its cut are free now."""
     _saved(memory, 1, 2)
     backup = Backup(memory)
@@ -77,7 +77,7 @@ def test_a_revoked_key_adds_nothing_after_a_restore(memory: World, epoch: int) -
     assert refused.value.code == ("misplaced" if epoch == 0 else "not-trusted")
 
 
-def test_a_key_that_ends_after_a_restore_keeps_what_it_wrote(world: World) -> None:
+def test_a_key_that_ends_after_a_restore_keeps_what_it_wrote(world: Deployment) -> None:
     """In the old epoch as far as it was kept, and in the new one."""
     _saved(world, 1, 2)
     backup = Backup(world)
@@ -94,7 +94,7 @@ def test_a_key_that_ends_after_a_restore_keeps_what_it_wrote(world: World) -> No
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_what_a_revoked_key_wrote_beyond_its_cut_is_thrown_away(
-    memory: World, *, seen: bool
+    memory: Deployment, *, seen: bool
 ) -> None:
     """Nobody may read it, and it is in the way: a restore keeps what comes before it."""
     _saved(memory, 1, 2)
@@ -117,7 +117,7 @@ def test_what_a_revoked_key_wrote_beyond_its_cut_is_thrown_away(
     assert memory.open(None, read_only=True).verify().ok
 
 
-def test_entries_of_an_expired_key_are_not_proven_by_a_backup(memory: World) -> None:
+def test_entries_of_an_expired_key_are_not_proven_by_a_backup(memory: Deployment) -> None:
     """Nothing says when they were written; the plan says so, and the root may move the expiry."""
     _saved(memory, 1, 2)
     backup = Backup(memory)

@@ -10,6 +10,7 @@ from sealpoint.errors import Edited, EncodeError, Missing, NotTrusted, Supersede
 from sealpoint.ledger import CheckpointBody, Kind, Origin, parse_body, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import Key
+from tests.deployment import Deployment
 from tests.ledgers import NOW
 from tests.unit.store.laned import (
     added,
@@ -24,10 +25,9 @@ from tests.unit.store.laned import (
     values,
 )
 from tests.unit.store.retained import enrolled, state_of
-from tests.unit.store.simulator import World
 
 
-def _checkpoint(world: World, seq: int) -> CheckpointBody:
+def _checkpoint(world: Deployment, seq: int) -> CheckpointBody:
     with_body = world.open().storage.inner.read(world.thread_id("t"), seq)
     assert with_body is not None
     assert with_body.body is not None
@@ -37,7 +37,7 @@ def _checkpoint(world: World, seq: int) -> CheckpointBody:
     return body
 
 
-def test_results_are_shown_with_their_checkpoint(world: World) -> None:
+def test_results_are_shown_with_their_checkpoint(world: Deployment) -> None:
     """In the order they were added, with whose they are and what they wait for."""
     store = world.open()
     saved(
@@ -62,7 +62,7 @@ def test_results_are_shown_with_their_checkpoint(world: World) -> None:
     check_verified(world)
 
 
-def test_results_of_one_checkpoint_are_not_those_of_the_next(world: World) -> None:
+def test_results_of_one_checkpoint_are_not_those_of_the_next(world: Deployment) -> None:
     """Each has its own, whichever is asked for."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), results("for one", "1"), put(2, "2"))
@@ -73,7 +73,7 @@ def test_results_of_one_checkpoint_are_not_those_of_the_next(world: World) -> No
         assert values(thread, "", "1") == ["for one", "late"]
 
 
-def test_results_may_come_before_their_checkpoint(world: World) -> None:
+def test_results_may_come_before_their_checkpoint(world: Deployment) -> None:
     """The checkpoint says where the first of them lies; until then nobody is shown them."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"))
@@ -88,7 +88,7 @@ def test_results_may_come_before_their_checkpoint(world: World) -> None:
     check_verified(world)
 
 
-def test_results_come_before_several_checkpoints(world: World) -> None:
+def test_results_come_before_several_checkpoints(world: Deployment) -> None:
     """Others of the lane may lie in between, in the first group of the thread too."""
     store = world.open()
     saved(store.thread("t"), results("early", "2"), put(1, "1"), put(2, "2"))
@@ -99,7 +99,7 @@ def test_results_come_before_several_checkpoints(world: World) -> None:
         assert values(thread, "", "5") == ["early"]
 
 
-def test_a_checkpoint_without_early_results_says_nothing(world: World) -> None:
+def test_a_checkpoint_without_early_results_says_nothing(world: Deployment) -> None:
     """Its field is not written, and neither are those of lanes and copies."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"), results("x", "1"), put(2, "2"))
@@ -109,7 +109,7 @@ def test_a_checkpoint_without_early_results_says_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("who", ["same handle", "another"])
-def test_superseding_keeps_all_results(world: World, who: str) -> None:
+def test_superseding_keeps_all_results(world: Deployment, who: str) -> None:
     """Those from before it was there, those added since, and those added later."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"), results("before", "1"))
@@ -123,7 +123,7 @@ def test_superseding_keeps_all_results(world: World, who: str) -> None:
         assert values(reader, "", "1") == ["before", "after", "later"]
 
 
-def test_a_warm_reader_sees_what_a_cold_one_sees(world: World) -> None:
+def test_a_warm_reader_sees_what_a_cold_one_sees(world: Deployment) -> None:
     """Results that no checkpoint's stretch reaches are shown to nobody, known or not."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), results("of a session that ended", "2"), put(1, "1"))
@@ -134,7 +134,7 @@ def test_a_warm_reader_sees_what_a_cold_one_sees(world: World) -> None:
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_results_come_from_the_verified_chain_alone(memory: World, *, warm: bool) -> None:
+def test_results_come_from_the_verified_chain_alone(memory: Deployment, *, warm: bool) -> None:
     """A row that is gone is missing, and one that was slipped in or edited is refused."""
     store = memory.open()
     saved(store.thread("t"), put(1, "1"))
@@ -158,7 +158,7 @@ def test_results_come_from_the_verified_chain_alone(memory: World, *, warm: bool
     assert values(reader, "", "1") == ["real"]
 
 
-def test_results_are_checked_like_states(world: World) -> None:
+def test_results_are_checked_like_states(world: Deployment) -> None:
     """What the registry does not allow is refused, and nothing is written."""
     store = world.open()
     saved(store.thread("t"), put(1, "1"))
@@ -176,7 +176,7 @@ def test_names_of_results_have_bounds(field: str) -> None:
         results(1, **options)
 
 
-def test_results_share_what_their_checkpoint_holds(world: World) -> None:
+def test_results_share_what_their_checkpoint_holds(world: Deployment) -> None:
     """A task that hands a whole state on stores it no second time."""
     store = world.open()
     saved(store.thread("t"), put(state_of(1), "1"))
@@ -187,7 +187,7 @@ def test_results_share_what_their_checkpoint_holds(world: World) -> None:
     assert values(cold(world)) == [state_of(1)]
 
 
-def test_results_begin_a_session(world: World) -> None:
+def test_results_begin_a_session(world: Deployment) -> None:
     """A handle whose first entry they are takes the thread over as a save does."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put(1, "1"))
@@ -199,7 +199,7 @@ def test_results_begin_a_session(world: World) -> None:
     assert values(cold(world)) == ["mine"]
 
 
-def test_results_of_somebody_else_are_refused(world: World) -> None:
+def test_results_of_somebody_else_are_refused(world: Deployment) -> None:
     """They are the owner's, as checkpoints are."""
     enrolled(world)
     saved(world.open().thread("t"), put(1, "1"))
@@ -211,7 +211,7 @@ def test_results_of_somebody_else_are_refused(world: World) -> None:
     assert isinstance(officer[0], NotTrusted)
 
 
-def test_a_snapshot_does_not_let_a_lost_handle_go_on(world: World) -> None:
+def test_a_snapshot_does_not_let_a_lost_handle_go_on(world: Deployment) -> None:
     """Only a load does: reading beside a run must not arm it again."""
     first, second = world.open(), world.open()
     saved(first.thread("t"), put(1, "1"))
@@ -224,7 +224,7 @@ def test_a_snapshot_does_not_let_a_lost_handle_go_on(world: World) -> None:
     assert refused(first.thread("t").adapter.commit([put(3, "3")])) == [None]
 
 
-def test_pruned_checkpoints_take_their_results_along(world: World) -> None:
+def test_pruned_checkpoints_take_their_results_along(world: Deployment) -> None:
     """Those of kept checkpoints stay, and so do those whose checkpoint is still to come."""
     store, cron = world.open(), world.open()
     thread = store.thread("t")
@@ -244,7 +244,7 @@ def test_pruned_checkpoints_take_their_results_along(world: World) -> None:
     assert cron.gc(dry_run=True).blobs == 0
 
 
-def test_a_pruned_name_can_be_saved_anew(world: World) -> None:
+def test_a_pruned_name_can_be_saved_anew(world: Deployment) -> None:
     """What was given up does not come back with it, and its absence is no alarm."""
     store = world.open()
     saved(store.thread("t"), put(0, "0"), results("gone", "0"), put(1, "1"))
@@ -258,7 +258,7 @@ def test_a_pruned_name_can_be_saved_anew(world: World) -> None:
     check_verified(world)
 
 
-def test_a_prune_keeps_the_newest_by_rank_and_the_last_written(world: World) -> None:
+def test_a_prune_keeps_the_newest_by_rank_and_the_last_written(world: Deployment) -> None:
     """An older one that was saved once more is not the newest; who wrote it counts on it."""
     store, cron = world.open(), world.open()
     thread = store.thread("t")
@@ -273,7 +273,7 @@ def test_a_prune_keeps_the_newest_by_rank_and_the_last_written(world: World) -> 
     check_verified(world)
 
 
-def test_copies_say_what_they_are_copies_of(world: World) -> None:
+def test_copies_say_what_they_are_copies_of(world: Deployment) -> None:
     """The origin is in the sealed body, and makes no difference to what is read."""
     store = world.open()
     origin = Origin(thread="ab" * 16, entry="cd" * 32, at=NOW)
@@ -283,7 +283,7 @@ def test_copies_say_what_they_are_copies_of(world: World) -> None:
     assert values(cold(world)) == [2]
 
 
-def test_the_time_of_an_origin_is_sealed_in_utc(world: World) -> None:
+def test_the_time_of_an_origin_is_sealed_in_utc(world: Deployment) -> None:
     """One instant has one spelling, whatever the zone of the caller."""
     there = timezone(timedelta(hours=2))
     origin = Origin(thread="ab" * 16, entry="cd" * 32, at=NOW.astimezone(there))
@@ -322,7 +322,7 @@ def test_an_origin_that_no_reader_takes_is_never_signed(origin: Any) -> None:
         results(1, "1", origin=origin)
 
 
-def test_an_erasure_takes_results_as_well(world: World) -> None:
+def test_an_erasure_takes_results_as_well(world: Deployment) -> None:
     """Nothing of them is left, and a new generation knows nothing of them."""
     enrolled(world)
     store = world.open()

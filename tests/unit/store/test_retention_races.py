@@ -13,8 +13,8 @@ import pytest
 
 import sealpoint
 from sealpoint.errors import Pruned
+from tests.deployment import Deployment
 from tests.unit.store.retained import check_whole, filled, kept_ids, state_of
-from tests.unit.store.simulator import World
 
 _SECONDS = 1.5
 
@@ -51,7 +51,7 @@ def _together(*jobs: Callable[[], Iterator[object]]) -> list[int]:
     return steps
 
 
-def test_saves_prunes_collections_and_loads_go_on_beside_each_other(world: World) -> None:
+def test_saves_prunes_collections_and_loads_go_on_beside_each_other(world: Deployment) -> None:
     """At the end nothing is missing, nothing is left over, and nobody was refused."""
     worker, cron, collector, reader = (world.open() for _ in range(4))
     filled(worker, 3)
@@ -89,7 +89,7 @@ def test_saves_prunes_collections_and_loads_go_on_beside_each_other(world: World
     check_whole(world)
 
 
-def test_a_session_survives_a_prune_after_every_save(world: World) -> None:
+def test_a_session_survives_a_prune_after_every_save(world: Deployment) -> None:
     """However the two meet, the worker saves on in one session."""
     worker, cron = world.open(), world.open()
     filled(worker, 1)

@@ -16,14 +16,14 @@ from sealpoint.errors import (
 )
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import STOPPED, Cutoff, RosterDocument
+from tests.deployment import Deployment
 from tests.ledgers import identity, key
 from tests.unit.store.ended import add_key, end, enter, pool, rooted, survey
-from tests.unit.store.simulator import World
 
 _NEW = add_key("worker", "worker-2")
 
 
-def test_a_revoked_key_saves_nothing_more(world: World) -> None:
+def test_a_revoked_key_saves_nothing_more(world: Deployment) -> None:
     """In every process that holds it, at its next save, with a hint; threads stay readable."""
     busy, idle = world.open(), world.open()
     busy.thread("t").save(1)
@@ -39,7 +39,7 @@ def test_a_revoked_key_saves_nothing_more(world: World) -> None:
     assert [ref.seq for ref in idle.thread("u").history()] == [2]
 
 
-def test_the_new_key_goes_on_with_the_threads(world: World) -> None:
+def test_the_new_key_goes_on_with_the_threads(world: Deployment) -> None:
     """It loads what the old one saved, saves on top of it, and everything verifies."""
     world.open().thread("t").save(1)
     end(world, "worker", change=_NEW)
@@ -53,7 +53,7 @@ def test_the_new_key_goes_on_with_the_threads(world: World) -> None:
     assert world.open(None, read_only=True).thread("t").load().state == 2
 
 
-def test_keys_end_one_after_the_other(world: World) -> None:
+def test_keys_end_one_after_the_other(world: Deployment) -> None:
     """Each has its own list; those of the earlier ones are repeated and still found."""
     world.open().thread("t").save(1)
     end(world, "worker", change=_NEW)
@@ -70,7 +70,7 @@ def test_keys_end_one_after_the_other(world: World) -> None:
     assert len(third.core.trust().roster.cutoffs) == 2
 
 
-def test_several_keys_end_at_once(world: World) -> None:
+def test_several_keys_end_at_once(world: Deployment) -> None:
     """A roster carries the cuts of all; each key keeps what it wrote, and no more."""
     world.enrol(identity("second"))
     world.open().thread("t").save(1)
@@ -85,7 +85,7 @@ def test_several_keys_end_at_once(world: World) -> None:
             world.open(who).thread("v").save(3)
 
 
-def test_a_key_that_wrote_nothing_ends_with_an_empty_list(world: World) -> None:
+def test_a_key_that_wrote_nothing_ends_with_an_empty_list(world: Deployment) -> None:
     """From then on nothing that it signs counts."""
     world.open().thread("t").save(1)
     ended = end(world, "operator")
@@ -95,7 +95,7 @@ def test_a_key_that_wrote_nothing_ends_with_an_empty_list(world: World) -> None:
     assert world.open().verify().ok
 
 
-def test_the_root_is_needed_before_anything_is_written(memory: World) -> None:
+def test_the_root_is_needed_before_anything_is_written(memory: Deployment) -> None:
     """Without its keys nothing is stopped."""
     entries = len(memory.memory._records[STORE_CHAIN])
     with rooted(memory) as root, pytest.raises(KeyMissing):
@@ -103,7 +103,7 @@ def test_the_root_is_needed_before_anything_is_written(memory: World) -> None:
     assert len(memory.memory._records[STORE_CHAIN]) == entries
 
 
-def test_progress_is_told(memory: World) -> None:
+def test_progress_is_told(memory: Deployment) -> None:
     """How many threads are done, of how many, at every look."""
     for name in ("a", "b"):
         memory.open().thread(name).save(name)
@@ -116,7 +116,7 @@ def test_progress_is_told(memory: World) -> None:
 # ---------------------------------------------------------------------- saves meanwhile
 
 
-def test_what_is_saved_before_the_stop_is_kept(memory: World) -> None:
+def test_what_is_saved_before_the_stop_is_kept(memory: Deployment) -> None:
     """A save that comes after the first look and before the stop is in the list."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -129,7 +129,7 @@ def test_what_is_saved_before_the_stop_is_kept(memory: World) -> None:
     assert memory.open("worker-2").thread("t").load().state == 2
 
 
-def test_between_stop_and_cut_nothing_is_saved(memory: World) -> None:
+def test_between_stop_and_cut_nothing_is_saved(memory: Deployment) -> None:
     """The key has expired then, by every clock, and what it wrote is readable."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -154,7 +154,7 @@ def test_between_stop_and_cut_nothing_is_saved(memory: World) -> None:
     assert seen == [1]
 
 
-def test_a_save_that_is_held_up_over_the_whole_end_fails_loudly(memory: World) -> None:
+def test_a_save_that_is_held_up_over_the_whole_end_fails_loudly(memory: Deployment) -> None:
     """It was signed before the stop and lands after the cut: refused there and everywhere."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -171,7 +171,7 @@ def test_a_save_that_is_held_up_over_the_whole_end_fails_loudly(memory: World) -
     assert codes == ["not-trusted"]
 
 
-def test_rows_beyond_the_cut_are_taken_out_and_the_thread_goes_on(memory: World) -> None:
+def test_rows_beyond_the_cut_are_taken_out_and_the_thread_goes_on(memory: Deployment) -> None:
     """An entry that no anchor has seen leaves nothing behind when it is removed."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -188,7 +188,7 @@ def test_rows_beyond_the_cut_are_taken_out_and_the_thread_goes_on(memory: World)
     assert store.thread("t").save(2).seq == 4
 
 
-def test_a_save_that_comes_to_its_end_during_the_looks_is_kept(memory: World) -> None:
+def test_a_save_that_comes_to_its_end_during_the_looks_is_kept(memory: Deployment) -> None:
     """Its entry is there and the anchor does not know it yet: looked at again until it does."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -233,7 +233,7 @@ def test_a_save_that_comes_to_its_end_during_the_looks_is_kept(memory: World) ->
     assert memory.open("worker-2").verify().ok
 
 
-def test_nobody_builds_on_what_came_after_the_cut(memory: World) -> None:
+def test_nobody_builds_on_what_came_after_the_cut(memory: Deployment) -> None:
     """Another member of the pool that had verified it neither loads nor saves on top of it."""
     memory.enrol(identity("second"))
     enter(memory, pool("pods", "worker", "second"))
@@ -265,7 +265,7 @@ def _without_worker(cut: Cutoff) -> Callable[[RosterDocument], RosterDocument]:
     return change
 
 
-def test_keys_that_go_on_writing_are_told_apart(memory: World) -> None:
+def test_keys_that_go_on_writing_are_told_apart(memory: Deployment) -> None:
     """Looks that never agree end with an error, and the key stays stopped."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -291,7 +291,7 @@ def test_keys_that_go_on_writing_are_told_apart(memory: World) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("which", [1, 2])
-def test_an_interrupted_end_is_repeated(memory: World, which: int, *, after: bool) -> None:
+def test_an_interrupted_end_is_repeated(memory: Deployment, which: int, *, after: bool) -> None:
     """Before or after either roster: repeating it ends the key, and nothing is lost."""
     memory.open().thread("t").save(1)
     with rooted(memory) as root:
@@ -326,7 +326,7 @@ def test_an_interrupted_end_is_repeated(memory: World, which: int, *, after: boo
 # ---------------------------------------------------------------------- threads in doubt
 
 
-def test_a_damaged_thread_is_listed_as_the_anchor_saw_it(memory: World) -> None:
+def test_a_damaged_thread_is_listed_as_the_anchor_saw_it(memory: Deployment) -> None:
     """What was good stays good once it is repaired; the rest of the store is not kept waiting."""
     worker = memory.open()
     for number in (1, 2):
@@ -345,7 +345,7 @@ def test_a_damaged_thread_is_listed_as_the_anchor_saw_it(memory: World) -> None:
     assert store.verify().ok
 
 
-def test_a_lost_thread_can_be_brought_back(memory: World) -> None:
+def test_a_lost_thread_can_be_brought_back(memory: Deployment) -> None:
     """The store has nothing of it, the anchor knows it: it is listed all the same."""
     memory.open().thread("t").save(1)
     thread = memory.thread_id("t")
@@ -360,7 +360,7 @@ def test_a_lost_thread_can_be_brought_back(memory: World) -> None:
     assert memory.open("worker-2").thread("t").load().state == 1
 
 
-def test_an_entry_that_the_thief_planted_is_not_kept(memory: World) -> None:
+def test_an_entry_that_the_thief_planted_is_not_kept(memory: Deployment) -> None:
     """After the stop only what the anchor has seen is taken: the list ends before it."""
     worker = memory.open()
     worker.thread("t").save(1)
@@ -381,7 +381,7 @@ def test_an_entry_that_the_thief_planted_is_not_kept(memory: World) -> None:
     assert memory.open("worker-2").thread("t").load().state == 1
 
 
-def test_a_thread_that_the_anchor_does_not_know_is_left_out(memory: World) -> None:
+def test_a_thread_that_the_anchor_does_not_know_is_left_out(memory: Deployment) -> None:
     """Nobody vouches for what the key wrote there, so none of it counts."""
     memory.open().thread("t").save(1)
     thread = memory.thread_id("t")
@@ -394,7 +394,7 @@ def test_a_thread_that_the_anchor_does_not_know_is_left_out(memory: World) -> No
         memory.open("worker-2").thread("t").load()
 
 
-def test_a_name_that_was_only_reserved_is_nothing(memory: World) -> None:
+def test_a_name_that_was_only_reserved_is_nothing(memory: Deployment) -> None:
     """A first save that never came to an entry is neither listed nor in doubt."""
     worker = memory.open()
     worker.storage.fail(KeyboardInterrupt(), after=False)
@@ -405,7 +405,7 @@ def test_a_name_that_was_only_reserved_is_nothing(memory: World) -> None:
     assert (ended.threads, ended.unverified) == (0, ())
 
 
-def test_a_first_save_that_the_anchor_has_not_seen_counts(memory: World) -> None:
+def test_a_first_save_that_the_anchor_has_not_seen_counts(memory: Deployment) -> None:
     """The first look verifies it and lets the anchor follow, before the key is stopped."""
     worker = memory.open()
     worker.anchor.fail(KeyboardInterrupt())

@@ -5,11 +5,11 @@ import pytest
 
 from sealpoint.errors import KeyNotInForce, NotOwner, NotTrusted
 from sealpoint.signing import Role
+from tests.deployment import Deployment
 from tests.ledgers import identity
-from tests.unit.store.simulator import World
 
 
-def test_another_writer_is_not_the_owner(world: World) -> None:
+def test_another_writer_is_not_the_owner(world: Deployment) -> None:
     """A second identity writes its own threads and reads the others."""
     world.enrol(identity("second"))
     world.open().thread("t").save(1)
@@ -22,7 +22,7 @@ def test_another_writer_is_not_the_owner(world: World) -> None:
     assert second.storage.groups == [3]
 
 
-def test_a_loaded_thread_is_not_ones_own_either(world: World) -> None:
+def test_a_loaded_thread_is_not_ones_own_either(world: Deployment) -> None:
     """Having read a thread gives no right to go on with it."""
     world.enrol(identity("second"))
     world.open().thread("t").save(1)
@@ -34,7 +34,7 @@ def test_a_loaded_thread_is_not_ones_own_either(world: World) -> None:
     assert [ref.writer for ref in thread.history()] == ["worker"]
 
 
-def test_a_key_without_a_line_in_the_roster_writes_nothing(world: World) -> None:
+def test_a_key_without_a_line_in_the_roster_writes_nothing(world: Deployment) -> None:
     """The store opens for reading; a save is refused before anything is written."""
     store = world.open("stranger")
 
@@ -54,7 +54,7 @@ def test_a_key_without_a_line_in_the_roster_writes_nothing(world: World) -> None
     ],
     ids=lambda each: each.name,
 )
-def test_a_writer_needs_role_and_namespace(world: World, who: object) -> None:
+def test_a_writer_needs_role_and_namespace(world: Deployment, who: object) -> None:
     """Other roles and other namespaces are no right to write here; empty means no."""
     assert hasattr(who, "name")
     world.enrol(who)  # type: ignore[arg-type]
@@ -66,7 +66,7 @@ def test_a_writer_needs_role_and_namespace(world: World, who: object) -> None:
     assert store.threads().complete
 
 
-def test_a_namespace_is_a_world_of_its_own(world: World) -> None:
+def test_a_namespace_is_a_world_of_its_own(world: Deployment) -> None:
     """The same name in two namespaces is two threads; a writer of one writes only there."""
     world.enrol(identity("biller", namespaces=("billing",)))
     world.open().thread("t").save("default")
@@ -79,7 +79,7 @@ def test_a_namespace_is_a_world_of_its_own(world: World) -> None:
     assert (biller.namespace, biller.id) == ("billing", world.pin.store)
 
 
-def test_rights_given_later_are_seen_by_an_open_store(world: World) -> None:
+def test_rights_given_later_are_seen_by_an_open_store(world: Deployment) -> None:
     """A store that is open when the roster grows may write without being opened again."""
     store = world.open("late")
     with pytest.raises(NotTrusted):
@@ -89,7 +89,7 @@ def test_rights_given_later_are_seen_by_an_open_store(world: World) -> None:
     assert store.thread("t").save(1).writer == "late"
 
 
-def test_a_stranger_cannot_take_up_a_name(world: World) -> None:
+def test_a_stranger_cannot_take_up_a_name(world: Deployment) -> None:
     """A refused first save leaves no slot that would keep others from the name."""
     with pytest.raises(NotTrusted):
         world.open("stranger").thread("t").save(1)

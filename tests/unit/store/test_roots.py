@@ -7,23 +7,23 @@ from sealpoint.errors import KeyMissing, NotTrusted, RolledBack, UsageError
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.signing import PrivateKey, Root
 from sealpoint.store import append_root, append_roster
+from tests.deployment import Deployment
 from tests.ledgers import key, pin
 from tests.unit.store.ended import rooted
-from tests.unit.store.simulator import World
 
 
 def _root(*names: str, version: int = 2, threshold: int = 1) -> Root:
     return Root(version=version, threshold=threshold, keys=[key(name).public for name in names])
 
 
-def _rotate(world: World, root: Root, *signers: PrivateKey) -> int:
+def _rotate(world: Deployment, root: Root, *signers: PrivateKey) -> int:
     with rooted(world) as process:
         core = process.core
         chain = append_root(core, core.renewed_trust(), root, signers, reason="yearly")
         return core.written(chain).seq
 
 
-def test_a_new_root_is_followed_by_every_open_store(world: World) -> None:
+def test_a_new_root_is_followed_by_every_open_store(world: Deployment) -> None:
     """Threads go on as before, and rosters are signed by the new root."""
     store = world.open()
     store.thread("t").save(1)
@@ -41,7 +41,7 @@ def test_a_new_root_is_followed_by_every_open_store(world: World) -> None:
     assert world.open(None, read_only=True).verify().ok
 
 
-def test_both_roots_must_be_here(memory: World) -> None:
+def test_both_roots_must_be_here(memory: Deployment) -> None:
     """Nothing is written without enough keys of each, or with more than an entry has room for."""
     many = [key(f"r{number}") for number in range(16)]
     crowd = Root(version=2, threshold=16, keys=[each.public for each in many])
@@ -56,7 +56,7 @@ def test_both_roots_must_be_here(memory: World) -> None:
     assert memory.memory._records[STORE_CHAIN].keys() == {0}
 
 
-def test_a_pin_demands_the_root_that_it_knows(memory: World) -> None:
+def test_a_pin_demands_the_root_that_it_knows(memory: Deployment) -> None:
     """A store chain that has not come to it is rolled back; one that has is good."""
     known = pin().with_root(_root("new"))
     with pytest.raises(RolledBack, match="expected root 2, which the pin names, found root 1"):
@@ -75,7 +75,7 @@ def test_a_pin_demands_the_root_that_it_knows(memory: World) -> None:
             memory.open(pin=trusted)
 
 
-def test_a_key_of_both_roots_signs_once(memory: World) -> None:
+def test_a_key_of_both_roots_signs_once(memory: Deployment) -> None:
     """The threshold of both is met by the same key."""
     _rotate(memory, _root("root", "second"), key("root"))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sealpoint.errors import HeadMoved, IdReused
-from tests.unit.store.simulator import Opened, World
+from tests.deployment import Deployment, Opened
 
 _GIVEN: dict[str, Any] = {
     "parent": "root",
@@ -20,16 +20,16 @@ def _count(store: Opened) -> int:
     return len(list(store.thread("t").history()))
 
 
-def _same_handle(_world: World, store: Opened) -> Opened:
+def _same_handle(_world: Deployment, store: Opened) -> Opened:
     return store
 
 
-def _reopened(world: World, store: Opened) -> Opened:
+def _reopened(world: Deployment, store: Opened) -> Opened:
     store.close()
     return world.open()
 
 
-def _other_process(world: World, _store: Opened) -> Opened:
+def _other_process(world: Deployment, _store: Opened) -> Opened:
     return world.open()
 
 
@@ -38,7 +38,7 @@ _every_way = pytest.mark.parametrize("way", [_same_handle, _reopened, _other_pro
 
 @_every_way
 def test_the_same_payload_gives_the_same_ref(
-    world: World, way: Callable[[World, Opened], Opened]
+    world: Deployment, way: Callable[[Deployment, Opened], Opened]
 ) -> None:
     """Repeating a save writes nothing, from whatever process, and even behind later ones."""
     store = world.open()
@@ -71,7 +71,7 @@ _OTHERS: dict[str, dict[str, Any]] = {
 @_every_way
 @pytest.mark.parametrize("change", _OTHERS.values(), ids=_OTHERS)
 def test_another_payload_is_refused(
-    world: World, change: dict[str, Any], way: Callable[[World, Opened], Opened]
+    world: Deployment, change: dict[str, Any], way: Callable[[Deployment, Opened], Opened]
 ) -> None:
     """State, metadata, parent and world are all part of what an id names."""
     store = world.open()
@@ -84,7 +84,7 @@ def test_another_payload_is_refused(
     assert _count(again) == 1
 
 
-def test_ids_belong_to_one_thread(world: World) -> None:
+def test_ids_belong_to_one_thread(world: Deployment) -> None:
     """Two threads may use the same id for different things."""
     store = world.open()
     one, two = (store.thread(name).save(name, id="x") for name in ("t", "u"))
@@ -93,7 +93,7 @@ def test_ids_belong_to_one_thread(world: World) -> None:
     assert store.thread("u").load("x").state == "u"
 
 
-def test_an_id_that_somebody_else_used_first_is_noticed(world: World) -> None:
+def test_an_id_that_somebody_else_used_first_is_noticed(world: Deployment) -> None:
     """A handle that made its list of ids learns of those that come after."""
     one, two = world.open(), world.open()
     one.thread("t").save(1, id="a")
@@ -108,7 +108,9 @@ def test_an_id_that_somebody_else_used_first_is_noticed(world: World) -> None:
 
 
 @pytest.mark.parametrize("later", [0, 3])
-def test_an_id_of_a_thread_that_was_made_meanwhile_is_noticed(world: World, later: int) -> None:
+def test_an_id_of_a_thread_that_was_made_meanwhile_is_noticed(
+    world: Deployment, later: int
+) -> None:
     """Somebody makes the thread between looking and reserving, and uses the id first."""
     one, two = world.open(), world.open()
 
@@ -127,7 +129,7 @@ def test_an_id_of_a_thread_that_was_made_meanwhile_is_noticed(world: World, late
     assert _count(two) == 1 + later
 
 
-def test_a_lost_answer_is_repaired_by_repeating(world: World) -> None:
+def test_a_lost_answer_is_repaired_by_repeating(world: Deployment) -> None:
     """A save whose answer was lost is repeated under its id and found, not written twice."""
     store = world.open()
     store.thread("t").save(0, id="zero")
@@ -139,7 +141,7 @@ def test_a_lost_answer_is_repaired_by_repeating(world: World) -> None:
     assert _count(store) == 2
 
 
-def test_a_listener_that_fails_does_not_make_an_id_free(memory: World) -> None:
+def test_a_listener_that_fails_does_not_make_an_id_free(memory: Deployment) -> None:
     """A listener that raises is logged and nothing else: the save stands, and its id is taken."""
     failing = False
 
@@ -158,7 +160,7 @@ def test_a_listener_that_fails_does_not_make_an_id_free(memory: World) -> None:
         store.thread("t").save(2, id="one")
 
 
-def test_drawn_ids_differ_and_can_be_loaded(world: World) -> None:
+def test_drawn_ids_differ_and_can_be_loaded(world: Deployment) -> None:
     """A checkpoint without a name gets one of its own."""
     thread = world.open().thread("t")
     refs = [thread.save(number) for number in range(4)]
@@ -168,7 +170,7 @@ def test_drawn_ids_differ_and_can_be_loaded(world: World) -> None:
     assert [thread.load(ref.id).state for ref in refs] == [0, 1, 2, 3]
 
 
-def test_a_parent_is_lineage_and_not_order(world: World) -> None:
+def test_a_parent_is_lineage_and_not_order(world: Deployment) -> None:
     """A parent may be a ref or an id, older than the predecessor, or of nobody here."""
     store = world.open()
     thread = store.thread("t")

@@ -12,7 +12,7 @@ from sealpoint.errors import HeadMoved, Missing, SealpointError, Superseded, Unk
 from sealpoint.ledger import Kind, parse_header
 from sealpoint.storage import Record
 from sealpoint.store import adopt_store_chain, adopt_thread
-from tests.unit.store.simulator import Opened, SimulatedAnchor, World
+from tests.deployment import Deployment, Opened, SimulatedAnchor
 
 
 @dataclass
@@ -30,7 +30,7 @@ def _fences(store: Opened, name: str) -> list[int]:
     return [parse_header(row.header).fence for _, row in store.storage.inner.scan(thread, 0)]
 
 
-def test_the_first_save_is_one_append(world: World) -> None:
+def test_the_first_save_is_one_append(world: Deployment) -> None:
     """Genesis, session and checkpoint come into being together or not at all."""
     store = world.open()
     ref = store.thread("t").save({"n": 1})
@@ -40,7 +40,7 @@ def test_the_first_save_is_one_append(world: World) -> None:
     assert (ref.seq, ref.writer, ref.metadata) == (2, "worker", {})
 
 
-def test_a_session_is_opened_once(world: World) -> None:
+def test_a_session_is_opened_once(world: Deployment) -> None:
     """Later saves of one handle are one entry each, under the fence of its session."""
     store = world.open()
     thread = store.thread("t")
@@ -52,7 +52,7 @@ def test_a_session_is_opened_once(world: World) -> None:
     assert _fences(store, "t") == [0, 1, 1, 1, 1, 1, 1]
 
 
-def test_a_new_process_opens_its_own_session(world: World) -> None:
+def test_a_new_process_opens_its_own_session(world: Deployment) -> None:
     """A handle that finds a thread resumes it before its first checkpoint, in one append."""
     world.open().thread("t").save(1)
     store = world.open()
@@ -63,7 +63,7 @@ def test_a_new_process_opens_its_own_session(world: World) -> None:
     assert _fences(store, "t")[3:] == [3, 3]
 
 
-def test_a_later_session_ends_the_earlier_one(world: World) -> None:
+def test_a_later_session_ends_the_earlier_one(world: Deployment) -> None:
     """The old worker is refused, stays refused, and nothing of it is written."""
     old, new = world.open(), world.open()
     old.thread("t").save(1)
@@ -77,7 +77,7 @@ def test_a_later_session_ends_the_earlier_one(world: World) -> None:
     assert len(_kinds(new, "t")) == 5
 
 
-def test_a_superseded_handle_loads_and_goes_on(world: World) -> None:
+def test_a_superseded_handle_loads_and_goes_on(world: Deployment) -> None:
     """Having looked again, it may take the thread over in its turn."""
     old, new = world.open(), world.open()
     old.thread("t").save(1)
@@ -91,7 +91,7 @@ def test_a_superseded_handle_loads_and_goes_on(world: World) -> None:
         new.thread("t").save(4)
 
 
-def test_a_handle_without_a_session_learns_that_the_head_moved(world: World) -> None:
+def test_a_handle_without_a_session_learns_that_the_head_moved(world: Deployment) -> None:
     """Whoever loaded and then was overtaken decides anew instead of writing over it."""
     writer, reader = world.open(), world.open()
     writer.thread("t").save(1)
@@ -105,7 +105,7 @@ def test_a_handle_without_a_session_learns_that_the_head_moved(world: World) -> 
     assert reader.thread("t").save(3).seq == 5
 
 
-def test_loading_ends_no_session_of_ones_own(world: World) -> None:
+def test_loading_ends_no_session_of_ones_own(world: Deployment) -> None:
     """Reading between saves opens no new session."""
     store = world.open()
     thread = store.thread("t")
@@ -118,7 +118,7 @@ def test_loading_ends_no_session_of_ones_own(world: World) -> None:
     assert store.storage.groups == [3, 1]
 
 
-def test_two_handles_race_for_a_new_name(world: World) -> None:
+def test_two_handles_race_for_a_new_name(world: Deployment) -> None:
     """One of two first saves wins; the other is told, and both agree on the thread."""
     one, two = world.open(), world.open()
     one.storage.appending.before = lambda: two.thread("t").save("two")
@@ -130,7 +130,7 @@ def test_two_handles_race_for_a_new_name(world: World) -> None:
     assert one.threads().names == ("t",)
 
 
-def test_a_thread_that_was_made_meanwhile_is_not_written_over(world: World) -> None:
+def test_a_thread_that_was_made_meanwhile_is_not_written_over(world: Deployment) -> None:
     """Between looking and reserving somebody made the thread: this handle has to load it first."""
     one, two = world.open(), world.open()
     one.anchor.creating.before = lambda: two.thread("t").save("two")
@@ -141,7 +141,7 @@ def test_a_thread_that_was_made_meanwhile_is_not_written_over(world: World) -> N
     assert one.thread("t").save("one").seq == 4
 
 
-def test_a_save_after_a_refused_look_is_refused_too(world: World) -> None:
+def test_a_save_after_a_refused_look_is_refused_too(world: Deployment) -> None:
     """Nothing is acknowledged after a head whose descent was not compared with the anchor."""
     world.open().thread("t").save(1)
     store = world.open()
@@ -156,7 +156,7 @@ def test_a_save_after_a_refused_look_is_refused_too(world: World) -> None:
     assert [seq for seq, _ in store.storage.scan(thread, 0)] == [0, 1, 2, 50]
 
 
-def test_being_overtaken_between_append_and_anchor_is_noticed(world: World) -> None:
+def test_being_overtaken_between_append_and_anchor_is_noticed(world: Deployment) -> None:
     """A later session begins before the anchor follows: the save stands, the next is refused."""
     one, two = world.open(), world.open()
     one.thread("t").save(1)
@@ -169,7 +169,7 @@ def test_being_overtaken_between_append_and_anchor_is_noticed(world: World) -> N
     assert _kinds(one, "t")[3:] == ["checkpoint", "resume", "checkpoint"]
 
 
-def test_what_another_session_wrote_is_not_left_out(world: World) -> None:
+def test_what_another_session_wrote_is_not_left_out(world: Deployment) -> None:
     """After having been overtaken, blobs are written again that only its own checkpoint reached."""
     one, two = world.open(), world.open()
     big = {"text": "x" * 50_000}
@@ -188,7 +188,7 @@ def test_what_another_session_wrote_is_not_left_out(world: World) -> None:
 
 def test_an_adoption_in_between_is_let_pass() -> None:
     """An entry that changes nothing for the session is linked over, silently."""
-    world = World()
+    world = Deployment()
     store = world.open()
     thread = store.thread("t")
     thread.save(1)
@@ -206,7 +206,7 @@ def test_an_adoption_in_between_is_let_pass() -> None:
     world.close()
 
 
-def test_own_saves_from_many_os_threads_are_never_refused(world: World) -> None:
+def test_own_saves_from_many_os_threads_are_never_refused(world: Deployment) -> None:
     """One handle is used from eight OS threads at once; every save gets a position of its own."""
     thread = world.open().thread("t")
     seqs: list[int] = []
@@ -230,7 +230,7 @@ def test_own_saves_from_many_os_threads_are_never_refused(world: World) -> None:
     assert sorted(seqs) == list(range(2, 34))
 
 
-def test_two_processes_that_fight_lose_nothing(world: World) -> None:
+def test_two_processes_that_fight_lose_nothing(world: Deployment) -> None:
     """Whatever was acknowledged to either of two stores is in the history, in its order."""
     stores = [world.open(), world.open()]
     acknowledged: list[str] = []
@@ -248,7 +248,7 @@ def test_two_processes_that_fight_lose_nothing(world: World) -> None:
     assert refused
 
 
-def test_time_never_runs_backwards_along_a_thread(world: World) -> None:
+def test_time_never_runs_backwards_along_a_thread(world: Deployment) -> None:
     """A clock that is set back does not make a later entry older, within a handle or across."""
     thread = world.open().thread("t")
     first = thread.save(1)
@@ -260,7 +260,7 @@ def test_time_never_runs_backwards_along_a_thread(world: World) -> None:
     assert world.clock.year == 2001
 
 
-def test_an_edit_in_place_is_saved(world: World) -> None:
+def test_an_edit_in_place_is_saved(world: Deployment) -> None:
     """The same object, changed between two saves, is saved as it is now."""
     state = {"messages": [{"text": f"message {n}", "parts": [n] * 40} for n in range(400)]}
     thread = world.open().thread("t")
@@ -274,7 +274,7 @@ def test_an_edit_in_place_is_saved(world: World) -> None:
     assert found["messages"][7]["text"] == "message 7"
 
 
-def test_a_resume_names_what_it_goes_on_from(memory: World) -> None:
+def test_a_resume_names_what_it_goes_on_from(memory: Deployment) -> None:
     """The basis of a resume is the entry that was the head when the session began."""
     memory.open().thread("t").save(1)
     memory.open().thread("t").save(2)
@@ -284,7 +284,7 @@ def test_a_resume_names_what_it_goes_on_from(memory: World) -> None:
     assert b'"basis":2' in body
 
 
-def test_a_load_that_fails_does_not_give_the_thread_back(world: World) -> None:
+def test_a_load_that_fails_does_not_give_the_thread_back(world: Deployment) -> None:
     """Whoever lost the thread and was shown nothing of it may not write over what it never saw."""
     allowing = Registry()
     allowing.allow(_Step, name="tests.step")
@@ -302,7 +302,7 @@ def test_a_load_that_fails_does_not_give_the_thread_back(world: World) -> None:
     assert two.thread("t").load().state == _Step(2)
 
 
-def test_a_thread_made_between_two_looks_is_no_stranger(world: World) -> None:
+def test_a_thread_made_between_two_looks_is_no_stranger(world: Deployment) -> None:
     """The anchor is asked again before a thread counts as one that it does not know."""
     one, two = world.open(), world.open()
     one.storage.labelling.before = lambda: two.thread("t").save("two")

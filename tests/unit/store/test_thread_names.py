@@ -10,11 +10,11 @@ from sealpoint.errors import ListIncomplete, UnknownThread
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import LeftOut
+from tests.deployment import Deployment
 from tests.ledgers import identity
-from tests.unit.store.simulator import World
 
 
-def test_names_are_listed_in_order(world: World) -> None:
+def test_names_are_listed_in_order(world: Deployment) -> None:
     """The names of the namespace, sorted; other namespaces are counted and not shown."""
     store = world.open()
     for name in ("b", "ä", "a"):
@@ -29,13 +29,13 @@ def test_names_are_listed_in_order(world: World) -> None:
     assert world.open(namespace="billing").threads().names == ("z",)
 
 
-def test_an_empty_store_has_no_names(world: World) -> None:
+def test_an_empty_store_has_no_names(world: Deployment) -> None:
     """Nothing is missing where nothing was saved."""
     assert world.open().threads().names == ()
     assert world.open().threads().complete
 
 
-def test_a_dropped_thread_makes_the_list_incomplete(memory: World) -> None:
+def test_a_dropped_thread_makes_the_list_incomplete(memory: Deployment) -> None:
     """The anchor remembers what the store no longer has."""
     store = memory.open()
     for name in ("a", "b"):
@@ -52,7 +52,9 @@ def test_a_dropped_thread_makes_the_list_incomplete(memory: World) -> None:
 
 
 @pytest.mark.parametrize("damage", ["no genesis", "an edited genesis", "no body"])
-def test_a_thread_that_cannot_be_read_makes_the_list_incomplete(memory: World, damage: str) -> None:
+def test_a_thread_that_cannot_be_read_makes_the_list_incomplete(
+    memory: Deployment, damage: str
+) -> None:
     """A name that cannot be proven is not listed, and not passed over either."""
     store = memory.open()
     store.thread("a").save(1)
@@ -70,7 +72,7 @@ def test_a_thread_that_cannot_be_read_makes_the_list_incomplete(memory: World, d
     assert [each.thread for each in found.left_out] == [memory.thread_id("a").hex()]
 
 
-def test_a_shortened_thread_makes_the_list_incomplete(memory: World) -> None:
+def test_a_shortened_thread_makes_the_list_incomplete(memory: Deployment) -> None:
     """A name counts only with the entry that the anchor has seen."""
     store = memory.open()
     store.thread("a").save(1)
@@ -81,7 +83,7 @@ def test_a_shortened_thread_makes_the_list_incomplete(memory: World) -> None:
     assert found.left_out == (LeftOut(thread=memory.thread_id("a").hex(), name="a", anchored=True),)
 
 
-def test_an_incomplete_list_gives_no_name_unasked(memory: World) -> None:
+def test_an_incomplete_list_gives_no_name_unasked(memory: Deployment) -> None:
     """Whoever goes through it is told what it lacks; whoever asks for the rest gets that."""
     store = memory.open()
     for name in "abcdef":
@@ -110,7 +112,7 @@ def test_an_incomplete_list_gives_no_name_unasked(memory: World) -> None:
     assert list(store.threads(partial=True)) == ["f"]
 
 
-def test_a_thread_that_only_the_store_knows_is_told(memory: World) -> None:
+def test_a_thread_that_only_the_store_knows_is_told(memory: Deployment) -> None:
     """It is named as one that the anchor does not know; one of another namespace is not."""
     memory.open().thread("mine").save(1)
     memory.open(namespace="billing").thread("theirs").save(1)
@@ -123,7 +125,7 @@ def test_a_thread_that_only_the_store_knows_is_told(memory: World) -> None:
     assert [each.name for each in memory.open(namespace="billing").threads().left_out] == ["theirs"]
 
 
-def test_a_thread_begun_or_erased_while_listing_is_no_gap(memory: World) -> None:
+def test_a_thread_begun_or_erased_while_listing_is_no_gap(memory: Deployment) -> None:
     """Between any two looks at storage and anchor."""
     memory.enrol(identity("officer", Role.PRIVACY))
     memory.open().thread("t").save(1)
@@ -143,7 +145,7 @@ def test_a_thread_begun_or_erased_while_listing_is_no_gap(memory: World) -> None
         memory.open("officer").thread("new").erase(reason="again")
 
 
-def test_a_planted_thread_is_not_listed(memory: World) -> None:
+def test_a_planted_thread_is_not_listed(memory: Deployment) -> None:
     """A copy under another id carries a genuine genesis, and the anchor does not know it."""
     store = memory.open()
     store.thread("a").save(1)
@@ -155,7 +157,7 @@ def test_a_planted_thread_is_not_listed(memory: World) -> None:
     assert found.complete
 
 
-def test_a_reserved_slot_does_not_count(memory: World) -> None:
+def test_a_reserved_slot_does_not_count(memory: Deployment) -> None:
     """A first save that died before it wrote left a name without a thread; nothing is missing."""
     store = memory.open()
     store.storage.fail(KeyboardInterrupt(), after=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scene of a crime: a real store on disk, somebody with plain SQL, and every way to read.
+"""A real store on disk, somebody who tampers with it by plain SQL, and every way to read.
 
 A read ends in one of three ways: it gives exactly what was saved, it raises a `SealpointError`, or
 the test fails. A verdict counts only with three controls: the store was usable before the edit, a
@@ -27,7 +27,7 @@ __all__ = [
     "Edit",
     "Outcome",
     "Saved",
-    "Scene",
+    "TamperedStore",
     "Truth",
     "contents",
     "entry_rows",
@@ -85,7 +85,7 @@ def entry_rows(database: sqlite3.Connection, thread: bytes) -> list[tuple[bytes,
 
 
 @dataclass
-class Scene:
+class TamperedStore:
     """A store with its keys and its anchor, each in a place of its own."""
 
     folder: Path
@@ -101,17 +101,17 @@ class Scene:
         }
 
     @classmethod
-    def make(cls, folder: Path) -> "Scene":
+    def make(cls, folder: Path) -> "TamperedStore":
         """Initialise an empty store."""
         scene = cls(folder)
         scene.disk.mkdir(parents=True)
         sealpoint.init(scene.url, **scene.places)
         return scene
 
-    def copied(self, folder: Path) -> "Scene":
+    def copied(self, folder: Path) -> "TamperedStore":
         """The same store with its keys and its anchor, elsewhere."""
         shutil.copytree(self.folder, folder)
-        copy = Scene(folder, {name: list(saved) for name, saved in self.truth.items()})
+        copy = TamperedStore(folder, {name: list(saved) for name, saved in self.truth.items()})
         admin(copy.url, **copy.places).trust.move_from(self.url)
         return copy
 

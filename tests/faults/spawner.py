@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process that starts writers which are going to be killed, quickly and as often as needed.
 
-Run as `python -m tests.faults.nursery`. It has imported everything and opened nothing, so that a
+Run as `python -m tests.faults.spawner`. It has imported everything and opened nothing, so that a
 child made by fork is as good as a fresh process and costs a few milliseconds. It has one OS
 thread. Requests are lines of JSON: a job is answered with the process id of its child; the number
 of a child is answered with its exit status, negative for a signal, once it has ended.
@@ -27,7 +27,7 @@ from tests.faults.places import Place
 from tests.faults.steering import Steering, count_lines, steer
 from tests.faults.writers import state_of
 
-__all__ = ["Job", "Notes", "Nursery", "nursery"]
+__all__ = ["Job", "Notes", "Spawner", "spawner"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def main() -> None:
         sys.stdout.flush()
 
 
-class Nursery:
+class Spawner:
     """The test's end of the pipe."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
@@ -208,16 +208,16 @@ class Nursery:
 
 
 @contextmanager
-def nursery() -> Iterator[Nursery]:
-    """Run a nursery."""
+def spawner() -> Iterator[Spawner]:
+    """Run a spawner."""
     with subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "tests.faults.nursery"],
+        [sys.executable, "-W", "error", "-m", "tests.faults.spawner"],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        yield Nursery(process)
+        yield Spawner(process)
 
 
 if __name__ == "__main__":

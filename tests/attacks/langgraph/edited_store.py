@@ -36,10 +36,10 @@ from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
-from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
 from tests.ledgers import SALT, seals
 
-__all__ = ["ALARMS", "BACKENDS", "Vault", "ending"]
+__all__ = ["ALARMS", "BACKENDS", "EditedStore", "ending"]
 
 BACKENDS = ("sqlite", "file")
 ALARMS = (Tampered, RolledBack, Forked, Unanchored, NotTrusted)
@@ -55,7 +55,7 @@ def ending(call: Callable[[], object]) -> type[SealpointError] | None:
     return None
 
 
-class Vault:
+class EditedStore:
     """Two threads that paid once and wait for the second answer; `other` is there to take from."""
 
     def __init__(self, home: Path, backend: str, shape: str) -> None:
@@ -84,22 +84,22 @@ class Vault:
         return self.desk.builder().compile(checkpointer=SealedSaver(store))
 
     @property
-    def burglar(self) -> Burglar:
+    def editor(self) -> RawEditor:
         """Who has the database or the directory, and no key."""
         disk = self.home / "disk"
         if self.backend == "sqlite":
-            return DatabaseBurglar(disk / "agents.db")
-        return DirectoryBurglar(disk)
+            return DatabaseEditor(disk / "agents.db")
+        return DirectoryEditor(disk)
 
     # ------------------------------------------------------------------ the attacker
 
     def rows(self, name: str = "t") -> dict[int, Record]:
         """The records of a thread."""
-        return self.burglar.rows(self.ids[name])
+        return self.editor.rows(self.ids[name])
 
     def put(self, rows: dict[int, Record], name: str = "t") -> None:
         """Let a thread have these records and no others."""
-        self.burglar.put_rows(self.ids[name], rows)
+        self.editor.put_rows(self.ids[name], rows)
 
     def append(self, record: Record) -> None:
         """Put a record after the newest one."""
@@ -191,10 +191,10 @@ class Vault:
     def landing(self) -> Iterator[None]:
         """All three controls around an edit, which is taken back in the end."""
         self.sound()
-        before, genuine = self.burglar.raw(), self.copied()
+        before, genuine = self.editor.raw(), self.copied()
         try:
             yield
-            assert self.burglar.raw() != before, "the edit did not land"
+            assert self.editor.raw() != before, "the edit did not land"
         finally:
             genuine()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store whose backend really stores and can be told to fail, to race and to lie.
 
-A `World` is everything that outlives a process: the bytes of the storage, the anchor, the keys
+A `Deployment` is everything that outlives a process: the bytes of the storage, the anchor, the keys
 and the clock. Each `open` is a process of its own that looks at it.
 """
 
@@ -31,7 +31,7 @@ from sealpoint.store import Core, Event, SessionStart, StoreParts, append_roster
 from sealpoint.store._names import thread_slot
 from tests.ledgers import NOW, identity, key, pin, roster
 
-__all__ = ["Opened", "SimulatedAnchor", "SimulatedStorage", "World"]
+__all__ = ["Deployment", "Opened", "SimulatedAnchor", "SimulatedStorage"]
 
 Hook = Callable[[], object]
 _T = TypeVar("_T")
@@ -311,7 +311,7 @@ class Opened(Store):
         return self._checkpoints.core
 
 
-class World:
+class Deployment:
     """What outlives a process: storage, anchor, keys and clock.
 
     Args:

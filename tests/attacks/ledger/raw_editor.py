@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody with access to the bytes of a store, whatever it is kept in, and with no key.
 
-Each burglar goes through the backend's own door: plain SQL on the database, plain files in the
+Each editor goes through the backend's own door: plain SQL on the database, plain files in the
 directory, the tables of the store in memory. None of them calls the code under attack.
 """
 
@@ -18,10 +18,10 @@ from sealpoint.storage import Record
 from sealpoint.storage.memory import MemoryStorage
 
 __all__ = [
-    "Burglar",
-    "DatabaseBurglar",
-    "DirectoryBurglar",
-    "MemoryBurglar",
+    "DatabaseEditor",
+    "DirectoryEditor",
+    "MemoryEditor",
+    "RawEditor",
     "group_folder",
     "read_group",
     "write_group",
@@ -30,8 +30,8 @@ __all__ = [
 Rows = dict[int, Record]
 
 
-class Burglar(Protocol):
-    """What every burglar can do."""
+class RawEditor(Protocol):
+    """What every editor can do."""
 
     def rows(self, thread: bytes) -> Rows:
         """The records of a thread by position."""
@@ -58,7 +58,7 @@ class Burglar(Protocol):
         ...
 
 
-class MemoryBurglar:
+class MemoryEditor:
     """Reaches into the store of a process."""
 
     def __init__(self, storage: MemoryStorage) -> None:
@@ -110,7 +110,7 @@ class MemoryBurglar:
         return b"\n".join([part for part in parts if part is not None] + list(held._labels))
 
 
-class DatabaseBurglar:
+class DatabaseEditor:
     """Opens the database with plain SQL."""
 
     def __init__(self, path: Path) -> None:
@@ -176,7 +176,7 @@ _BLOB = re.compile(r"[0-9a-f]{64}")
 _NONE = 0xFFFF_FFFF
 
 
-class DirectoryBurglar:
+class DirectoryEditor:
     """Walks through the directory, reads its files and writes its own."""
 
     def __init__(self, path: Path) -> None:

@@ -29,24 +29,24 @@ from sealpoint.ledger import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.burglar import Burglar, DatabaseBurglar, DirectoryBurglar
+from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.deployment import Deployment
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, SHELL, Team
-from tests.unit.store.simulator import World
 
-__all__ = ["BACKENDS", "Raid"]
+__all__ = ["BACKENDS", "AttackedTeam"]
 
 BACKENDS = ("sqlite", "file")
 
 
-class Raid(Team):
-    """A team, and a burglar who has the database or the directory and no key but stolen ones."""
+class AttackedTeam(Team):
+    """A team, and somebody with its database or directory and no key but stolen ones."""
 
     def __init__(self, folder: Path, backend: str) -> None:
-        super().__init__(World(folder, backend=backend))
+        super().__init__(Deployment(folder, backend=backend))
         path = folder / "store.db"
-        self.burglar: Burglar = (
-            DatabaseBurglar(path) if backend == "sqlite" else DirectoryBurglar(path)
+        self.editor: RawEditor = (
+            DatabaseEditor(path) if backend == "sqlite" else DirectoryEditor(path)
         )
 
     def origin_of(self, ref: CheckpointRef, name: str) -> Origin:
@@ -57,13 +57,13 @@ class Raid(Team):
 
     def rows(self, name: str = "t") -> dict[int, Record]:
         """The records of a thread."""
-        return self.burglar.rows(self.world.thread_id(name))
+        return self.editor.rows(self.world.thread_id(name))
 
     def put(self, rows: dict[int, Record | None], name: str = "t") -> None:
         """Put records in the place of others, or None to take one away."""
         merged: dict[int, Record | None] = {**self.rows(name), **rows}
         kept = {seq: row for seq, row in merged.items() if row is not None}
-        self.burglar.put_rows(self.world.thread_id(name), kept)
+        self.editor.put_rows(self.world.thread_id(name), kept)
 
     def truncate(self, length: int, name: str = "t") -> None:
         """Take away whatever lies at a position or later."""
@@ -138,9 +138,9 @@ class Raid(Team):
     def landing(self) -> Iterator[None]:
         """All three controls around an edit."""
         self.sound()
-        before = self.burglar.raw()
+        before = self.editor.raw()
         yield
-        assert self.burglar.raw() != before, "the edit did not land"
+        assert self.editor.raw() != before, "the edit did not land"
 
     def ending(self, call: Callable[[], object]) -> type[SealpointError]:
         """How a call is refused; that it is not fails."""

@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Ruler"]
+__all__ = ["CpuTime"]
 
 _ORDINARY_S = 0.011
 _TRIES = 3
@@ -19,8 +19,8 @@ _SHORT_S = 0.2
 """What is within all bounds anyway is not worth a second measurement."""
 
 
-class Ruler:
-    """Measures a block: `with Ruler() as ruler: ...`, then `ruler.seconds`."""
+class CpuTime:
+    """Measures a block: `with CpuTime() as cpu_time: ...`, then `cpu_time.seconds`."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

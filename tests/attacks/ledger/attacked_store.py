@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store in memory, in a database or in a directory, a burglar, and every way to read.
+"""A store in memory, in a database or in a directory, who edits it, and every way to read.
 
 A verdict counts only with three controls: before the edit every read ended as it should, a reopen
 without an edit ends the same and verifies, and the edit really landed.
@@ -28,17 +28,17 @@ from sealpoint.ledger import (
 from sealpoint.signing import Role
 from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
-from tests.attacks.ledger.burglar import (
-    Burglar,
-    DatabaseBurglar,
-    DirectoryBurglar,
-    MemoryBurglar,
+from tests.attacks.ledger.raw_editor import (
+    DatabaseEditor,
+    DirectoryEditor,
+    MemoryEditor,
+    RawEditor,
 )
+from tests.deployment import Deployment
 from tests.effort import in_soak
 from tests.ledgers import identity, key, seals
-from tests.unit.store.simulator import World
 
-__all__ = ["BACKENDS", "Heist"]
+__all__ = ["BACKENDS", "AttackedStore"]
 
 BACKENDS = (in_soak("memory"), "sqlite", "file")
 
@@ -50,11 +50,11 @@ Outcome = dict[str, type[SealpointError] | None]
 
 
 @dataclass
-class Heist:
+class AttackedStore:
     """A store with what was saved in it, and somebody who reaches for its bytes."""
 
-    world: World
-    burglar: Burglar
+    world: Deployment
+    editor: RawEditor
     saved: dict[str, Saved] = field(default_factory=dict)
     erased: dict[str, int] = field(default_factory=dict)
     """How many of a thread's checkpoints, the oldest, are known to be erased."""
@@ -63,21 +63,21 @@ class Heist:
         self.worker = self.world.open()
 
     @classmethod
-    def planned(cls, folder: Path, backend: str) -> "Heist":
+    def planned(cls, folder: Path, backend: str) -> "AttackedStore":
         """A new store whose people are a worker, an operator, an officer and another writer."""
-        world = World() if backend == "memory" else World(folder, backend=backend)
+        world = Deployment() if backend == "memory" else Deployment(folder, backend=backend)
         world.enrol(
             identity("officer", Role.PRIVACY),
             identity("other"),
             identity("elsewhere", Role.PRIVACY, namespaces=("billing",)),
         )
         path = folder / "store.db"
-        burglars: dict[str, Callable[[], Burglar]] = {
-            "memory": lambda: MemoryBurglar(world.memory),
-            "sqlite": lambda: DatabaseBurglar(path),
-            "file": lambda: DirectoryBurglar(path),
+        editors: dict[str, Callable[[], RawEditor]] = {
+            "memory": lambda: MemoryEditor(world.memory),
+            "sqlite": lambda: DatabaseEditor(path),
+            "file": lambda: DirectoryEditor(path),
         }
-        return cls(world, burglars[backend]())
+        return cls(world, editors[backend]())
 
     def save(self, name: str, number: int) -> CheckpointRef:
         """Save a state of several blobs, and remember what is true from now on."""
@@ -115,13 +115,13 @@ class Heist:
 
     def rows(self, name: str) -> dict[int, Record]:
         """The records of a thread."""
-        return self.burglar.rows(self.thread(name))
+        return self.editor.rows(self.thread(name))
 
     def put(self, name: str, rows: dict[int, Record | None]) -> None:
         """Put records in the place of others, or None to take one away."""
         merged: dict[int, Record | None] = {**self.rows(name), **rows}
         kept = {seq: row for seq, row in merged.items() if row is not None}
-        self.burglar.put_rows(self.thread(name), kept)
+        self.editor.put_rows(self.thread(name), kept)
 
     def strip(self, name: str, *positions: int, body: bool = True) -> None:
         """Take the bodies and payloads of records away, or the payloads alone."""
@@ -202,7 +202,7 @@ class Heist:
     def everything(self) -> dict[str, Any]:
         """All records and blobs of the threads."""
         return {
-            name: (self.rows(name), self.burglar.blobs(self.thread(name))) for name in self.saved
+            name: (self.rows(name), self.editor.blobs(self.thread(name))) for name in self.saved
         }
 
     def findings(self) -> list[str]:

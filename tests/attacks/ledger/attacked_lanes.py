@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A store of threads with lanes and results, a burglar, and every way to read them.
+"""A store of threads with lanes and results, who edits it, and every way to read them.
 
-The controls are those of `heist.py`: sound before the edit, the same after a reopen, and the edit
-really landed.
+The controls are those of `attacked_store.py`: sound before the edit, the same after a reopen, and
+the edit really landed.
 """
 
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from typing import Any
 from sealpoint.errors import SealpointError
 from sealpoint.gate import Thread
 from sealpoint.store import Key, ResultsDraft, SaveDraft
-from tests.attacks.ledger.heist import Heist, Outcome
+from tests.attacks.ledger.attacked_store import AttackedStore, Outcome
 from tests.unit.store.laned import put, results, saved
 
-__all__ = ["LanedHeist"]
+__all__ = ["AttackedLanes"]
 
 Truth = dict[Key, tuple[Any, list[Any]]]
 """State and results of every checkpoint that is shown, oldest first."""
 
 
 @dataclass
-class LanedHeist(Heist):
+class AttackedLanes(AttackedStore):
     """Two threads of the same shape.
 
     Of each: 2 is checkpoint `1`, 3 and 4 are results for it, 5 is checkpoint `1` of a lane, 6 its
