@@ -128,8 +128,9 @@ class Registry:
         Raises:
             RuleInvalid: The arguments do not make a rule, or the name or type has one already.
         """
-        if cls is None:
-            return lambda decorated: self.allow(
+
+        def add(decorated: type[Any]) -> type[Any]:
+            rule = make_rule(
                 decorated,
                 name=name,
                 version=version,
@@ -138,17 +139,10 @@ class Registry:
                 decode=decode,
                 validate=validate,
             )
-        rule = make_rule(
-            cls,
-            name=name,
-            version=version,
-            upgrade=upgrade,
-            encode=encode,
-            decode=decode,
-            validate=validate,
-        )
-        self._add(rule)
-        return cls
+            self._add(rule)
+            return decorated
+
+        return add if cls is None else add(cls)
 
     def memoise(self, cls: type, memo_maker: MemoMaker) -> None:
         """Let objects of an allowed type be known again from one tree to the next.
