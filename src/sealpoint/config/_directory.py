@@ -13,11 +13,11 @@ from pathlib import Path
 import msgspec
 
 from sealpoint.config._backends import StoreUrl
-from sealpoint.config._mounted import read_mounted
 from sealpoint.config._secret_files import (
     check_directory,
     make_directory,
     read_file,
+    read_mounted,
     sync_directory,
     write_new_file,
 )

@@ -37,9 +37,14 @@ from sealpoint.config._backends import StoreUrl
 from sealpoint.config._directory import Note, StoreDirectory, read_note
 from sealpoint.config._group import Group, read_shared_secret, share_secret
 from sealpoint.config._key_files import KeyFiles
-from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._placement import check_placement
-from sealpoint.config._secret_files import read_file, replace_file, sync_directory, write_new_file
+from sealpoint.config._secret_files import (
+    read_descriptor,
+    read_file,
+    replace_file,
+    sync_directory,
+    write_new_file,
+)
 from sealpoint.config._settings import Settings
 from sealpoint.errors import (
     ConfigError,

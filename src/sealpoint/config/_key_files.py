@@ -12,9 +12,9 @@ import os
 from pathlib import Path
 
 from sealpoint.config._directory import StoreDirectory
-from sealpoint.config._mounted import read_descriptor
 from sealpoint.config._secret_files import (
     move_file,
+    read_descriptor,
     replace_file,
     write_new_file,
 )

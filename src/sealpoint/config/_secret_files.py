@@ -1,19 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a user's that others must not read or change, and the directories that hold them.
+"""Files that others must not read or change: a user's own, mounted secrets, and descriptors.
 
 What is unsafe is refused, never repaired, as `KeyFileUnsafe` or `DirectoryUnusable`. How files are
 opened, checked and brought to the disk is the business of `sealpoint._disk`.
+
+A mounted secret is a directory that somebody declares to be one. What lies in it belongs to root or
+the user, others can neither read a key nor change anything, and a group may read, as the group of a
+pod does. Links are followed one by one, as Kubernetes makes them (`worker.key` is a link to
+`..data/worker.key`, `..data` to `..2026_01_31`); one that leads out of the directory is refused.
+A secret that is replaced while it is read is read anew: a name that is there is never taken for
+one that is missing. Nothing is written.
+
+A descriptor is one that the process was started with. It is not handed on to processes that this
+one starts. A file is read from its beginning, as often as somebody asks; a pipe gives its bytes
+once.
 """
 
 import contextlib
 import os
+import stat
+import time
 from pathlib import Path
 
 from sealpoint import _disk
-from sealpoint._disk import DIRECTORY, FILE, OTHERS_ANY, OTHERS_WRITE, refusing, reporting
-from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe
+from sealpoint._disk import (
+    DIRECTORY,
+    FILE,
+    OTHERS_ANY,
+    OTHERS_WRITE,
+    kind_of,
+    refusing,
+    reporting,
+)
+from sealpoint.errors import DirectoryUnusable, KeyFileUnsafe, KeyMissing
 
 _MOUNTED_REFUSED = 0o027
+_LINKS_MAX = 8
+_ATTEMPTS = 10
+_PAUSE_S = 0.005
 
 
 def read_file(
@@ -178,3 +202,154 @@ def _unusable(path: Path, exc: OSError) -> DirectoryUnusable:
     return DirectoryUnusable(
         f"{path}: expected a directory that can be read and written, found {exc.strerror}"
     )
+
+
+def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) -> bytes | None:
+    """Read a file of a mounted secret, or None where there is none of that name.
+
+    Args:
+        directory: Where the secret is mounted.
+        name: The file.
+        bytes_max: The most it may hold.
+        secret: Others must not read it.
+
+    Raises:
+        KeyFileUnsafe: Others could read or change it, or it leads out of the directory or, for more
+            than a moment, to nothing.
+        DirectoryUnusable: The directory is none, or others can change it.
+    """
+    try:
+        top = directory.resolve(strict=True)
+    except (OSError, RuntimeError) as exc:
+        raise DirectoryUnusable(
+            f"{directory}: expected the directory of a mounted secret, found none",
+            hint="Mount it there, or name another with secrets_dir= or SEALPOINT_SECRETS_DIR.",
+        ) from exc
+    # Kubernetes replaces the whole directory at once: what was found may be gone when it is opened.
+    # That is no reason to take an older key from elsewhere, so only a name that is not there is.
+    for _ in range(_ATTEMPTS):
+        try:
+            path = _resolved(top, name)
+            if path is None:
+                return None
+            data = read_file(path, bytes_max=bytes_max, secret=secret, mounted=True)
+            if data is not None:
+                return data
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            raise KeyFileUnsafe(
+                f"{top / name}: expected a file that can be read, found {exc.strerror}"
+            ) from exc
+        time.sleep(_PAUSE_S)
+    raise KeyFileUnsafe(
+        f"{top / name}: expected a link to a file, found one that leads to none",
+        hint="Mount the secret whole, or take this name out of it.",
+    )
+
+
+def _resolved(top: Path, name: str) -> Path | None:
+    """Where a name leads, link by link; None where there is nothing of that name.
+
+    Raises:
+        FileNotFoundError: It leads to nothing: perhaps the secret is just being replaced.
+    """
+    named = top / name
+    here, parts, links = top, [name], 0
+    _check_mounted_directory(top)
+    while parts:
+        part = parts.pop(0)
+        if part == "..":
+            if here == top:
+                raise _leads_out(named, top)
+            here = here.parent
+            continue
+        step = here / part
+        try:
+            found = step.lstat()
+        except FileNotFoundError:
+            if step == named:
+                return None
+            raise
+        # In a directory with the sticky bit others may make names, which are theirs.
+        check_owner(str(step), found)
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            target = str(step.readlink())
+            if links > _LINKS_MAX or target.startswith("/"):
+                raise _leads_out(named, top)
+            parts = [each for each in target.split("/") if each not in {"", "."}] + parts
+        elif not parts:
+            return step
+        else:
+            _check_mounted_directory(step)
+            here = step
+    raise KeyFileUnsafe(f"{named}: expected a file, found a directory")
+
+
+def _check_mounted_directory(path: Path) -> None:
+    """Refuse a directory in which others can put something in the place of what is there."""
+    found = path.lstat()
+    # With the sticky bit, as Kubernetes mounts it, nobody replaces or removes what others own.
+    refused = 0 if found.st_mode & stat.S_ISVTX else OTHERS_WRITE
+    with refusing(DirectoryUnusable, path):
+        _disk.require_safe(found, DIRECTORY, root_too=True, refused=refused)
+
+
+def _leads_out(named: Path, top: Path) -> KeyFileUnsafe:
+    return KeyFileUnsafe(
+        f"{named}: expected a link within {top}, found one that leads out of it or nowhere",
+        hint="Mount the key itself there; only links inside of the secret are followed.",
+    )
+
+
+def read_descriptor(descriptor: int, what: str, *, bytes_max: int, secret: bool) -> bytes:
+    """Read what a descriptor holds that the process was started with.
+
+    Args:
+        descriptor: Its number; it stays open.
+        what: What it should hold, for messages.
+        bytes_max: The most it may hold.
+        secret: Others must not be able to read it by a name that it has.
+
+    Raises:
+        KeyMissing: It is not open, or gives nothing: a pipe does so the second time.
+        KeyFileUnsafe: It is neither file, pipe nor socket, holds too much, or others could read or
+            change it.
+    """
+    named = f"descriptor {descriptor}"
+    try:
+        found = os.fstat(descriptor)
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 (it has no name)
+        if stat.S_ISREG(found.st_mode):
+            if found.st_nlink:  # else it has no name by which others could reach it
+                check_file(named, found, secret=secret, mounted=True)
+            data = os.pread(descriptor, bytes_max + 1, 0)
+        elif stat.S_ISFIFO(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+            data = _read_all(descriptor, bytes_max)
+        else:
+            raise KeyFileUnsafe(f"{named}: expected a file or a pipe, found {kind_of(found)}")
+    except OSError as exc:
+        raise KeyMissing(
+            f"{named}: expected {what}, found {exc.strerror}",
+            hint="Start the process with this descriptor open, such as with 3<worker.key in a "
+            "shell, or pass_fds= in Python.",
+        ) from exc
+    if not data:
+        raise KeyMissing(
+            f"{named}: expected {what}, found nothing",
+            hint="A pipe gives its bytes once: open the store once and keep it, or pass a file.",
+        )
+    if len(data) > bytes_max:
+        raise KeyFileUnsafe(f"{named}: expected at most {bytes_max} bytes, found more")
+    return data
+
+
+def _read_all(descriptor: int, bytes_max: int) -> bytes:
+    data = b""
+    while len(data) <= bytes_max:
+        piece = os.read(descriptor, bytes_max + 1 - len(data))
+        if not piece:
+            break
+        data += piece
+    return data

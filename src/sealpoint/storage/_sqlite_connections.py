@@ -38,7 +38,7 @@ from sealpoint.storage._sqlite_file import (
     refuse_beside,
     sync_log,
 )
-from sealpoint.storage._sqlite_rows import (
+from sealpoint.storage._sqlite_schema import (
     APPLICATION_ID,
     AUTHORIZERS,
     OBJECTS,

@@ -17,7 +17,7 @@ from pathlib import Path
 from sealpoint import _disk
 from sealpoint._disk import FILE, refusing, reporting
 from sealpoint.errors import Edited, StorageUnavailable
-from sealpoint.storage._sqlite_rows import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from sealpoint.storage._sqlite_schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
 
 def file_identity(path: Path) -> tuple[int, int]:

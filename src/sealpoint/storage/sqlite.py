@@ -16,8 +16,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sealpoint.errors import Edited, HeadMoved, Missing, UsageError
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
+)
 from sealpoint.storage._contract import (
+    DIGEST_BYTES,
     SEQ_MAX,
+    THREAD_BYTES,
     Record,
     require_append,
     require_blobs,
@@ -25,28 +33,34 @@ from sealpoint.storage._contract import (
 )
 from sealpoint.storage._sqlite_connections import SqliteConnections
 from sealpoint.storage._sqlite_file import compact_file
-from sealpoint.storage._sqlite_rows import (
+from sealpoint.storage._sqlite_schema import (
     BLOB,
     BLOB_THREAD_FIRST,
     BLOB_THREAD_NEXT,
     BLOBS,
     BLOBS_ROWS,
+    DROP_BLOB,
+    DROP_BODY,
+    DROP_LABEL,
+    DROP_PAYLOAD,
+    IS_AT,
     LABELLED,
     LABELLED_MAX,
+    PUT_BLOB,
+    PUT_ENTRY,
+    PUT_LABEL,
     READ,
     SCAN_ASCENDING,
     SCAN_DESCENDING,
     SCAN_ROWS,
     STORED_FIRST,
     STORED_NEXT,
+    STORED_OF,
     STORED_ROWS,
     THREAD_FIRST,
     THREAD_NEXT,
+    TRUNCATE,
     Purpose,
-    expected_bytes,
-    numbered_record,
-    stored_blob,
-    stored_thread,
 )
 
 __all__ = ["SqliteStorage"]
@@ -58,39 +72,6 @@ _BlobRow = tuple[bytes, bytes, bytes]
 _BLOB_BYTES_MAX = 999_000_000
 # A whole record has less; a row is written anew when a part of it goes.
 _ROW_BYTES_MAX = 2 * 1024 * 1024
-
-_PUT_ENTRY = (
-    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
-    "ON CONFLICT (thread, seq) DO NOTHING"
-)
-# The same bytes dirty no page. A stored value of another length is not read to be compared: it
-# may be a gigantic one that somebody planted.
-_PUT_BLOB = (
-    "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
-    "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
-    "WHERE CASE typeof(data) WHEN 'blob' THEN CASE length(data) WHEN length(excluded.data) "
-    "THEN data IS NOT excluded.data ELSE 1 END ELSE 1 END"
-)
-_PUT_LABEL = (
-    "INSERT INTO labels (label, thread) VALUES (?, ?) ON CONFLICT (label, thread) DO NOTHING"
-)
-
-_IS_AT = "SELECT 1 FROM entries WHERE thread = ? AND seq = ?"
-_STORED_OF = (
-    "SELECT digest FROM blobs WHERE thread = ? "  # noqa: S608 # nosec B608 # constants alone
-    f"AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}"
-)
-# What has gone before dirties no page.
-_DROP_PAYLOAD = (
-    "UPDATE entries SET payload = NULL WHERE thread = ? AND seq = ? AND payload IS NOT NULL"
-)
-_DROP_BODY = (
-    "UPDATE entries SET body = NULL, payload = NULL "
-    "WHERE thread = ? AND seq = ? AND (body IS NOT NULL OR payload IS NOT NULL)"
-)
-_DROP_BLOB = "DELETE FROM blobs WHERE thread = ? AND digest = ?"
-_TRUNCATE = "DELETE FROM entries WHERE thread = ? AND seq >= ?"
-_DROP_LABEL = "DELETE FROM labels WHERE label = ? AND thread = ?"
 
 
 class SqliteStorage:
@@ -245,7 +226,7 @@ class SqliteStorage:
         if not 0 <= seq <= SEQ_MAX:
             return None
         rows = self._rows(READ, (thread, seq))
-        return numbered_record(thread, rows[0])[1] if rows else None
+        return _numbered_record(thread, rows[0])[1] if rows else None
 
     def scan(
         self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
@@ -288,7 +269,7 @@ class SqliteStorage:
         self, thread: bytes, low: int, high: int, *, descending: bool
     ) -> list[tuple[int, Record]]:
         sql = SCAN_DESCENDING if descending else SCAN_ASCENDING
-        found = [numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
+        found = [_numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
         for number, _ in found:
             if not low <= number <= high:
                 # In a damaged index the batches would go round for ever.
@@ -316,7 +297,7 @@ class SqliteStorage:
             return data
         raise Edited(
             f"blob {digest.hex()} of thread {thread.hex()}: "
-            f"{expected_bytes('data', data, size_bytes_max)}"
+            f"{_expected_bytes('data', data, size_bytes_max)}"
         )
 
     def blobs(
@@ -350,7 +331,7 @@ class SqliteStorage:
         before = b""
         while rows:
             for row in rows:
-                digest, size_bytes = stored_blob(thread, row)
+                digest, size_bytes = _stored_blob(thread, row)
                 if digest <= before:
                     # In a damaged index the batches would go round for ever.
                     raise Edited(f"store {self._path}: expected blobs in order, found them in none")
@@ -374,7 +355,7 @@ class SqliteStorage:
         """Leap through the index from one thread to the next, as long as it leads upwards."""
         before = b""
         while rows:
-            thread = stored_thread(table, rows[0][0])
+            thread = _stored_thread(table, rows[0][0])
             if thread <= before:
                 # In a damaged index the leaps would go round for ever.
                 raise Edited(f"store {self._path}: expected threads in order, found them in none")
@@ -393,7 +374,7 @@ class SqliteStorage:
             raise Edited(
                 f"label {label.hex()}: expected at most {LABELLED_MAX} threads, found more"
             )
-        return [stored_thread("labels", row[0]) for row in rows]
+        return [_stored_thread("labels", row[0]) for row in rows]
 
     def close(self) -> None:
         """Close the file. Closing twice is allowed."""
@@ -431,20 +412,20 @@ def _append_rows(
     """
     if len(entries) == 1 and not blobs and not needs and label is None:
         # The most frequent append is one statement: a transaction of its own.
-        if writer.execute(_PUT_ENTRY, entries[0]).rowcount != 1:
+        if writer.execute(PUT_ENTRY, entries[0]).rowcount != 1:
             _require_same(writer, entries[0])
         return
     writer.execute("BEGIN IMMEDIATE")
     for row in entries:
         # Create if absent: the statement itself decides, and its count tells.
-        if writer.execute(_PUT_ENTRY, row).rowcount != 1:
+        if writer.execute(PUT_ENTRY, row).rowcount != 1:
             _require_same(writer, row)
     if needs:
         _require_stored(writer, thread, needs)
     if blobs:
-        writer.executemany(_PUT_BLOB, blobs)
+        writer.executemany(PUT_BLOB, blobs)
     if label is not None:
-        writer.execute(_PUT_LABEL, (label, thread))
+        writer.execute(PUT_LABEL, (label, thread))
     writer.execute("COMMIT")
 
 
@@ -467,15 +448,15 @@ def _drop_rows(
     bytes_max = writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES_MAX)
     try:
         writer.execute("BEGIN IMMEDIATE")
-        if head < SEQ_MAX and writer.execute(_IS_AT, (thread, head + 1)).fetchall():
+        if head < SEQ_MAX and writer.execute(IS_AT, (thread, head + 1)).fetchall():
             raise HeadMoved(
                 f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
             )
-        writer.executemany(_DROP_BODY, ((thread, seq) for seq in bodies))
-        writer.executemany(_DROP_PAYLOAD, ((thread, seq) for seq in payloads))
-        writer.executemany(_DROP_BLOB, ((thread, digest) for digest in blobs))
+        writer.executemany(DROP_BODY, ((thread, seq) for seq in bodies))
+        writer.executemany(DROP_PAYLOAD, ((thread, seq) for seq in payloads))
+        writer.executemany(DROP_BLOB, ((thread, digest) for digest in blobs))
         if label is not None:
-            writer.execute(_DROP_LABEL, (label, thread))
+            writer.execute(DROP_LABEL, (label, thread))
         writer.execute("COMMIT")
     finally:
         writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, bytes_max)
@@ -496,14 +477,14 @@ def _truncate_rows(
             f"entry {seq} of thread {thread.hex()}: expected the record that is to go, found "
             "another or none"
         )
-    writer.execute(_TRUNCATE, (thread, seq))
+    writer.execute(TRUNCATE, (thread, seq))
     writer.execute("COMMIT")
 
 
 def _header(thread: bytes, stored: tuple[object, ...]) -> bytes | None:
     """The header of a row, or None if the row cannot be a record."""
     try:
-        return numbered_record(thread, stored)[1].header
+        return _numbered_record(thread, stored)[1].header
     except Edited:
         return None
 
@@ -519,7 +500,7 @@ def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[b
         # One statement for any number: SQLite keeps it prepared.
         padded = wanted + wanted[-1:] * (BLOBS_ROWS - len(wanted))
         absent = set(wanted)
-        for (digest,) in writer.execute(_STORED_OF, (thread, *padded)):
+        for (digest,) in writer.execute(STORED_OF, (thread, *padded)):
             absent.discard(digest)
         if absent:
             raise Missing(
@@ -541,7 +522,80 @@ def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
         raise Edited(
             f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
         )
-    if numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
+    if _numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
         raise HeadMoved(
             f"entry {number} of thread {thread.hex()}: expected no record, found another one"
         )
+
+
+def _numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
+    """A row as a record with its position.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    seq, header, seals, body, payload = row
+    if (
+        type(header) is bytes
+        and type(seals) is bytes
+        and (body is None or type(body) is bytes)
+        and (payload is None or type(payload) is bytes)
+        and type(seq) is int
+    ):
+        return seq, Record(header, seals, body, payload)
+    place = f"entry {seq!r} of thread {thread.hex()}"
+    if type(seq) is not int:
+        raise Edited(
+            f"{place}: expected a whole number as its position, found {type(seq).__name__}"
+        )
+    for name, value, bytes_max in (
+        ("header", header, HEADER_BYTES_MAX),
+        ("seals", seals, SEALS_BYTES_MAX),
+        ("body", body, BODY_BYTES_MAX),
+        ("payload", payload, PAYLOAD_BYTES_MAX),
+    ):
+        if type(value) is int or type(value) is str:
+            raise Edited(f"{place}: {_expected_bytes(name, value, bytes_max)}")
+    raise Edited(f"{place}: expected a header, found nothing")
+
+
+def _stored_thread(table: str, value: object) -> bytes:
+    """A thread as a row names it.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    if type(value) is bytes and len(value) == THREAD_BYTES:
+        return value
+    found = f"{len(value)} bytes" if type(value) is bytes else _found(value)
+    raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
+
+
+def _stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:
+    """A row as the digest and the size of a blob.
+
+    Raises:
+        Edited: It cannot be one.
+    """
+    digest, size_bytes = row
+    if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
+        found = f"{len(digest)} bytes" if type(digest) is bytes else _found(digest)
+        raise Edited(
+            f"digest in blobs of thread {thread.hex()}: expected {DIGEST_BYTES} bytes, "
+            f"found {found}"
+        )
+    if type(size_bytes) is not int:
+        raise Edited(
+            f"blob {digest.hex()} of thread {thread.hex()}: expected bytes, "
+            f"found {_found(size_bytes)}"
+        )
+    return digest, size_bytes
+
+
+def _expected_bytes(name: str, value: object, bytes_max: int) -> str:
+    """Say what a guarded column answered in place of its bytes."""
+    return f"expected at most {bytes_max} bytes of {name}, found {_found(value)}"
+
+
+def _found(value: object) -> str:
+    return f"{value} bytes" if type(value) is int else f"type {value}"

@@ -14,7 +14,7 @@ import pytest
 
 from sealpoint.errors import ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
 from sealpoint.storage import Record
-from sealpoint.storage._sqlite_rows import APPLICATION_ID
+from sealpoint.storage._sqlite_schema import APPLICATION_ID
 from sealpoint.storage.sqlite import SqliteStorage
 
 _THREAD = bytes(range(16))

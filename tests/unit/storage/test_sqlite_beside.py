@@ -11,7 +11,7 @@ import pytest
 from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage._sqlite_connections import connect
 from sealpoint.storage._sqlite_file import file_identity
-from sealpoint.storage._sqlite_rows import Purpose
+from sealpoint.storage._sqlite_schema import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX file kinds")

@@ -20,7 +20,7 @@ from sealpoint.errors import ReadOnly, StorageUnavailable, UsageError
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_connections import connect
 from sealpoint.storage._sqlite_file import file_identity
-from sealpoint.storage._sqlite_rows import APPLICATION_ID, Purpose
+from sealpoint.storage._sqlite_schema import APPLICATION_ID, Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.unit.storage.sqlite_churn import (
     Churn,
@@ -397,7 +397,7 @@ def test_killed_compaction_loses_nothing(tmp_path: Path, moment: str, at: int) -
         "from sealpoint.storage._sqlite_file import compact_file\n"
         "from sealpoint.storage._sqlite_connections import connect\n"
         "from sealpoint.storage._sqlite_file import file_identity\n"
-        "from sealpoint.storage._sqlite_rows import Purpose\n"
+        "from sealpoint.storage._sqlite_schema import Purpose\n"
         "steps = itertools.count()\n"
         "die = lambda: os.kill(os.getpid(), signal.SIGKILL)\n"
         "connection = connect(path, identity=file_identity(path), purpose=Purpose.COMPACT,\n"

@@ -13,7 +13,7 @@ from sealpoint.errors import Edited, HeadMoved, Missing, SealpointError, Storage
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_connections import connect
 from sealpoint.storage._sqlite_file import file_identity
-from sealpoint.storage._sqlite_rows import Purpose
+from sealpoint.storage._sqlite_schema import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 _THREAD = bytes(range(16))

@@ -18,7 +18,7 @@ from sealpoint.storage import Record
 from sealpoint.storage import _sqlite_connections as sqlite_connections
 from sealpoint.storage._sqlite_connections import BoundedConnection
 from sealpoint.storage._sqlite_file import file_identity
-from sealpoint.storage._sqlite_rows import Purpose
+from sealpoint.storage._sqlite_schema import Purpose
 from sealpoint.storage.sqlite import SqliteStorage
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a SQLite store, what a statement may do with them, and what may be a row.
+"""The tables of a SQLite store, its statements, and what a statement may do with them.
 
 It guarantees that a value of another type or beyond its bound is never brought into memory: SQLite
-answers with its size or type instead, and the row is refused as `Edited`. And it guarantees, by
+answers with its size or type instead. And it guarantees, by
 the authorizers below, that a connection does no more than its purpose takes: reading changes
 nothing; writing adds rows, replaces the data of blobs, takes bodies and payloads away, and deletes
 blobs and labels, but never an entry; compacting copies the tables into the nameless database of
@@ -15,14 +15,13 @@ import sqlite3
 from collections.abc import Callable
 from enum import Enum
 
-from sealpoint.errors import Edited
 from sealpoint.limits import (
     BODY_BYTES_MAX,
     HEADER_BYTES_MAX,
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
-from sealpoint.storage._contract import DIGEST_BYTES, THREAD_BYTES, Record
+from sealpoint.storage._contract import DIGEST_BYTES, THREAD_BYTES
 
 # The tables were chosen by short runs on a busy machine with two cores (one record of 1.1 KB and
 # three blobs of 1 KB in each commit), so differences below a tenth decided nothing:
@@ -146,8 +145,6 @@ AUTHORIZERS: dict[Purpose, _Authorizer] = {
 }
 
 
-# ---------------------------------------------------------------------- statements and rows
-
 SCAN_ROWS = 32
 LABELLED_MAX = 4096
 BLOBS_ROWS = 128
@@ -209,76 +206,35 @@ STORED_NEXT = _select(
     _STORED, f"blobs WHERE thread = ? AND digest > ? ORDER BY digest LIMIT {STORED_ROWS}"
 )
 LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
+PUT_ENTRY = (
+    "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (thread, seq) DO NOTHING"
+)
+# The same bytes dirty no page. A stored value of another length is not read to be compared: it
+# may be a gigantic one that somebody planted.
+PUT_BLOB = (
+    "INSERT INTO blobs (thread, digest, data) VALUES (?, ?, ?) "
+    "ON CONFLICT (thread, digest) DO UPDATE SET data = excluded.data "
+    "WHERE CASE typeof(data) WHEN 'blob' THEN CASE length(data) WHEN length(excluded.data) "
+    "THEN data IS NOT excluded.data ELSE 1 END ELSE 1 END"
+)
+PUT_LABEL = (
+    "INSERT INTO labels (label, thread) VALUES (?, ?) ON CONFLICT (label, thread) DO NOTHING"
+)
 
-
-def numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
-    """A row as a record with its position.
-
-    Raises:
-        Edited: It cannot be one.
-    """
-    seq, header, seals, body, payload = row
-    if (
-        type(header) is bytes
-        and type(seals) is bytes
-        and (body is None or type(body) is bytes)
-        and (payload is None or type(payload) is bytes)
-        and type(seq) is int
-    ):
-        return seq, Record(header, seals, body, payload)
-    place = f"entry {seq!r} of thread {thread.hex()}"
-    if type(seq) is not int:
-        raise Edited(
-            f"{place}: expected a whole number as its position, found {type(seq).__name__}"
-        )
-    for name, value, bytes_max in (
-        ("header", header, HEADER_BYTES_MAX),
-        ("seals", seals, SEALS_BYTES_MAX),
-        ("body", body, BODY_BYTES_MAX),
-        ("payload", payload, PAYLOAD_BYTES_MAX),
-    ):
-        if type(value) is int or type(value) is str:
-            raise Edited(f"{place}: {expected_bytes(name, value, bytes_max)}")
-    raise Edited(f"{place}: expected a header, found nothing")
-
-
-def stored_thread(table: str, value: object) -> bytes:
-    """A thread as a row names it.
-
-    Raises:
-        Edited: It cannot be one.
-    """
-    if type(value) is bytes and len(value) == THREAD_BYTES:
-        return value
-    found = f"{len(value)} bytes" if type(value) is bytes else _found(value)
-    raise Edited(f"thread in {table}: expected {THREAD_BYTES} bytes, found {found}")
-
-
-def stored_blob(thread: bytes, row: tuple[object, ...]) -> tuple[bytes, int]:
-    """A row as the digest and the size of a blob.
-
-    Raises:
-        Edited: It cannot be one.
-    """
-    digest, size_bytes = row
-    if type(digest) is not bytes or len(digest) != DIGEST_BYTES:
-        found = f"{len(digest)} bytes" if type(digest) is bytes else _found(digest)
-        raise Edited(
-            f"digest in blobs of thread {thread.hex()}: expected {DIGEST_BYTES} bytes, "
-            f"found {found}"
-        )
-    if type(size_bytes) is not int:
-        raise Edited(
-            f"blob {digest.hex()} of thread {thread.hex()}: expected bytes, "
-            f"found {_found(size_bytes)}"
-        )
-    return digest, size_bytes
-
-
-def expected_bytes(name: str, value: object, bytes_max: int) -> str:
-    """Say what a guarded column answered in place of its bytes."""
-    return f"expected at most {bytes_max} bytes of {name}, found {_found(value)}"
-
-
-def _found(value: object) -> str:
-    return f"{value} bytes" if type(value) is int else f"type {value}"
+IS_AT = "SELECT 1 FROM entries WHERE thread = ? AND seq = ?"
+STORED_OF = (
+    "SELECT digest FROM blobs WHERE thread = ? "  # noqa: S608 # nosec B608 # constants alone
+    f"AND digest IN ({', '.join('?' * BLOBS_ROWS)}) LIMIT {BLOBS_ROWS}"
+)
+# What has gone before dirties no page.
+DROP_PAYLOAD = (
+    "UPDATE entries SET payload = NULL WHERE thread = ? AND seq = ? AND payload IS NOT NULL"
+)
+DROP_BODY = (
+    "UPDATE entries SET body = NULL, payload = NULL "
+    "WHERE thread = ? AND seq = ? AND (body IS NOT NULL OR payload IS NOT NULL)"
+)
+DROP_BLOB = "DELETE FROM blobs WHERE thread = ? AND digest = ?"
+TRUNCATE = "DELETE FROM entries WHERE thread = ? AND seq >= ?"
+DROP_LABEL = "DELETE FROM labels WHERE label = ? AND thread = ?"
