@@ -22,6 +22,7 @@ from sealpoint.limits import (
     PAYLOAD_BYTES_MAX,
     SEALS_BYTES_MAX,
 )
+from sealpoint.storage import _sqlite_schema as sql
 from sealpoint.storage._contract import (
     DIGEST_BYTES,
     SEQ_MAX,
@@ -33,35 +34,7 @@ from sealpoint.storage._contract import (
 )
 from sealpoint.storage._sqlite_connections import SqliteConnections
 from sealpoint.storage._sqlite_file import compact_file
-from sealpoint.storage._sqlite_schema import (
-    BLOB,
-    BLOB_THREAD_FIRST,
-    BLOB_THREAD_NEXT,
-    BLOBS,
-    BLOBS_ROWS,
-    DROP_BLOB,
-    DROP_BODY,
-    DROP_LABEL,
-    DROP_PAYLOAD,
-    IS_AT,
-    LABELLED,
-    LABELLED_MAX,
-    PUT_BLOB,
-    PUT_ENTRY,
-    PUT_LABEL,
-    READ,
-    SCAN_ASCENDING,
-    SCAN_DESCENDING,
-    SCAN_ROWS,
-    STORED_FIRST,
-    STORED_NEXT,
-    STORED_OF,
-    STORED_ROWS,
-    THREAD_FIRST,
-    THREAD_NEXT,
-    TRUNCATE,
-    Purpose,
-)
+from sealpoint.storage._sqlite_schema import Purpose
 
 __all__ = ["SqliteStorage"]
 
@@ -225,7 +198,7 @@ class SqliteStorage:
         """The record at a position, or None."""
         if not 0 <= seq <= SEQ_MAX:
             return None
-        rows = self._rows(READ, (thread, seq))
+        rows = self._rows(sql.READ, (thread, seq))
         return _numbered_record(thread, rows[0])[1] if rows else None
 
     def scan(
@@ -241,7 +214,7 @@ class SqliteStorage:
         if low > high:
             return iter(())
         batch = self._batch(thread, low, high, descending=descending)
-        if len(batch) < SCAN_ROWS:
+        if len(batch) < sql.SCAN_ROWS:
             return iter(batch)
         return self._scan_on(batch, thread, low, high, descending=descending)
 
@@ -257,7 +230,7 @@ class SqliteStorage:
         """Yield a full batch, then those after it."""
         while batch:
             yield from batch
-            if len(batch) < SCAN_ROWS:
+            if len(batch) < sql.SCAN_ROWS:
                 return
             if descending:
                 high = batch[-1][0] - 1
@@ -268,8 +241,9 @@ class SqliteStorage:
     def _batch(
         self, thread: bytes, low: int, high: int, *, descending: bool
     ) -> list[tuple[int, Record]]:
-        sql = SCAN_DESCENDING if descending else SCAN_ASCENDING
-        found = [_numbered_record(thread, row) for row in self._rows(sql, (thread, low, high))]
+        statement = sql.SCAN_DESCENDING if descending else sql.SCAN_ASCENDING
+        rows = self._rows(statement, (thread, low, high))
+        found = [_numbered_record(thread, row) for row in rows]
         for number, _ in found:
             if not low <= number <= high:
                 # In a damaged index the batches would go round for ever.
@@ -289,7 +263,7 @@ class SqliteStorage:
         Raises:
             Edited: More than `size_bytes_max` bytes, or no bytes, are stored there.
         """
-        rows = self._rows(BLOB, (min(size_bytes_max, SEQ_MAX), thread, digest))
+        rows = self._rows(sql.BLOB, (min(size_bytes_max, SEQ_MAX), thread, digest))
         if not rows:
             return None
         data = rows[0][0]
@@ -305,11 +279,11 @@ class SqliteStorage:
     ) -> dict[bytes, bytes]:
         """Those of the blobs that are stored and not too large."""
         found: dict[bytes, bytes] = {}
-        for place in range(0, len(digests), BLOBS_ROWS):
-            wanted = [*digests[place : place + BLOBS_ROWS]]
+        for place in range(0, len(digests), sql.BLOBS_ROWS):
+            wanted = [*digests[place : place + sql.BLOBS_ROWS]]
             # One statement for any number: SQLite keeps it prepared.
-            wanted += wanted[-1:] * (BLOBS_ROWS - len(wanted))
-            rows = self._rows(BLOBS, (size_bytes_max, thread, *wanted))
+            wanted += wanted[-1:] * (sql.BLOBS_ROWS - len(wanted))
+            rows = self._rows(sql.BLOBS, (size_bytes_max, thread, *wanted))
             found |= {
                 digest: data
                 for digest, data in rows
@@ -322,7 +296,7 @@ class SqliteStorage:
 
         They are read in batches, as by `scan`; a blob's bytes are not.
         """
-        return self._stored_from(thread, self._rows(STORED_FIRST, (thread,)))
+        return self._stored_from(thread, self._rows(sql.STORED_FIRST, (thread,)))
 
     def _stored_from(
         self, thread: bytes, rows: list[tuple[object, ...]]
@@ -337,17 +311,19 @@ class SqliteStorage:
                     raise Edited(f"store {self._path}: expected blobs in order, found them in none")
                 before = digest
                 yield digest, size_bytes
-            if len(rows) < STORED_ROWS:
+            if len(rows) < sql.STORED_ROWS:
                 return
-            rows = self._rows(STORED_NEXT, (thread, before))
+            rows = self._rows(sql.STORED_NEXT, (thread, before))
 
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in the order of their bytes."""
-        return self._threads_from("entries", self._rows(THREAD_FIRST, ()), THREAD_NEXT)
+        return self._threads_from("entries", self._rows(sql.THREAD_FIRST, ()), sql.THREAD_NEXT)
 
     def blob_threads(self) -> Iterator[bytes]:
         """Every thread that has a blob, each once, in the order of their bytes."""
-        return self._threads_from("blobs", self._rows(BLOB_THREAD_FIRST, ()), BLOB_THREAD_NEXT)
+        return self._threads_from(
+            "blobs", self._rows(sql.BLOB_THREAD_FIRST, ()), sql.BLOB_THREAD_NEXT
+        )
 
     def _threads_from(
         self, table: str, rows: list[tuple[object, ...]], next_sql: str
@@ -369,10 +345,10 @@ class SqliteStorage:
         Raises:
             Edited: More than 4096 threads carry it, or a row cannot be a thread.
         """
-        rows = self._rows(LABELLED, (label,))
-        if len(rows) > LABELLED_MAX:
+        rows = self._rows(sql.LABELLED, (label,))
+        if len(rows) > sql.LABELLED_MAX:
             raise Edited(
-                f"label {label.hex()}: expected at most {LABELLED_MAX} threads, found more"
+                f"label {label.hex()}: expected at most {sql.LABELLED_MAX} threads, found more"
             )
         return [_stored_thread("labels", row[0]) for row in rows]
 
@@ -412,20 +388,20 @@ def _append_rows(
     """
     if len(entries) == 1 and not blobs and not needs and label is None:
         # The most frequent append is one statement: a transaction of its own.
-        if writer.execute(PUT_ENTRY, entries[0]).rowcount != 1:
+        if writer.execute(sql.PUT_ENTRY, entries[0]).rowcount != 1:
             _require_same(writer, entries[0])
         return
     writer.execute("BEGIN IMMEDIATE")
     for row in entries:
         # Create if absent: the statement itself decides, and its count tells.
-        if writer.execute(PUT_ENTRY, row).rowcount != 1:
+        if writer.execute(sql.PUT_ENTRY, row).rowcount != 1:
             _require_same(writer, row)
     if needs:
         _require_stored(writer, thread, needs)
     if blobs:
-        writer.executemany(PUT_BLOB, blobs)
+        writer.executemany(sql.PUT_BLOB, blobs)
     if label is not None:
-        writer.execute(PUT_LABEL, (label, thread))
+        writer.execute(sql.PUT_LABEL, (label, thread))
     writer.execute("COMMIT")
 
 
@@ -448,15 +424,15 @@ def _drop_rows(
     bytes_max = writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES_MAX)
     try:
         writer.execute("BEGIN IMMEDIATE")
-        if head < SEQ_MAX and writer.execute(IS_AT, (thread, head + 1)).fetchall():
+        if head < SEQ_MAX and writer.execute(sql.IS_AT, (thread, head + 1)).fetchall():
             raise HeadMoved(
                 f"entry {head + 1} of thread {thread.hex()}: expected no record, found one"
             )
-        writer.executemany(DROP_BODY, ((thread, seq) for seq in bodies))
-        writer.executemany(DROP_PAYLOAD, ((thread, seq) for seq in payloads))
-        writer.executemany(DROP_BLOB, ((thread, digest) for digest in blobs))
+        writer.executemany(sql.DROP_BODY, ((thread, seq) for seq in bodies))
+        writer.executemany(sql.DROP_PAYLOAD, ((thread, seq) for seq in payloads))
+        writer.executemany(sql.DROP_BLOB, ((thread, digest) for digest in blobs))
         if label is not None:
-            writer.execute(DROP_LABEL, (label, thread))
+            writer.execute(sql.DROP_LABEL, (label, thread))
         writer.execute("COMMIT")
     finally:
         writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, bytes_max)
@@ -471,13 +447,13 @@ def _truncate_rows(
         HeadMoved: The record there has another header, or there is none.
     """
     writer.execute("BEGIN IMMEDIATE")
-    stored = writer.execute(READ, (thread, seq)).fetchone()
+    stored = writer.execute(sql.READ, (thread, seq)).fetchone()
     if stored is None or _header(thread, stored) != header:
         raise HeadMoved(
             f"entry {seq} of thread {thread.hex()}: expected the record that is to go, found "
             "another or none"
         )
-    writer.execute(TRUNCATE, (thread, seq))
+    writer.execute(sql.TRUNCATE, (thread, seq))
     writer.execute("COMMIT")
 
 
@@ -495,12 +471,12 @@ def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[b
     Raises:
         Missing: One is not there.
     """
-    for place in range(0, len(needs), BLOBS_ROWS):
-        wanted = [*needs[place : place + BLOBS_ROWS]]
+    for place in range(0, len(needs), sql.BLOBS_ROWS):
+        wanted = [*needs[place : place + sql.BLOBS_ROWS]]
         # One statement for any number: SQLite keeps it prepared.
-        padded = wanted + wanted[-1:] * (BLOBS_ROWS - len(wanted))
+        padded = wanted + wanted[-1:] * (sql.BLOBS_ROWS - len(wanted))
         absent = set(wanted)
-        for (digest,) in writer.execute(STORED_OF, (thread, *padded)):
+        for (digest,) in writer.execute(sql.STORED_OF, (thread, *padded)):
             absent.discard(digest)
         if absent:
             raise Missing(
@@ -517,7 +493,7 @@ def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
         Edited: It cannot be a record.
     """
     thread, number, header, seals, body, payload = row
-    stored = writer.execute(READ, (thread, number)).fetchone()
+    stored = writer.execute(sql.READ, (thread, number)).fetchone()
     if stored is None:
         raise Edited(
             f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
