@@ -247,3 +247,20 @@ def test_the_stores_of_this_machine_are_listed(machine: Machine, tmp_path: Path)
     assert found["store"].startswith("store:")
     assert "worker" in text
     assert gone["data"] is False
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs users of POSIX")
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither HOME nor the list of users says where keys lie: an error of ours, with a way out."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    result = _run("threads", "--store", "sqlite:////nowhere/a.db")
+
+    assert result.exit_code != 0
+    assert "SEALPOINT_CONFIG_DIR" in result.stderr
+    assert "SEALPOINT_STATE_DIR" in result.stderr
