@@ -20,7 +20,7 @@ from sealpoint.adapters.langgraph import SealedSaver, guard
 from sealpoint.errors import NeedsApproval, Superseded, UnknownRequest
 from sealpoint.store import Event
 from tests.attacks.langgraph.desks import FACES, State, config_of, run
-from tests.attacks.langgraph.edited_store import BACKENDS, ending
+from tests.attacks.langgraph.edited_store import ending
 from tests.attacks.langgraph.office import Office
 
 _SMALL, _LARGE = 5, 5_000_000
@@ -143,7 +143,7 @@ class Counter:
 def _places(*depths: int) -> list[Any]:
     return [
         pytest.param((backend, depth), id=f"{backend}-{depth}")
-        for backend in BACKENDS
+        for backend in ("sqlite", "file")
         for depth in depths
     ]
 

@@ -16,13 +16,21 @@ from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
 from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, EditedStore, ending
+from tests.effort import in_soak
 from tests.ledgers import key
 
 Edit = Callable[[EditedStore], None]
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
-@pytest.fixture(scope="module", params=[(b, s) for b in BACKENDS for s in SHAPES], ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(("sqlite", shape) for shape in SHAPES),
+        *(in_soak(("file", shape)) for shape in SHAPES),
+    ],
+    ids="-".join,
+)
 def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EditedStore:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""
     home: Path = tmp_path_factory.mktemp("edited") / "home"

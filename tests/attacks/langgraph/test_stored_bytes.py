@@ -18,7 +18,8 @@ from sealpoint.ledger import Kind
 from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import FACES, SHAPES, State, config_of, run
-from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, EditedStore
+from tests.attacks.langgraph.edited_store import ALARMS, EditedStore
+from tests.effort import in_soak
 
 
 class _Planted:
@@ -46,7 +47,14 @@ def _bombs(marker: Path) -> Iterator[bytes]:
     yield pickle.dumps(_Planted(marker))
 
 
-@pytest.fixture(scope="module", params=[(b, s) for b in BACKENDS for s in SHAPES], ids="-".join)
+@pytest.fixture(
+    scope="module",
+    params=[
+        *(("sqlite", shape) for shape in SHAPES),
+        *(in_soak(("file", shape)) for shape in SHAPES),
+    ],
+    ids="-".join,
+)
 def edited(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> EditedStore:
     """A store of each backend, whose question is asked by the graph or by a subgraph."""
     return EditedStore(tmp_path_factory.mktemp("edited") / "home", *request.param)
