@@ -144,6 +144,7 @@ class KeyAdmin:
         """
         if check_identity_name(name) == ROOT:
             raise UsageError("identity: expected another name than root, which signs rosters alone")
+        self._location.files.pin()  # before anything else: without one nothing here counts
         key = (
             self._location.files.keys.facts(name).public
             if public is None
