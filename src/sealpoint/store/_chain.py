@@ -8,7 +8,7 @@ head by its links. What entries mean is decided in `_state.py`; `_append.py` wri
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from sealpoint.anchor import Position
 from sealpoint.errors import (
@@ -45,6 +45,7 @@ from sealpoint.ledger import (
     read_basis_and_pause,
     read_fence,
     require_attestations,
+    require_past,
     skip_seq,
 )
 from sealpoint.storage import Record
@@ -393,6 +394,28 @@ class Chain:
 
     def _entry(self, seq: int) -> str:
         return f"entry {seq} of {self._title}"
+
+
+def entry_body(name: str, header: Header, data: bytes | None) -> Any:
+    """The body of an entry of a thread, of which a message says where it lies.
+
+    Raises:
+        Missing: It is gone, and no erasure says so.
+        Edited: It is not the one that was sealed, or not one of its kind.
+        Misplaced: It names a position that was not there when it was written.
+    """
+    where = f"entry {header.seq} of thread {name!r}"
+    if data is None:
+        raise Missing(f"{where}: expected its body, found none")
+    try:
+        body = parse_body(header.kind, header.body, data)
+    except Edited as exc:
+        raise Edited(f"{where}: {exc.message}") from exc
+    try:
+        require_past(header, body)
+    except Misplaced as exc:
+        raise Misplaced(f"thread {name!r}: {exc.message}") from exc
+    return body
 
 
 def verified_genesis(chain: Chain) -> GenesisBody | None:

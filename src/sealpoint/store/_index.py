@@ -15,7 +15,6 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from sealpoint.errors import Edited, Misplaced, Missing
 from sealpoint.ledger import (
     KINDS,
     CheckpointBody,
@@ -24,11 +23,9 @@ from sealpoint.ledger import (
     Origin,
     ResultsBody,
     link_hash,
-    parse_body,
-    require_past,
 )
 from sealpoint.storage import Record
-from sealpoint.store._chain import Chain
+from sealpoint.store._chain import Chain, entry_body
 
 
 class Key(NamedTuple):
@@ -343,25 +340,3 @@ def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPl
 def _result_of(header: Header, entry: bytes, body: ResultsBody) -> ResultPlace:
     key = Key(body.lane, body.checkpoint)
     return ResultPlace(header.seq, entry, key, body.task, body.path, body.question, body.answers)
-
-
-def entry_body(name: str, header: Header, data: bytes | None) -> Any:
-    """The body of an entry of a thread, of which a message says where it lies.
-
-    Raises:
-        Missing: It is gone, and no erasure says so.
-        Edited: It is not the one that was sealed, or not one of its kind.
-        Misplaced: It names a position that was not there when it was written.
-    """
-    where = f"entry {header.seq} of thread {name!r}"
-    if data is None:
-        raise Missing(f"{where}: expected its body, found none")
-    try:
-        body = parse_body(header.kind, header.body, data)
-    except Edited as exc:
-        raise Edited(f"{where}: {exc.message}") from exc
-    try:
-        require_past(header, body)
-    except Misplaced as exc:
-        raise Misplaced(f"thread {name!r}: {exc.message}") from exc
-    return body

@@ -38,13 +38,12 @@ from sealpoint.ledger import (
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.storage import Record
 from sealpoint.store._blobs import BlobReader, PayloadReader
-from sealpoint.store._chain import Chain
+from sealpoint.store._chain import Chain, entry_body
 from sealpoint.store._core import Core
 from sealpoint.store._index import (
     CheckpointIndex,
     CheckpointPlace,
     Key,
-    entry_body,
     place_of,
 )
 from sealpoint.store._names import check_name

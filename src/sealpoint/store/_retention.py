@@ -24,7 +24,8 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import check_reason, check_reason_size
 from sealpoint.store._append import EntryDraft
-from sealpoint.store._index import Key, entry_body
+from sealpoint.store._chain import entry_body
+from sealpoint.store._index import Key
 from sealpoint.store._names import check_name
 from sealpoint.store._reader import list_checkpoints
 from sealpoint.store._refs import CheckpointRef, Erasure, Pruning

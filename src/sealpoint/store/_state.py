@@ -42,9 +42,9 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobCaches
-from sealpoint.store._chain import Chain
+from sealpoint.store._chain import Chain, entry_body
 from sealpoint.store._core import Core
-from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key, entry_body
+from sealpoint.store._index import CheckpointIndex, CheckpointPlace, Key
 from sealpoint.store._names import check_name
 from sealpoint.store._refs import CheckpointRef
 from sealpoint.store._release import Release, Standpoint
