@@ -21,11 +21,12 @@ from sealpoint.config import StoreFiles
 from sealpoint.errors import (
     AnchorUnavailable,
     Edited,
-    NotTrusted,
+    NoPin,
     RolledBack,
     SealpointError,
     StorageUnavailable,
     StoreMisplaced,
+    TrustFileInvalid,
     Unanchored,
 )
 from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
@@ -254,13 +255,13 @@ def test_a_deleted_or_foreign_pin_is_refused(scene: TamperedStore, tmp_path: Pat
     (pin,) = scene.places["config_dir"].rglob("pin.json")
     genuine = pin.read_bytes()
     pin.unlink()
-    assert set(refused(scene.read()).values()) == {NotTrusted}
+    assert set(refused(scene.read()).values()) == {NoPin}
     other = TamperedStore.make(tmp_path / "other")
     (foreign,) = other.places["config_dir"].rglob("pin.json")
     shutil.copy(foreign, pin)
     assert refused(scene.read())["open"].code in {"unanchored", "misplaced", "anchor-unavailable"}
     pin.write_bytes(pickle.dumps({"v": 1}))
-    assert set(refused(scene.read()).values()) == {NotTrusted}
+    assert set(refused(scene.read()).values()) == {TrustFileInvalid}
     pin.write_bytes(genuine)
     assert not refused(scene.read())
 
