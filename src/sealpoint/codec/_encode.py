@@ -64,7 +64,6 @@ OPTIONS = (
 
 
 _LONG_MEMBERS = 4
-_LONG = b""
 
 
 class Encoding:
@@ -143,62 +142,65 @@ class Encoding:
         is left to the caller as None; so are members of a type that was long too often (those
         join `passed`), so that little is encoded in vain.
         """
+        bounds, hook, rule_of = self.bounds, self._hook, self._rules.get
         found: list[bytes | None] = []
-        rule_of, keep, member = self._rules.get, found.append, self._member
-        too_deep = depth >= self.limits.extension_depth_max
+        keep = found.append
         long = 0
         for value in members:
             kind = type(value)
-            rule = rule_of(kind)
-            if kind in passed or (too_deep and rule is not None):
+            if kind in passed:
                 keep(None)
                 continue
-            data = member(value, rule, depth, bytes_max, objects)
-            if data is _LONG:
-                data = None
+            rule = rule_of(kind)
+            before = bounds.costly_values, bounds.fraction_keys
+            try:
+                if rule is None:
+                    self._depth = depth
+                    data = packb(value, hook, OPTIONS)
+                elif objects is not None and rule.memo_maker is not None:
+                    keep(self._memoised(value, rule, depth, bytes_max, objects))
+                    continue
+                else:
+                    self._depth = depth + 1
+                    data = rule.label + packb(rule.kind.to_body(value), hook, OPTIONS)
+            except (ormsgpack.MsgpackEncodeError, EncodeError):
+                self._give_up(before)
+                keep(None)
+                continue
+            if len(data) > bytes_max:
+                self._give_up(before)
+                keep(None)
                 long += 1
                 if long > _LONG_MEMBERS:
                     passed.add(kind)
-            keep(data)
+            else:
+                keep(data if rule is None else extension_header(Tag.TYPED, len(data)) + data)
         return found
 
-    def _member(
-        self,
-        value: Any,
-        rule: TypeRule | None,
-        depth: int,
-        bytes_max: int,
-        objects: ObjectMemos | None,
+    def _give_up(self, before: tuple[int, int]) -> None:
+        """Leave a member to the caller, unless it failed; what it cost does not count."""
+        if self.error is not None:
+            raise self.error from self.error.__cause__
+        self.bounds.costly_values, self.bounds.fraction_keys = before
+
+    def _memoised(
+        self, value: Any, rule: TypeRule, depth: int, bytes_max: int, objects: ObjectMemos
     ) -> bytes | None:
-        """One member, `_LONG` of one that is, None of what the engine does not take as it is."""
-        memo = None
-        if objects is not None and rule is not None and rule.memo_maker is not None:
-            if (known := objects.data_of(value)) is not None:
-                return known
-            memo = memo_of(value, rule.memo_maker)
+        """A member that may be known from the encoding before; None of one that is long."""
+        if (known := objects.data_of(value)) is not None:
+            return known
         bounds = self.bounds
-        costly, fraction_keys = bounds.costly_values, bounds.fraction_keys
-        try:
-            if rule is None:
-                self._depth = depth
-                data = packb(value, self._hook, OPTIONS)
-            else:
-                self._depth = depth + 1
-                source = value if memo is None else memo.rebuild()
-                data = rule.label + packb(rule.kind.to_body(source), self._hook, OPTIONS)
-        except (ormsgpack.MsgpackEncodeError, EncodeError):
-            if self.error is not None:
-                raise self.error from self.error.__cause__
-            bounds.costly_values, bounds.fraction_keys = costly, fraction_keys
-            return None
+        before = bounds.costly_values, bounds.fraction_keys
+        memo = memo_of(value, rule.memo_maker) if rule.memo_maker is not None else None
+        self._depth = depth + 1
+        source = value if memo is None else memo.rebuild()
+        data = rule.label + packb(rule.kind.to_body(source), self._hook, OPTIONS)
         if len(data) > bytes_max:
-            bounds.costly_values, bounds.fraction_keys = costly, fraction_keys
-            return _LONG
-        if rule is None:
-            return data
+            self._give_up(before)
+            return None
         whole = extension_header(Tag.TYPED, len(data)) + data
         if memo is not None:
-            objects.note(value, memo, data, whole)  # type: ignore[union-attr]
+            objects.note(value, memo, data, whole)
         return whole
 
     def _large(self, value: Any) -> bytes | None:
@@ -448,7 +450,8 @@ class TreeEncoding(Encoding):
 
     def _members(self, value: list[Any]) -> list[bytes]:
         """The members of a list, those of application types at full speed."""
-        if self.limits.depth_max < ENCODE_DEPTH_MAX:
+        limits = self.limits
+        if limits.depth_max < ENCODE_DEPTH_MAX or self._depth >= limits.extension_depth_max:
             return list(map(self._node, value))
         short = self._short
         try:
