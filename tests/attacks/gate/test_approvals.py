@@ -12,7 +12,7 @@ from sealpoint.errors import (
     Forged,
     Misplaced,
     NeedsApproval,
-    NotTrusted,
+    NoRight,
     ResumeRefused,
     RolledBack,
     SealpointError,
@@ -267,7 +267,7 @@ def test_who_asks_cannot_approve_with_any_identity(attacked: AttackedTeam) -> No
     attacked.sound()
     for who in ("worker", "twin"):
         approve = partial(attacked.world.open(who, gated=True).approve, request.id, reason="mine")
-        assert attacked.ending(approve) is NotTrusted
+        assert attacked.ending(approve) is NoRight
     with attacked.landing():
         attacked.slip(Kind.APPROVAL, _word(attacked, "twin", request), "twin")
 
