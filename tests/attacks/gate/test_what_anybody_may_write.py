@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from sealpoint.audit import UNJUSTIFIED
-from sealpoint.errors import NeedsApproval, NotTrusted
+from sealpoint.errors import NeedsApproval, NoRight
 from sealpoint.gate import Request, Status
 from sealpoint.ledger import Body, ExpiryBody, Kind, VerdictBody, parse_header
 from sealpoint.signing import Role, RosterDocument, Verdict, attest
@@ -121,7 +121,7 @@ def test_sealed_nonsense_stops_nobody(attacked: AttackedTeam, kind: Kind, body: 
     assert attacked.fresh().load().state == {"n": 2}
     assert attacked.world.open("ann", gated=True).requests().failures == ()
     assert attacked.fresh("ann").requests()[0].status is Status.APPROVED
-    assert attacked.resumed("operator") is NotTrusted
+    assert attacked.resumed("operator") is NoRight
     handoff = partial(attacked.fresh("operator").handoff, to="spare", reason="gone")
     assert attacked.ending(handoff) is NeedsApproval
     assert attacked.fresh().resume(world=SHELL).state == {"n": 2}
