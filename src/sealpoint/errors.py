@@ -437,7 +437,10 @@ class Unanchored(SealpointError):
 
     code = "unanchored"
     exit_status = 37
-    hint = "If this is the newest copy of the store, an operator may run sealpoint anchor adopt."
+    hint = (
+        "If this is the newest copy of the store, an operator of all namespaces runs: sealpoint "
+        "anchor adopt --reason TEXT."
+    )
 
 
 class AnchorUnavailable(SealpointError):
@@ -528,7 +531,7 @@ class Superseded(SealpointError):
 
     code = "superseded"
     exit_status = 41
-    hint = "Load the thread again and decide anew; the next save opens a new session."
+    hint = "Load the thread again and decide again; the next save opens a new session."
 
 
 class HeadMoved(SealpointError):
@@ -536,7 +539,7 @@ class HeadMoved(SealpointError):
 
     code = "head-moved"
     exit_status = 42
-    hint = "Load the thread again and decide anew."
+    hint = "Load the thread again and decide again."
 
 
 class IdReused(SealpointError):
@@ -875,7 +878,7 @@ class FormatRefused(ModelError):
 
     code = "format-refused"
     exit_status = 82
-    hint = "Write it anew as safetensors, on a machine that may run whatever the file holds."
+    hint = "Save it again as safetensors, on a machine that may run anything that the file holds."
 
 
 class RecordCompressed(ModelError):
@@ -919,8 +922,9 @@ class GlobalNotAllowed(ModelError):
     code = "global-not-allowed"
     exit_status = 88
     hint = (
-        "If you trust who wrote it, convert it once, as docs/models/from-torch-load.md says; "
-        "from now on save tensors and plain data, such as state_dict() and vars(args)."
+        "If you trust who wrote it, load it once with torch.load(weights_only=False) on a machine "
+        "that may run what it holds, and save tensors and plain data of it with "
+        "save_checkpoint, such as state_dict() and vars(args)."
     )
 
 

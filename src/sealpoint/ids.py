@@ -51,10 +51,10 @@ class _Id:
         try:
             found = cls(bytes.fromhex(digits))
         except ValueError as exc:
-            message = f"{cls.prefix} id: {expected}, found another character"
+            message = f"{cls.prefix} id: {expected}, found a character that is not one of them"
             raise IdMalformed(message) from exc
         if str(found) != text:
-            message = f"{cls.prefix} id: {expected}, found another spelling of {found}"
+            message = f"{cls.prefix} id: {expected}, found {found}, which is spelled otherwise"
             raise IdMalformed(message)
         return found
 

@@ -92,6 +92,12 @@ class Machine:
         assert f"hint: {error['hint']}" in words.stderr
         return words.exit_code, error["code"]
 
+    def apart(self, *arguments: str) -> str:
+        """Run a verb that must fail without a store being named, and return its hint."""
+        result = CliRunner().invoke(main, [*arguments, *self.directories, "--json"])
+        assert result.exit_code != 0
+        return str(json.loads(result.stderr)["error"]["hint"])
+
     def open(self, registry: Registry | None = None) -> Store:
         """The store, as a program of this machine opens it."""
         return sealpoint.open_store(

@@ -102,7 +102,7 @@ def test_without_a_terminal_one_sentence_says_what_is_missing(machine: Machine) 
         assert words.exit_code == 66
         assert words.stdout == ""
         first, hint = words.stderr.splitlines()
-        assert first.endswith("or a terminal to ask for it on, found neither [key-locked]")
+        assert first.endswith("and there is no terminal to ask on [key-locked]")
         assert hint.startswith("hint: Run it on a terminal, or ")
         assert way in hint
     assert machine.refused("keys", "passphrase", "worker") == (66, "key-locked")
@@ -128,7 +128,7 @@ def test_a_passphrase_is_set_changed_and_removed(machine: Machine) -> None:
     assert '"encrypted": true' in changed.stdout
     assert changed.stderr.count("assphrase of key 'worker'") == 2
     assert wrong.exit_code == 66
-    assert "another passphrase or a changed file" in wrong.stderr
+    assert "the passphrase does not open it, or its file was changed" in wrong.stderr
     assert b"scrypt-chacha20poly1305" in locked
     assert "The key has no passphrase." in removed
     assert path.read_bytes() == plain

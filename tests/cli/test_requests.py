@@ -480,7 +480,7 @@ def test_without_a_terminal_the_digits_are_needed(asked: tuple[Machine, str], ve
     result = team.run(verb, request, *options)
 
     assert "What is signed by an approval:" in result.stdout
-    assert "expected --yes-to, or a terminal" in result.stderr
+    assert "there is no terminal for that" in result.stderr
     assert f"sealpoint requests {request}, then give --yes-to" in " ".join(result.stderr.split())
     assert team.run(verb, request, *options, stdin=f"{request[:8]}\n").exit_code == 2
     assert team.run(verb, request, *options, "--json").exit_code == 2
@@ -499,7 +499,10 @@ def test_few_digits_do_not_name_a_request(asked: tuple[Machine, str]) -> None:
     done = team.run("approve", request[:8], "--yes-to", request[:32], *_ANN)
 
     assert refused.exit_code == 2
-    assert "expected the first 32 digits of the request's id or more, found 31" in refused.stderr
+    assert (
+        "at least the first 32 digits of the request's id are needed, and 31 were given"
+        in refused.stderr
+    )
     assert request in refused.stderr
     assert done.exit_code == 0
 

@@ -101,7 +101,7 @@ def test_a_list_that_leaves_a_thread_out_is_no_list(machine: Machine) -> None:
 
     assert machine.refused("threads") == (49, "list-incomplete")
     assert printed.stdout == ""
-    assert "1 would be left out: id " in printed.stderr
+    assert "would leave out 1: id " in printed.stderr
     assert "sealpoint threads --partial" in printed.stderr
     assert "1 thread in namespace 'default'; NOT COMPLETE, 1 left out:" in partial
     assert "the store lacks what the anchor has seen" in partial

@@ -206,7 +206,7 @@ def test_somebody_who_is_not_of_the_group_is_kept_out(machine: Machine) -> None:
     status, _, told = eve.run("trust", "import", "-", "--group", _GROUP, stdin=pin)
 
     assert status == UsageError.exit_status
-    assert "expected this user to be a member" in told
+    assert "this user is not a member of it" in told
     _join(one, two)
     two.done("threads")
 

@@ -73,7 +73,7 @@ def _verify(name: str, rows: Rows) -> Tip:
         first = seq if entry.header.kind is Kind.ERASE else first
     for header, (_, _, body) in list(zip(headers, rows, strict=True))[first:]:
         if body is None:
-            raise Missing(f"entry {header.seq}: expected its body, found none")
+            raise Missing(f"entry {header.seq}: its body is missing")
         parse_body(header.kind, header.body, body)
     assert tip is not None
     tip.require_owner()

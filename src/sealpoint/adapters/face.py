@@ -246,8 +246,8 @@ class GuardedRuns:
             if self._has(thread, token):
                 return self._passes[thread]
         raise Superseded(
-            f"thread {thread!r}: expected the pass of a run that goes on, found that of one that "
-            "has ended or was overtaken"
+            f"thread {thread!r}: the run that this configuration is of has ended, or another run "
+            "has gone on"
         )
 
     def is_living(self, thread: str, token: object) -> bool:
@@ -449,8 +449,8 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> 
             found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
             command = "pip install -U"
     return ExtraMissing(
-        f"sealpoint.adapters.{extra}: expected {name}, found {found}: "
-        f"{command} 'sealpoint[{extra}]'"
+        f"sealpoint.adapters.{extra}: it needs {name}, found {found}: {command} "
+        f"'sealpoint[{extra}]'"
     )
 
 

@@ -42,7 +42,7 @@ def submit(
     try:
         return pool.submit(function, *args, **kwargs)
     except RuntimeError as exc:
-        raise UsageError("store: expected an open store, found it closed") from exc
+        raise UsageError("store: it is closed") from exc
 
 
 _REFS_AT_ONCE = 64

@@ -172,7 +172,9 @@ class SlotSeal:
         magic, version, store, capacity = _HEADER.unpack_from(header)
         # (2) The format is ours, in a version we know.
         if magic != _MAGIC:
-            raise ValueError("expected the file of a local anchor, found another beginning")
+            raise ValueError(
+                "expected the file of a local anchor, found a file that begins otherwise"
+            )
         if version != _VERSION:
             raise ValueError(f"expected version {_VERSION}, found version {version}")
         # (3) The store is this one.
@@ -183,7 +185,10 @@ class SlotSeal:
         # (4) Written under this secret: the same bytes come out again.
         genuine = self.header(capacity)
         if not compare_digest(genuine, header[: len(genuine)]):
-            raise ValueError("expected a header written under this secret, found another code")
+            raise ValueError(
+                "expected a header written under the secret in slots.key, found "
+                "one written under another secret or changed"
+            )
         # (5) The file is whole.
         expected = HEADER_BYTES + capacity * SLOT_BYTES
         if capacity < CAPACITY_MIN or capacity & (capacity - 1) or size_bytes != expected:
@@ -390,9 +395,7 @@ class Table:
     def damaged(self, offset: int) -> AnchorUnavailable:
         """The error for a slot without a valid copy; offset 0: on the way to an absent one."""
         where = f"slot at byte {offset}" if offset else "a slot on the way to another"
-        return AnchorUnavailable(
-            f"anchor file {self.place}: {where}: expected a valid copy, found none"
-        )
+        return AnchorUnavailable(f"anchor file {self.place}: {where}: both copies are damaged")
 
     def _walk(self, home: int) -> Iterator[int]:
         first = HEADER_BYTES + home % self.capacity * SLOT_BYTES

@@ -265,8 +265,8 @@ class SharedFile:
         except BlockingIOError as exc:
             if not _disk.wait_for_lock(descriptor, _LOCK_WAIT_S, shared=self._read_only):
                 raise AnchorUnavailable(
-                    f"anchor in {self._directory}: expected its lock within {_LOCK_WAIT_S:.0f} s, "
-                    "found another process holding it"
+                    f"anchor in {self._directory}: another process held its lock for "
+                    f"{_LOCK_WAIT_S:.0f} s"
                 ) from exc
 
     def _release(self) -> None:
@@ -459,7 +459,7 @@ class LocalAnchor:
                 offset = 0 if table is None else table.find(slot)
                 if table is None or not offset:
                     raise AnchorUnavailable(
-                        f"anchor in {self._directory}: expected a slot to advance, found none"
+                        f"anchor in {self._directory}: it has no position of this thread to advance"
                     )
                 raw = table.raw(offset)
                 known = self._known.get(slot)

@@ -51,7 +51,9 @@ class MemoryAnchor:
             self._require_open()
             found = self._positions.get(slot)
             if found is None:
-                raise AnchorUnavailable("anchor in memory: expected a slot to advance, found none")
+                raise AnchorUnavailable(
+                    "anchor in memory: it has no position of this thread to advance"
+                )
             if found != expected:
                 return found
             self._positions[slot] = position

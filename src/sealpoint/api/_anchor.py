@@ -138,7 +138,8 @@ class AnchorAdmin:
             for name in names:
                 if name not in found:
                     raise UnknownThread(
-                        f"thread {name!r}: expected one that the anchor does not know"
+                        f"thread {name!r}: the anchor knows it already, so there is nothing to "
+                        "adopt"
                     )
             if not dry_run:
                 for name in names:
@@ -153,8 +154,8 @@ def _unanchored_by_name(core: Core) -> dict[str, bytes]:
         other = found.setdefault(name, thread)
         if other != thread:
             raise Forked(
-                f"thread {name!r}: expected one thread of that name, found "
-                f"{other.hex()[:12]} and {thread.hex()[:12]}"
+                f"thread {name!r}: the store has two threads of that name, {other.hex()[:12]} "
+                f"and {thread.hex()[:12]}"
             )
     return found
 
@@ -245,5 +246,7 @@ class _AnchorComparison:
 def _of_names(rows: Sequence[AnchorPosition], names: Sequence[str]) -> list[AnchorPosition]:
     for name in names:
         if not any(row.name == name for row in rows):
-            raise UnknownThread(f"thread {name!r}: expected the anchor or the store to know it")
+            raise UnknownThread(
+                f"thread {name!r}: neither the anchor nor the store knows a thread of this name"
+            )
     return [row for row in rows if row.name in names]

@@ -101,13 +101,15 @@ def _begin(
     storage = core.storage
     if storage.read(STORE_CHAIN, 0) is None:
         if core.is_anchored():
-            raise RolledBack(f"store {location.url}: expected the store that was here, found none")
+            raise RolledBack(
+                f"store {location.url}: this machine knows the store, and it is gone from there"
+            )
         blobs = {bytes.fromhex(policy.digest): policy.source}
         begun = StoreChain(core.parts.pin)
         chain = append_roster(core, begun, document, [root], reason="init", blobs=blobs)
         core.anchor_store_chain(chain)
     elif core.is_anchored() or not _is_new(storage):
-        raise StoreExists(f"store {location.url}: expected none, found it initialised already")
+        raise StoreExists(f"store {location.url}: it is initialised already")
     else:
         core.anchor_store_chain()
 
@@ -134,7 +136,7 @@ def _require_new(location: StoreLocation) -> None:
     vacant = location.url.is_vacant(target)
     if not vacant and not location.files.has_pin():
         raise StoreExists(
-            f"store {location.url}: expected nothing there, found a store or a file",
+            f"store {location.url}: there is a store or a file at this place already",
             hint="To trust an existing store, run: sealpoint trust import PIN",
         )
     if location.files.has_pin() and not {ROOT, WORKER, OPERATOR} <= set(
@@ -142,12 +144,12 @@ def _require_new(location: StoreLocation) -> None:
     ):
         # An interrupted `init` has its keys before its pin: this pin came from elsewhere.
         raise StoreExists(
-            f"store {location.url}: expected none, found a pin for it without the keys of a "
+            f"store {location.url}: this machine has a pin of it already, without the keys of a "
             "new store",
             hint="The store exists: open it, or run: sealpoint anchor adopt --reason '...'",
         )
     if location.files.is_initialised() and not vacant:
-        raise StoreExists(f"store {location.url}: expected none, found it initialised already")
+        raise StoreExists(f"store {location.url}: it is initialised already")
 
 
 def _require_directory(location: StoreLocation, directory: Path) -> None:
@@ -155,11 +157,11 @@ def _require_directory(location: StoreLocation, directory: Path) -> None:
         is_there = directory.is_dir()
     except OSError as exc:
         raise StorageUnavailable(
-            f"store {location.url}: expected to look at {directory}, found: {exc.strerror}"
+            f"store {location.url}: {directory} cannot be looked at: {exc.strerror}"
         ) from exc
     if not is_there:
         raise StorageUnavailable(
-            f"store {location.url}: expected a directory {directory}, found none",
+            f"store {location.url}: there is no directory {directory}",
             hint=f"Make it: mkdir -p '{directory}'. Nothing was written.",
         )
 

@@ -92,7 +92,7 @@ class StoreLocation:
         parsed = StoreUrl.parse(url)
         if not parsed.backend.outlives_process:
             raise UrlInvalid(
-                f"store {url!r}: expected a store on disk, found one in memory",
+                f"store {url!r}: this needs a store on disk, and that one lives in memory",
                 hint="memory: needs no set-up and keeps nothing; open it with open_store.",
             )
         files = StoreFiles.find(settings, parsed)
@@ -116,7 +116,8 @@ class StoreLocation:
         """
         if self.url.path is None:
             raise UsageError(
-                f"store {self.url}: expected a store on this machine, found one elsewhere",
+                f"store {self.url}: a group shares a store on this machine, and this one lies "
+                "elsewhere",
                 hint="Leave --group out: users of this machine share files, and here are none.",
             )
         path = Path(self.target())
@@ -160,7 +161,7 @@ class StoreLocation:
                 self.files.is_initialised() or anchor.get(store_slot(secret)) is not None
             ):
                 raise RolledBack(
-                    f"store {self.url}: expected the store that was here, found no file",
+                    f"store {self.url}: this machine knows the store, and its file is gone",
                     hint="Bring the newest copy back, or name the new place with sealpoint trust "
                     f"move. To give the store up for good, move {self.files.directory} away.",
                 )

@@ -406,8 +406,7 @@ def open_request(
 def _require_store(found: _Export, pin: TrustPin) -> None:
     if pin.store.raw.hex() != found.store:
         raise NotTrusted(
-            f"exported request: expected one of store {pin.store}, which the pin names, found one "
-            "of another store",
+            f"exported request: it is of another store than {pin.store}, which the pin names",
             hint="Name the store that it is of with --store, or import its pin: sealpoint trust "
             "import PIN.",
         )
@@ -427,7 +426,9 @@ def _filled(found: _Export) -> tuple[MemoryStorage, bytes]:
                 name, 0, records, blobs={blob_digest(data): bytes(data) for data in blobs}
             )
     except (SealpointError, ValueError) as exc:
-        raise BundleInvalid("exported request: expected a thread, found another thing") from exc
+        raise BundleInvalid(
+            "exported request: expected a thread with entries, found none in it"
+        ) from exc
     return storage, thread
 
 
@@ -531,8 +532,8 @@ def relay_answer(store: Store, data: bytes) -> tuple[Attestation, int]:
     if (found.store, found.ns) != named:
         other = "another store" if found.store != named[0] else f"namespace {found.ns!r}"
         raise NotTrusted(
-            f"answer: expected one to a request of store {store.id}, namespace "
-            f"{store.namespace!r}, found one of {other}",
+            f"answer: it is to a request of {other}, and this is store {store.id}, namespace "
+            f"{store.namespace!r}",
             hint="Relay it where the request was exported: --store and --namespace say where.",
         )
     return found.attestation, store.relay(found.attestation)
@@ -543,5 +544,8 @@ def _parsed(data: bytes, bytes_max: int, read: Any, what: str) -> Any:
         if len(data) <= bytes_max:
             return read(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise BundleInvalid(f"{what}: expected a file as it was written, found another") from exc
+        raise BundleInvalid(
+            f"{what}: expected it byte for byte as it was written, found "
+            f"{len(data)} bytes that were changed or cut"
+        ) from exc
     raise BundleInvalid(f"{what}: expected at most {bytes_max} bytes, found {len(data)}")

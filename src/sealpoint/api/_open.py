@@ -93,13 +93,15 @@ def open_store(
 
 def _require_plain(trust: Trust | None, *, read_only: bool) -> None:
     if trust is not None or read_only:
-        raise UsageError("memory: expected neither trust= nor read_only=, it keeps nothing")
+        raise UsageError("memory: trust= and read_only= do not apply to a store that keeps nothing")
 
 
 def _require_alone(signer: Signer | None, *, other_key: object, keyless: bool) -> None:
     """Refuse a signer beside another key, or where nothing is signed with it."""
     if signer is not None and (other_key != (None, None) or keyless):
-        raise UsageError("signer: expected no memory:, read_only=, key_fd= or passphrase= with it")
+        raise UsageError(
+            "signer: it cannot be combined with memory:, read_only=, key_fd= or passphrase="
+        )
 
 
 def _opened(parts: StoreParts, signer: Signer | None = None, identity: str | None = None) -> Store:

@@ -103,8 +103,11 @@ class RosterAdmin:
             return
         if passphrase is None and any(files.keys.facts(signer.name).encrypted for signer in old):
             raise KeyLocked(
-                f"key {name!r}: expected a passphrase, since the present root has one, found none",
-                hint="A key that was encrypted is not followed by one that is not.",
+                f"key {name!r}: the present root key has a passphrase, so the next one needs one "
+                "too, and none was given",
+                hint="Give one: --passphrase with SEALPOINT_PASSPHRASE or a terminal, or "
+                "passphrase= in Python. A key that was encrypted is not followed by one "
+                "that is not.",
             )
         signer = PrivateKey.draw(name, os.urandom)
         files.keys.write(signer, None if passphrase is None else choosing(passphrase))
@@ -133,12 +136,12 @@ class RosterAdmin:
         """
         check_identity_name(name)
         if not members:
-            raise UsageError(f"pool {name!r}: expected members, found none")
+            raise UsageError(f"pool {name!r}: a pool needs at least one member, and none was given")
         with self._location.open_core() as core:
             chain = core.renewed_trust()
             roster = chain.roster
             if roster.identity(name) is not None:
-                raise UsageError(f"pool {name!r}: expected a name of its own, found an identity's")
+                raise UsageError(f"pool {name!r}: an identity has this name already")
             for member in members:
                 identity_in(chain, member)
                 _require_free(roster, member, name)
@@ -172,8 +175,8 @@ class RosterAdmin:
             most = min(len(_restorers(chain)), SEALS_MAX)
             if not 0 <= persons <= most:
                 raise UsageError(
-                    f"quorum: expected 0 to {most}, as many persons as are operators of all "
-                    f"namespaces, found {persons}",
+                    f"quorum: expected 0 to {most}, the number of persons who are operators of "
+                    f"all namespaces, found {persons}",
                     hint="Add operators first: sealpoint keys add NAME --role operator "
                     "--namespace '*'",
                 )
@@ -212,7 +215,7 @@ class RosterAdmin:
         files = self._location.files
         if data is None and (data := files.kept_roster()) is None:
             raise UsageError(
-                f"roster import: expected a roster kept in {files.directory}, found none",
+                f"roster import: no copy of a roster is kept in {files.directory}",
                 hint="Name the FILE of an export: sealpoint roster import FILE",
             )
         with self._location.open_core() as core:
@@ -221,7 +224,7 @@ class RosterAdmin:
 
 def _root(version: int, threshold: int, keys: Sequence[PublicKey]) -> Root:
     if len(set(keys)) != len(keys):
-        raise UsageError("root: expected different keys, found one of them twice")
+        raise UsageError("root: one of the keys is given twice")
     if not 1 <= threshold <= len(keys):
         raise UsageError(
             f"root: expected a threshold of 1 to {len(keys)}, found {threshold}",
@@ -234,7 +237,8 @@ def _require_no_identity(chain: StoreChain, root: Root) -> None:
     for key in root.keys:
         if chain.roster.holder(key.id) is not None or key.id.raw.hex() in chain.roster.cutoffs:
             raise UsageError(
-                f"root: expected keys of its own, found key {key.id.short()} of an identity"
+                f"root: key {key.id.short()} belongs to an identity, and the root needs keys of "
+                "its own"
             )
 
 
@@ -243,7 +247,7 @@ def _require_free(roster: Roster, member: str, pool: str) -> None:
     for name, members in roster.members.items():
         if name != pool and member in members:
             raise UsageError(
-                f"identity {member!r}: expected it in no other pool, found it in {name!r}",
+                f"identity {member!r}: it is in the pool {name!r} already, and can be in one only",
                 hint="Make an identity of its own for each service.",
             )
 

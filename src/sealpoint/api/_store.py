@@ -74,7 +74,7 @@ class Store:
         """
         if is_reserved(str(name)):
             raise NameInvalid(
-                f"thread name: expected one of your own, found {name[:64]!r}, which is reserved",
+                f"thread name: {name[:64]!r} is reserved",
                 hint="Names that begin with 'sealpoint:' are Sealpoint's own; take another one.",
             )
         return self._checkpoints.thread(name)

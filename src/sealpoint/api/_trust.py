@@ -52,8 +52,7 @@ class TrustAdmin:
         if not files.has_pin() and anchor.exists():
             known = ", ".join(files.known_urls())
             raise StoreExists(
-                f"store {location.url}: expected one that is new to this machine, found its anchor "
-                "here",
+                f"store {location.url}: an anchor of this store is on this machine already",
                 hint=f"If it was moved: sealpoint trust move OLD-URL, one of {known}."
                 if known
                 else f"Its secret is lost, so nobody can read that anchor: move {anchor} away "
@@ -84,7 +83,7 @@ class TrustAdmin:
         old.pin()
         if new.url.is_vacant(new.url.target()):
             raise StorageUnavailable(
-                f"store {new.url}: expected the moved store, found none",
+                f"store {new.url}: there is no store at this place",
                 hint="Move the store first, then say where it lies now.",
             )
         new.files.move_from(old)

@@ -175,7 +175,9 @@ def verify_bundle(
         def policy(digest: str) -> Policy:
             if digest not in known:
                 if digest not in blobs:
-                    raise PolicyInvalid(f"policy {digest[:12]}: expected it here, found none")
+                    raise PolicyInvalid(
+                        f"policy {digest[:12]}: the store does not hold this policy"
+                    )
                 known[digest] = Policy.parse(blobs[digest])
             return known[digest]
 
@@ -256,7 +258,7 @@ class Explaining:
                 self._unjustified, self._release = judged, self._review.release
         self._name = self._walk.name
         if subject is None:
-            raise UnknownEntry(f"entry {self._seq}: expected it in its thread, found none")
+            raise UnknownEntry(f"entry {self._seq}: its thread has no such entry")
         return self._spending(subject, closing, released=released)
 
     def _spending(
@@ -578,8 +580,8 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
     found = list(_find(core, ref))
     if len(found) != 1:
         raise UnknownEntry(
-            f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} with "
-            f"these digits, found {len(found)}"
+            f"{ref[:12]}: expected one request or entry of namespace {core.namespace!r} that "
+            f"begins with these digits, found {len(found)}"
         )
     walk, seq = found[0]
     if walk is None:
@@ -615,7 +617,9 @@ def _of_store_chain(core: Core, seq: int) -> Why:
     record = core.storage.read(STORE_CHAIN, seq)
     chain = core.renewed_trust()
     if record is None or link_hash(record.header) != chain.hashes[seq]:
-        raise UnknownEntry(f"store chain entry {seq}: expected it as it was verified, found none")
+        raise UnknownEntry(
+            f"store chain entry {seq}: it was there when it was verified and is gone now"
+        )
     told = store_chain_record(record, chain, seq)
     return Why(
         subject=told,

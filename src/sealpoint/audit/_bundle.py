@@ -160,18 +160,18 @@ def read_lines(source: bytes | BinaryIO) -> Iterator[tuple[Line, str, int]]:
         where = f"bundle line {number + 1}"
         if len(data) > BUNDLE_LINE_BYTES_MAX or total > BUNDLE_BYTES_MAX:
             raise BundleInvalid(
-                f"{where}: expected lines of at most {BUNDLE_LINE_BYTES_MAX} bytes and "
-                f"{BUNDLE_BYTES_MAX} in all, found more"
+                f"{where}: it is longer than a line may be ({BUNDLE_LINE_BYTES_MAX} bytes), or "
+                f"than a bundle may be ({BUNDLE_BYTES_MAX})"
             )
         # (2) One spelling. Lines are flat: no nesting can be deep.
         try:
             line = _decode(data)
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-            raise BundleInvalid(f"{where}: expected a line of version 1, found another") from exc
+            raise BundleInvalid(f"{where}: it is not a line of a version 1 bundle") from exc
         if _encode(line) + b"\n" != data or (
             isinstance(line, EndLine) and line.at.tzinfo is not UTC
         ):
-            raise BundleInvalid(f"{where}: expected the one spelling of it, found another")
+            raise BundleInvalid(f"{where}: it is not in canonical form")
         yield line, hashed.hexdigest(), number
         hashed.update(data)
         number += 1
@@ -239,7 +239,7 @@ def _content(
         line = _entry(record)
         # What was verified before is what is written: the hash and the body's digest bind it.
         if hashlib.sha256(record.header).digest() != chain.hashes[seq]:
-            raise Edited(f"store chain entry {seq}: expected it as it was verified, found another")
+            raise Edited(f"store chain entry {seq}: it changed after it was verified")
         yield line
     for digest in chain.blobs:
         yield BlobLine(digest.hex(), _blob(core, STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX))
@@ -270,9 +270,9 @@ def _blob(core: Core, thread: bytes, digest: bytes, bytes_max: int) -> bytes:
     data = core.storage.blob(thread, digest, bytes_max)
     where = f"blob {digest.hex()[:12]} of thread {thread.hex()[:12]}"
     if data is None:
-        raise Missing(f"{where}: expected it in the store, found none")
+        raise Missing(f"{where}: it is missing from the store")
     if hashlib.sha256(data).digest() != digest:
-        raise Edited(f"{where}: expected the bytes that an entry names, found others")
+        raise Edited(f"{where}: its bytes do not have the hash that an entry names")
     return data
 
 

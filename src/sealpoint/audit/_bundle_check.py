@@ -171,7 +171,7 @@ class _Check:
         # (1) whose it is
         begin = next(lines, (None,))[0]
         if not isinstance(begin, BeginLine):
-            raise BundleInvalid("bundle: expected its first line, found another")
+            raise BundleInvalid("bundle: it does not begin with the first line of a bundle")
         if begin.store != self._pin.store.raw.hex():
             raise NotTrusted(
                 f"bundle: expected one of store {self._pin.store}, found one of store "
@@ -194,11 +194,13 @@ class _Check:
             self._read_thread(reading, begin, line.thread)
         # (4) the exporter, and nothing after
         if not isinstance(line, EndLine):
-            raise BundleInvalid("bundle: expected a thread or its end, found another line")
+            raise BundleInvalid(
+                "bundle: expected a thread or the end of the bundle, found a line of another kind"
+            )
         name, person = self._check_end(line, begin, reading)
         reading.advance()
         if reading.line is not None:
-            raise BundleInvalid("bundle: expected nothing after its end, found more")
+            raise BundleInvalid("bundle: there are lines after its end")
         return BundleReport(
             store=begin.store,
             namespace=begin.ns,
@@ -231,8 +233,7 @@ class _Check:
             total += len(line.data)
             if total > ROSTER_COPY_BYTES_MAX:
                 raise BundleInvalid(
-                    f"bundle: expected lists and policies of at most {ROSTER_COPY_BYTES_MAX} "
-                    "bytes, found more"
+                    f"bundle: its lists and policies have more than {ROSTER_COPY_BYTES_MAX} bytes"
                 )
             _check_blob(line)
             self._blobs[line.digest] = line.data
@@ -295,13 +296,13 @@ class _Check:
 
     def _check_end(self, end: EndLine, begin: BeginLine, reading: "_Reading") -> tuple[str, str]:
         if (end.content, end.lines) != (reading.content, reading.number):
-            raise BundleInvalid("bundle: expected the content that was signed, found another")
+            raise BundleInvalid("bundle: its content is not what was signed")
         roster = self._chain.roster
         try:
             holder = roster.holder(KeyId(bytes.fromhex(end.by)))
             signature = bytes.fromhex(end.signature)
         except (ValueError, IdMalformed) as exc:
-            raise BundleInvalid("bundle: expected a key id and a signature, found others") from exc
+            raise BundleInvalid("bundle: its last line has no valid key id and signature") from exc
         if holder is None or not holder[0].covers(begin.ns):
             raise NotTrusted(
                 f"bundle: expected a signature by an identity of namespace {begin.ns!r} in roster "
@@ -314,7 +315,9 @@ class _Check:
                 f"{holder[0].name!r}"
             )
         if (signature.hex(), end.by) != (end.signature, holder[1].id.raw.hex()):
-            raise BundleInvalid("bundle: expected lower-case hexadecimal digits, found others")
+            raise BundleInvalid(
+                "bundle: its key id or signature is not in lower-case hexadecimal digits"
+            )
         holder[1].verify(signature, signed_message(end, begin))
         return holder[0].name, holder[0].person
 
@@ -375,14 +378,14 @@ def _record(line: EntryLine) -> Record:
         body = None if line.body is None else line.body.encode()
         header, seals = line.header.encode(), line.seals.encode()
     except UnicodeEncodeError as exc:
-        raise Edited("bundle: expected an entry as UTF-8, found another") from exc
+        raise Edited("bundle: an entry is not UTF-8") from exc
     if line.raw is None:
         return Record(header, seals, body)
     if body is not None or is_text(line.raw):
-        raise BundleInvalid("bundle: expected a body in its one spelling, found another")
+        raise BundleInvalid("bundle: a body is not in canonical form")
     return Record(header, seals, line.raw)
 
 
 def _check_blob(line: BlobLine) -> None:
     if hashlib.sha256(line.data).hexdigest() != line.digest:
-        raise BundleInvalid(f"bundle: expected blob {line.digest[:12]!r}, found other bytes")
+        raise BundleInvalid(f"bundle: blob {line.digest[:12]!r} does not have that hash")

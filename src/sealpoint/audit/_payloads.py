@@ -60,7 +60,7 @@ class RetentionCheck:
         if self.claims.erased is not None and seq < self.claims.erased:
             return
         if record.body is None:
-            raise Missing(f"entry {seq}: expected its body, found none")
+            raise Missing(f"entry {seq}: its body is missing")
         if entry.header.kind is Kind.ERASE:
             self._erased, self._prune = seq, None
         elif rule.is_retention:
@@ -77,8 +77,8 @@ class RetentionCheck:
         prune = None if self._prune is None else self._prune[0]
         if (self._erased, prune) != self.claims[:2]:
             raise Missing(
-                f"thread {self._thread.hex()[:12]}: expected the erasure or prune that accounts "
-                "for what is gone, found none"
+                f"thread {self._thread.hex()[:12]}: something is gone, and no erasure or prune "
+                "accounts for it"
             )
 
     def _check_given_up(self, entry: Entry, body: PruneBody) -> None:

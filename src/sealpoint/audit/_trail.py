@@ -501,7 +501,7 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
     header = entry.header
     roster = step.chain.roster_at(header.roster)
     if roster is None:
-        raise Missing(f"store chain: expected roster {header.roster}, found none")
+        raise Missing(f"store chain: roster {header.roster} is missing")
     identity = roster.identity(entry.writer)
     person = "" if identity is None else identity.person
     people = {entry.writer, person}
@@ -537,7 +537,7 @@ def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:
     newest = _LONG_AGO
     for seq, record in core.storage.scan(STORE_CHAIN, 0, chain.seq):
         if link_hash(record.header) != chain.hashes[seq]:
-            raise Edited(f"store chain entry {seq}: expected it as it was verified, found another")
+            raise Edited(f"store chain entry {seq}: it changed after it was verified")
         told = store_chain_record(record, chain, seq)
         newest = max(newest, told.time or _LONG_AGO)
         yield (newest, "", seq), told

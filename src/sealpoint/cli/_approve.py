@@ -94,7 +94,7 @@ def opened_request(
     """
     if offline is None or output is None or request is not None:
         raise UsageError(
-            "expected a REQUEST, or both --offline FILE and --output FILE",
+            "give a REQUEST, or both --offline FILE and --output FILE",
             hint="sealpoint requests lists what is open here; sealpoint request export REQUEST "
             "--output FILE writes one for an approver on another machine.",
         )
@@ -310,20 +310,20 @@ def _agreed(
         raise examined.fault
     if request.status in _CLOSED:
         raise RequestClosed(
-            f"request {request.short} of thread {request.thread!r}: expected an open one, found "
-            f"it {request.status}"
+            f"request {request.short} of thread {request.thread!r}: it is not open any more: "
+            f"{request.status}"
         )
     least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
     digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
     if not request.id.startswith(digits):
         raise UsageError(
-            f"{verb}: expected the first {least} digits of the request's id, found others",
+            f"{verb}: what was typed are not the first {least} digits of the request's id",
             hint="Nothing was changed. Read the request again: is it the one that you mean?",
         )
     if len(digits) < least:
         raise UsageError(
-            f"{verb}: expected the first {least} digits of the request's id or more, found "
-            f"{len(digits)}",
+            f"{verb}: at least the first {least} digits of the request's id are needed, and "
+            f"{len(digits)} were given",
             hint=f"Nothing was changed. The id of the request that was read is {request.id}.",
         )
     return examined
@@ -332,7 +332,7 @@ def _agreed(
 def _typed(request: Request, verb: str, *, as_json: bool) -> str:
     if as_json or not (can_ask() and can_show()):
         raise UsageError(
-            f"{verb}: expected --yes-to, or a terminal to show and ask on, found neither",
+            f"{verb}: it shows the request and asks, and there is no terminal for that",
             hint=f"Read it with sealpoint requests {request.id}, then give --yes-to {request.id}",
         )
     act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]

@@ -179,7 +179,7 @@ def _world(file: str) -> World:
 def _answer(text: str) -> Any:
     found = parse_json(text.encode(errors="surrogateescape"), "--answer")
     if found is None:
-        raise UsageError("--answer: expected an answer, found null, which is none")
+        raise UsageError("--answer: null cannot be an answer")
     return plain_value(found, "--answer")
 
 

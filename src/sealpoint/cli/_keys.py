@@ -62,7 +62,7 @@ def passphrase(
     left of the old file on the disk and in backups still opens as before.
     """
     if remove and new_file is not None:
-        raise UsageError(f"passphrase: expected --remove or {NEW_FILE_OPTION}, found both")
+        raise UsageError(f"passphrase: --remove and {NEW_FILE_OPTION} cannot be combined")
     with working("encrypting the key"):
         public = where.admin.keys.change_passphrase(
             name, new=None if remove else next_passphrase(new_file)

@@ -57,7 +57,7 @@ def save(
     """
     if file is None and sys.stdin.isatty():
         raise UsageError(
-            "state: expected JSON in --file or on standard input, found a terminal",
+            "state: standard input is a terminal; give the JSON in --file or through a pipe",
             hint="Write: sealpoint save THREAD --file state.json, or --file - to type it.",
         )
     beside = None

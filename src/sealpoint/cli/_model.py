@@ -195,7 +195,7 @@ def verify(
     """
     if where is None or thread is None:
         if checkpoint is not None:
-            raise UsageError("--ref: expected --thread, whose checkpoint it names")
+            raise UsageError("--ref: it needs --thread, whose checkpoint it names")
         with open_checkpoint(file) as opened:
             _report(file, opened, tensor, thread=None, as_json=as_json)
         return

@@ -120,7 +120,7 @@ def _in_force(where: StoreOptions) -> Policy:
         found, namespace = store.policy, store.namespace
     if found is None:
         raise PolicyInvalid(
-            f"namespace {namespace!r}: expected a policy in force, found none",
+            f"namespace {namespace!r}: no policy is in force",
             hint="Only ordinary continuation is allowed; sealpoint policy apply solo changes that.",
         )
     return found

@@ -128,7 +128,7 @@ def _release(threads: tuple[str, ...]) -> bool | tuple[str, ...]:
         return threads
     if set(threads) != {_ALL}:
         raise UsageError(
-            "accept-restore: expected --release with names or --release alone, found both",
+            "accept-restore: --release with names and --release alone cannot be combined",
             hint="Leave out the names to release every thread that lost something.",
         )
     return True
@@ -296,7 +296,7 @@ def export(file: str, *, where: StoreOptions, as_json: bool) -> None:
         data = where.admin.roster.export_copy()
     if file == "-":
         if as_json:
-            raise UsageError("roster export: expected a FILE with --json, found -")
+            raise UsageError("roster export: with --json it needs a FILE instead of -")
         print_text(data.decode())
         return
     replace_file(Path(file), data)

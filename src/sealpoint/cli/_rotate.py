@@ -170,7 +170,7 @@ def rotate(name: str, *, prepare: bool, finish: bool, where: StoreOptions, **opt
     """
     as_json = options["as_json"]
     if prepare and finish:
-        raise UsageError("rotate: expected --prepare or --finish, found both")
+        raise UsageError("rotate: --prepare and --finish cannot be combined")
     if prepare:
         choose = first_passphrase(f"the next key of {name!r}") if options["encrypt"] else None
         public = where.admin.keys.prepare_next(name, new_passphrase=choose)

@@ -88,8 +88,20 @@ def question_lines(shown: ShownRelease) -> Iterator[Line]:
         yield from json_lines(shown.release.question, "  ")
 
 
+_FRAMEWORK = re.compile(r"'lang(?:chain|graph)\.")
+_FRAMEWORK_REGISTRY = "sealpoint.adapters.langgraph.framework:registry"
+
+
 def _lane(lane: str) -> str:
     return f"lane {visible(lane)}" if lane else "the main lane"
+
+
+def _registry_hint(fault: str) -> str:
+    """What to give so that a state with types of an application or a framework can be read."""
+    hint = "Name the application's registry: --registry MODULE:OBJECT"
+    if _FRAMEWORK.search(fault):
+        hint += f"; for messages alone, --registry {_FRAMEWORK_REGISTRY}"
+    return hint
 
 
 def _result_lines(shown: ShownResult, target: str) -> Iterator[Line]:
@@ -103,7 +115,7 @@ def _result_lines(shown: ShownResult, target: str) -> Iterator[Line]:
     if shown.fault is not None:
         words = f"    NOT SHOWN, entry {short_hex(result.entry)}: {visible(shown.fault)}"
         yield Styled(words, "bad")
-        yield Styled("    Name the application's registry: --registry MODULE:OBJECT", "quiet")
+        yield Styled(f"    {_registry_hint(shown.fault)}", "quiet")
         return
     for line in render(shown.value, name="value", everything=True):
         yield f"    {line}"

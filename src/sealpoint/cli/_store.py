@@ -98,7 +98,7 @@ def _ask_new(thing: str, other_way: str) -> str:
 def _ask(question: str, thing: str, other_way: str, *, again: str | None = None) -> str:
     if not can_ask():
         raise KeyLocked(
-            f"{thing}: expected a passphrase, or a terminal to ask for it on, found neither",
+            f"{thing}: it needs a passphrase, none is set, and there is no terminal to ask on",
             hint=f"Run it on a terminal, or {other_way}.",
         )
     return ask_hidden(f"{question} {thing}", again=again)
@@ -218,7 +218,7 @@ def store_options(
             apart = (unless is not None and options[unless] is not None) or (
                 only_with is not None and options[only_with] is None
             )
-            where = None if apart else _find(**chosen)
+            where = None if apart else _find(**chosen, instead=unless)
             if where is not None and "signer" in options:
                 named = options["signer"] or where.settings.identity
                 options["signer"] = named or _OPERATOR
@@ -239,6 +239,7 @@ def _find(
     state_dir: str | None,
     namespace: str | None = None,
     identity: str | None = None,
+    instead: str | None = None,
 ) -> StoreOptions:
     settings = load_settings(
         store=store,
@@ -248,14 +249,15 @@ def _find(
         state_dir=state_dir,
     )
     if settings.store is None:
+        other = "" if instead is None else f"Give --{instead}, which needs no store. Else: "
         raise UsageError(
-            "store: expected the URL of one, found none",
-            hint="Give --store sqlite:///agents.db, set SEALPOINT_STORE, or write "
+            "store: no store was named",
+            hint=f"{other}Give --store sqlite:///agents.db, set SEALPOINT_STORE, or write "
             f'store = "sqlite:////path/agents.db" into {settings.config_dir / "config.toml"}.',
         )
     if not StoreUrl.parse(settings.store).backend.outlives_process:
         raise UrlInvalid(
-            "store: expected one on disk, found one in memory, which lives in one process alone",
+            "store: memory: lives in one process alone, and the command line needs a store on disk",
             hint=f"Write {lasting_forms()}.",
         )
     return StoreOptions(

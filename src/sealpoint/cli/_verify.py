@@ -130,7 +130,7 @@ def _written(output: str) -> Iterator[BinaryIO]:
         partial.replace(output)
     except OSError as exc:
         found = exc.strerror or type(exc).__name__
-        raise UsageError(f"--output {output!r}: expected a writable file, found {found}") from exc
+        raise UsageError(f"--output {output!r}: the file cannot be written: {found}") from exc
     finally:
         partial.unlink(missing_ok=True)
 
@@ -154,7 +154,7 @@ def verify_bundle_(
     """
     pin = trust if where is None else where.files.pin()
     if pin is None:
-        raise UsageError("--trust: expected the file of a pin, found none")
+        raise UsageError("--trust: give the file of a pin")
     with working("verifying the bundle"), _opened(file) as opened:
         report = verify_bundle(opened, pin)
     if as_json:
@@ -172,7 +172,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
             yield opened
     except OSError as exc:
         found = exc.strerror or type(exc).__name__
-        raise UsageError(f"bundle {file!r}: expected a readable file, found {found}") from exc
+        raise UsageError(f"bundle {file!r}: the file cannot be read: {found}") from exc
 
 
 def _print_report(report: BundleReport) -> None:

@@ -289,7 +289,7 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
     if tensor.grad is not None:
         raise ValueNotAllowed(
             "torch tensor: expected no gradient, found one in .grad",
-            hint="Save the gradient beside it, and set .grad to None.",
+            hint="Save the gradient as a value of its own, and set .grad to None.",
         )
     header = _framed([element, list(tensor.shape), bool(tensor.requires_grad)])
     dense = tensor.detach().resolve_conj().resolve_neg().contiguous()

@@ -139,7 +139,7 @@ def encode_default_dict(value: defaultdict[Any, Any], session: Packer) -> bytes:
     if code is None:
         known = ", ".join(getattr(known, "__name__", "None") for known in _FACTORY_CODES)
         raise ValueNotAllowed(
-            f"defaultdict: expected a default factory among {known}, found another callable",
+            f"defaultdict: its default factory is not one of {known}",
             hint="Data cannot name code: use one of these factories, or a plain dict.",
         )
     session.bounds.costly()

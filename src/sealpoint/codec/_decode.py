@@ -133,7 +133,7 @@ class Decoding:
             raise failure from failure.__cause__
         mark = parts.pop()
         if type(mark) is not int or mark != _MARK:  # anything else is not even compared
-            raise BytesMalformed("value: expected its end, found more bytes")
+            raise BytesMalformed("value: there are bytes after its end")
         self._depth -= 1  # a failed decoding is never gone on with, so no try is needed
         if self._walks_depth:
             self.bounds.check_depth(parts[0])
@@ -155,10 +155,10 @@ class Decoding:
             return self._error
         if "Recursion limit" in str(exc):
             return DecodeLimitExceeded(
-                f"value: expected at most {DECODE_DEPTH_MAX} lists and dicts in one another "
-                "(DECODE_DEPTH_MAX), found more"
+                f"value: it has more than {DECODE_DEPTH_MAX} lists and dicts in one another "
+                "(DECODE_DEPTH_MAX)"
             )
-        return BytesMalformed(f"value: expected MessagePack, found otherwise ({exc})")
+        return BytesMalformed(f"value: not valid MessagePack: {exc}")
 
     def _hook(self, tag: int, payload: Any) -> Any:
         """Decode one extension; called by the engine. The first failure is kept aside."""
@@ -212,7 +212,7 @@ class Decoding:
             body = unpackb(marked, ext_hook=self._hook, option=_OPTIONS)
             mark = body.pop()
             if type(mark) is not int or mark != _MARK:
-                raise BytesMalformed("value: expected its end, found more bytes")
+                raise BytesMalformed("value: there are bytes after its end")
             self._depth -= 1
             if self._walks_depth:
                 self.bounds.check_depth(body)
@@ -433,7 +433,7 @@ class TreeDecoding(Decoding):
             blob = self._get(name.hex() if self._hexadecimal else name)
         except KeyError as exc:
             shown = name.hex()[:12]
-            raise BlobMismatch(f"blob {shown}: expected it in the store, found none") from exc
+            raise BlobMismatch(f"blob {shown}: it is missing") from exc
         except Exception as exc:
             self._foreign = exc
             raise
@@ -451,5 +451,5 @@ class TreeDecoding(Decoding):
                 f"(blob_bytes_max), found {len(blob)}"
             )
         if hashlib.sha256(blob).digest() != name:
-            raise BlobMismatch(f"blob {shown}: expected the bytes that were put, found others")
+            raise BlobMismatch(f"blob {shown}: its bytes do not have that hash")
         return blob

@@ -76,7 +76,9 @@ def check_fields(body: Body, names: tuple[str, ...], length: int) -> dict[str, A
     fields = body[0] if type(body) is list and len(body) == length else None
     if type(fields) is dict and tuple(fields) == names:
         return fields
-    raise BytesMalformed(f"fields: expected {_listed(names)}, found others, or another order")
+    raise BytesMalformed(
+        f"fields: expected {_listed(names)} in this order, found other names or another order"
+    )
 
 
 def completed(fields: dict[str, Any], names: tuple[str, ...], defaults: Defaults) -> dict[str, Any]:
@@ -130,7 +132,9 @@ class NamedTupleKind:
 
     def to_body(self, value: Any) -> Body:
         if getattr(value, "__dict__", None):
-            raise ValueNotAllowed("attributes: expected fields only, found attributes of its own")
+            raise ValueNotAllowed(
+                "attributes: expected only declared fields, found attributes of its own"
+            )
         return [dict(zip(self._names, value, strict=True))]
 
     def from_body(self, body: Body) -> Any:

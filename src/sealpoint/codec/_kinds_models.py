@@ -89,10 +89,12 @@ class PydanticKind:
             # A cached property lies there too, and the model computes it again.
             known = name in self._all_names
             if not known and inspect.getattr_static(self._cls, name, None) is None:
-                raise ValueNotAllowed(f"attribute {name!r}: expected fields only")
+                raise ValueNotAllowed(
+                    f"attribute {name!r}: expected only declared fields, found this attribute"
+                )
         for name in self._names:
             if name not in attributes:
-                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+                raise ValueNotAllowed(f"field {name!r}: it is not set")
         return {name: attributes[name] for name in self._names}
 
     def _builder(self) -> Callable[[Body], Any]:
@@ -301,7 +303,7 @@ class FieldsKind:
         fields = {name: getattr(value, name, missing) for name in self._names}
         for name, found in fields.items():
             if found is missing:
-                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+                raise ValueNotAllowed(f"field {name!r}: it is not set")
         if not self._validate:
             self._refuse_others(value)
         return [fields]
@@ -314,7 +316,7 @@ class FieldsKind:
             if isinstance(inspect.getattr_static(self._cls, name, None), functools.cached_property):
                 continue
             raise ValueNotAllowed(
-                f"attribute {name!r}: expected fields only, found an attribute that is no field",
+                f"attribute {name!r}: expected only declared fields, found this attribute",
                 hint="Make it a field, give the rule encode= and decode=, or validate=True so that "
                 "the constructor makes it again.",
             )

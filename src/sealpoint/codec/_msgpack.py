@@ -261,7 +261,7 @@ class ReferenceScan:
             return self._hold(data, place, stop)
         inner = _value_start(data, tag, start)
         if inner >= size:
-            raise BytesMalformed(f"extension {tag}: expected a value in its payload, found none")
+            raise BytesMalformed(f"extension {tag}: its payload is empty")
         return start + inner
 
     def _reference(self, data: bytes, place: int, start: int, size: int, found: list[bytes]) -> int:

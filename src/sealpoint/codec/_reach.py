@@ -135,7 +135,7 @@ class _Chunks:
     def feed(self, chunk: bytes) -> Sequence[bytes]:
         """The references that end in the next chunk."""
         if not chunk:
-            raise BytesMalformed("blob: expected bytes, found none")
+            raise BytesMalformed("blob: it is empty")
         self._add(len(chunk))
         return () if self._scan is None else self._scan.feed(chunk)
 
@@ -245,7 +245,7 @@ class _TreeWalk:
             blob: object = self._get(name)
         except KeyError as exc:
             shown = name.hex()[:12]
-            raise BlobMismatch(f"blob {shown}: expected it in the store, found none") from exc
+            raise BlobMismatch(f"blob {shown}: it is missing") from exc
         if not isinstance(blob, bytes):
             found = type(blob).__name__
             raise BlobMismatch(f"blob {name.hex()[:12]}: expected bytes, found {found}")

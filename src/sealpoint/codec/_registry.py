@@ -159,7 +159,7 @@ class Registry:
         """
         rule = self._tables.by_type.get(cls)
         if rule is None:
-            raise RuleInvalid(f"type {cls.__qualname__}: expected a rule for it, found none")
+            raise RuleInvalid(f"type {cls.__qualname__}: no rule allows it")
         self._put(replace(rule, memo_maker=memo_maker))
 
     def show_untyped(self, *beginnings: str) -> None:

@@ -201,7 +201,7 @@ def encode_path(value: PurePath, session: Packer) -> bytes:
     session.bounds.costly()
     text = str(value)
     if type(value)(text) != value:  # Windows paths such as ./c:name, before Python 3.12
-        raise ValueNotAllowed("path: expected one that its own text names, found another")
+        raise ValueNotAllowed("path: its text does not name the same path again")
     data = text.encode("utf-8", "surrogatepass")
     if (fault := _text_within(len(data), session.limits, "path")) is not None:
         raise EncodeLimitExceeded(fault)

@@ -136,7 +136,7 @@ class StoreUrl:
             UrlInvalid: It leads to no path that could be written down, or into memory.
         """
         if not self.backend.outlives_process:
-            raise UrlInvalid("store URL: expected one on disk, found one in memory")
+            raise UrlInvalid("store URL: this needs a store on disk, and memory: is none")
         path = self.path
         if path is None:
             return self.address
@@ -144,9 +144,7 @@ class StoreUrl:
             target = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
             target.encode()
         except (OSError, UnicodeEncodeError) as exc:
-            raise UrlInvalid(
-                f"store {self}: expected it to lead to a directory with a path in UTF-8, found none"
-            ) from exc
+            raise UrlInvalid(f"store {self}: its directory has a path that is not UTF-8") from exc
         return target
 
     def is_vacant(self, target: str) -> bool:
@@ -169,7 +167,7 @@ class StoreUrl:
         """
         if self.backend.open is None:
             raise UsageError(
-                f"store {self}: expected one to open, found one that ends with its process"
+                f"store {self}: a store in memory ends with its process and cannot be opened again"
             )
         return self.backend.open(target, create=create, read_only=read_only, group=group)
 
@@ -238,14 +236,16 @@ def _decoded(text: str, scheme: str, *, absolute_only: bool) -> str:
             )
     if _BAD_ESCAPE.search(path) or _ESCAPED_SLASH.search(path):
         raise UrlInvalid(
-            "store URL: expected % and two hexadecimal digits of a character that is no slash, "
-            f"found another in {_shown(text)}",
+            "store URL: expected % and two hexadecimal digits, found a bad escape or an escaped "
+            f"slash in {_shown(text)}",
             hint="In the name of a file, write % as %25; a slash is written as it is.",
         )
     try:
         decoded = unquote_to_bytes(path).decode()
     except ValueError as exc:
-        raise UrlInvalid(f"store URL: expected UTF-8, found others in {_shown(text)}") from exc
+        raise UrlInvalid(
+            f"store URL: expected UTF-8, found bytes that are not in {_shown(text)}"
+        ) from exc
     if "\0" in decoded:
         raise UrlInvalid(f"store URL: expected a path, found a zero byte in {_shown(text)}")
     return decoded
@@ -261,7 +261,8 @@ def _absolute(decoded: str, text: str) -> Path:
         str(absolute).encode()
     except (OSError, UnicodeEncodeError) as exc:
         raise UrlInvalid(
-            f"store URL: expected a directory with a path in UTF-8, found none for {_shown(text)}"
+            "store URL: expected a directory with a path in UTF-8, found bytes that are not for "
+            f"{_shown(text)}"
         ) from exc
     # The system goes up from where a link leads, and everybody else from where it lies.
     if os.path.realpath(written.parent) != os.path.realpath(absolute.parent):
@@ -285,9 +286,7 @@ def _is_vacant(target: str, url: str, *, is_directory: bool) -> bool:
         denied, hint = permission_denied(Path(target))
         raise StorageUnavailable(f"store {url}: {denied}", hint=hint) from exc
     except OSError as exc:
-        raise StorageUnavailable(
-            f"store {url}: expected to look for it, found {exc.strerror}"
-        ) from exc
+        raise StorageUnavailable(f"store {url}: it cannot be looked for: {exc.strerror}") from exc
     return False
 
 

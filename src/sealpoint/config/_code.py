@@ -51,7 +51,7 @@ def git_revision(directory: Path) -> str | None:
         start = directory.resolve(strict=True)
         found = [place / ".git" for place in (start, *start.parents) if (place / ".git").exists()]
     except (OSError, RuntimeError) as exc:
-        raise WorldInvalid(f"repository {directory}: expected a directory, found none") from exc
+        raise WorldInvalid(f"repository {directory}: there is no such directory") from exc
     if not found:
         return None
     own = _own_directory(found[0])
@@ -66,7 +66,9 @@ def git_revision(directory: Path) -> str | None:
             break
         reference = text.removeprefix("ref: ").strip()
         _check_reference(own, reference)
-    raise WorldInvalid(f"{own}: expected a revision for {reference!r}, found none")
+    raise WorldInvalid(
+        f"{own}: expected a revision for {reference!r}, found a text that is not one"
+    )
 
 
 def _own_directory(git: Path) -> Path:
@@ -74,14 +76,14 @@ def _own_directory(git: Path) -> Path:
         return git
     text = _line(git)
     if not text.startswith("gitdir: "):
-        raise WorldInvalid(f"{git}: expected gitdir: and a path, found something else")
+        raise WorldInvalid(f"{git}: expected gitdir: and a path, found a file without them")
     return git.parent / text.removeprefix("gitdir: ")
 
 
 def _check_reference(own: Path, reference: str) -> None:
     parts = reference.split("/")
     if parts[0] != "refs" or not all(part and part.strip(".") for part in parts):
-        raise WorldInvalid(f"{own}: expected references below refs/, found another")
+        raise WorldInvalid(f"{own}: expected a reference below refs/, found {reference[:64]!r}")
 
 
 def _look_up(own: Path, common: Path, reference: str) -> str:
@@ -95,7 +97,7 @@ def _look_up(own: Path, common: Path, reference: str) -> str:
             if name == reference:
                 return revision
     raise WorldInvalid(
-        f"{own}: expected {reference!r} to be there, found none",
+        f"{own}: the reference {reference!r} is not there",
         hint="A repository without a commit has no revision, nor one with references in tables.",
     )
 
@@ -110,9 +112,9 @@ def _read_text(path: Path, bytes_max: int) -> str:
             data = file.read(bytes_max + 1)
         text = data.decode()
     except (OSError, ValueError) as exc:
-        raise WorldInvalid(f"{path}: expected to read text, found an error") from exc
+        raise WorldInvalid(f"{path}: it cannot be read as text") from exc
     if len(data) > bytes_max:
-        raise WorldInvalid(f"{path}: expected at most {bytes_max} bytes, found more")
+        raise WorldInvalid(f"{path}: it is larger than {bytes_max} bytes")
     return text
 
 
@@ -144,7 +146,9 @@ def code_of(
         WorldInvalid: Something that was asked for cannot be found out.
     """
     if isinstance(modules, str):
-        raise WorldInvalid("modules: expected a list of names, found one text")
+        raise WorldInvalid(
+            "modules: expected a list of names, found one text; write [...] around it"
+        )
     return Code(
         version=None if package is None else _version(package),
         modules={name: _source_digest(name) for name in modules},
@@ -175,9 +179,9 @@ def _version(package: str) -> str:
     try:
         found: object = version(package)
     except (PackageNotFoundError, KeyError, ValueError, OSError) as exc:
-        raise WorldInvalid(f"package {package!r}: expected it installed, found none") from exc
+        raise WorldInvalid(f"package {package!r}: it is not installed") from exc
     if not isinstance(found, str):
-        raise WorldInvalid(f"package {package!r}: expected a version, found none")
+        raise WorldInvalid(f"package {package!r}: its metadata has no version")
     return found
 
 
@@ -196,7 +200,7 @@ def _source_digest(name: str) -> str:
         for relative, path in _files(place, name)
     )
     if not files:
-        raise WorldInvalid(f"module {name!r}: expected source files, found none")
+        raise WorldInvalid(f"module {name!r}: it has no source files")
     digest = hashlib.sha256()
     left = _SOURCE_BYTES_MAX
     for relative, _, path in files:
@@ -218,7 +222,7 @@ def _file_digest(path: Path, data: bytes) -> bytes:
 def _find(name: str) -> ModuleSpec:
     """Find a module as an import would, without importing it or what it lies in."""
     if not all(part.isidentifier() for part in name.split(".")):
-        raise WorldInvalid(f"module {name!r}: expected a full name such as app.tools")
+        raise WorldInvalid(f"module {name!r}: give a full name such as app.tools")
     top, *rest = name.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -228,10 +232,10 @@ def _find(name: str) -> ModuleSpec:
             walked = f"{walked}.{part}"
             spec = _find_in(spec, walked)
     except (ImportError, ValueError, AttributeError, OSError) as exc:
-        raise WorldInvalid(f"module {name!r}: expected it to be found, found an error") from exc
+        raise WorldInvalid(f"module {name!r}: looking for it raised an error") from exc
     if spec is None:
         raise WorldInvalid(
-            f"module {name!r}: expected it where an import looks for it, found none",
+            f"module {name!r}: an import would not find it",
             hint="Name modules as they are imported, in the environment that runs them.",
         )
     return spec
@@ -256,7 +260,7 @@ def _find_in(parent: ModuleSpec | None, name: str) -> ModuleSpec | None:
 def _source_path(spec: ModuleSpec) -> Path:
     if not spec.has_location or spec.origin is None or not spec.origin.endswith(".py"):
         raise WorldInvalid(
-            f"module {spec.name!r}: expected a source file, found another kind of module",
+            f"module {spec.name!r}: it has no source file",
             hint="Name modules that are .py files; for others give the package's version.",
         )
     return Path(spec.origin)
@@ -269,14 +273,14 @@ def _files(place: Path, name: str) -> Iterator[tuple[bytes, Path]]:
     for folder, _, files in os.walk(place, followlinks=True, onerror=_fail):
         real = os.path.realpath(folder)
         if real in seen:
-            raise WorldInvalid(f"module {name!r}: expected each directory once, found {real} twice")
+            raise WorldInvalid(f"module {name!r}: the directory {real} is in it twice")
         seen.add(real)
         for file in files:
             if file.endswith(_SUFFIXES) and not _is_cache(folder, file):
                 count += 1
                 if count > _SOURCE_FILES_MAX:
                     raise WorldInvalid(
-                        f"module {name!r}: expected at most {_SOURCE_FILES_MAX} files, found more"
+                        f"module {name!r}: it has more than {_SOURCE_FILES_MAX} files"
                     )
                 path = Path(folder, file)
                 yield os.fsencode(path.relative_to(place).as_posix()), path
@@ -290,7 +294,7 @@ def _is_cache(folder: str, file: str) -> bool:
 
 
 def _fail(error: OSError) -> None:
-    raise WorldInvalid(f"{error.filename}: expected to read it, found {error.strerror}") from error
+    raise WorldInvalid(f"{error.filename}: it cannot be read: {error.strerror}") from error
 
 
 def _read(path: Path, name: str, bytes_max: int) -> bytes:
@@ -298,13 +302,9 @@ def _read(path: Path, name: str, bytes_max: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(bytes_max + 1)
     except OSError as exc:
-        raise WorldInvalid(
-            f"module {name!r}: expected to read {path}, found {exc.strerror}"
-        ) from exc
+        raise WorldInvalid(f"module {name!r}: {path} cannot be read: {exc.strerror}") from exc
     if len(data) > bytes_max:
-        raise WorldInvalid(
-            f"module {name!r}: expected at most {_SOURCE_BYTES_MAX} bytes of source, found more"
-        )
+        raise WorldInvalid(f"module {name!r}: it has more than {_SOURCE_BYTES_MAX} bytes of source")
     return data
 
 

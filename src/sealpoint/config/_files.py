@@ -172,12 +172,14 @@ class StoreFiles:
             replace_file(self._directory.note_path, self._directory.note())
             return
         if self.has_pin():
-            raise StoreExists(f"store {self.url}: expected no pin yet, found {self._pin_path}")
+            raise StoreExists(
+                f"store {self.url}: this machine has a pin of it already, at {self._pin_path}"
+            )
         try:
             old.directory.rename(self.directory)
         except OSError as exc:
             raise DirectoryUnusable(
-                f"{old.directory}: expected to become {self.directory}, found {exc.strerror}"
+                f"{old.directory}: it cannot be moved to {self.directory}: {exc.strerror}"
             ) from exc
         replace_file(self._directory.note_path, self._directory.note())
         self.write_pin(pin)
@@ -196,7 +198,7 @@ class StoreFiles:
             return False
         except OSError as exc:
             raise DirectoryUnusable(
-                f"{self.directory}: expected a directory that can be read, found {exc.strerror}"
+                f"{self.directory}: the directory cannot be read: {exc.strerror}"
             ) from exc
         return True
 
@@ -212,7 +214,8 @@ class StoreFiles:
             replace_file(self._pin_path, data)
         elif not write_new_file(self._pin_path, data) and self.pin().encode() != data:
             raise StoreExists(
-                f"store {self.url}: expected no pin yet, found another at {self._pin_path}",
+                f"store {self.url}: this machine has another pin of it already, at "
+                f"{self._pin_path}",
                 hint="Compare the two pins; replace the old one only if its owner says so.",
             )
 
@@ -238,8 +241,7 @@ class StoreFiles:
         data = self._slots_key()
         if data is None:
             raise KeyMissing(
-                f"store {self.url}: expected the anchor's secret at {self._secret_path}, found "
-                "none",
+                f"store {self.url}: the anchor's secret is missing at {self._secret_path}",
                 hint="Bring slots.key back from the backup of the keys. If there is none, the "
                 f"anchor of this store cannot be read any more: move {_anchor_of(self)} and "
                 f"{self._pin_path} away, then sealpoint trust import PIN, and sealpoint anchor "
@@ -249,7 +251,7 @@ class StoreFiles:
         if secret is None:
             raise KeyFileUnsafe(
                 f"{self._secret_path}: expected {2 * _SECRET_BYTES} lower-case hexadecimal "
-                "digits, found other bytes",
+                f"digits, found {len(data)} bytes of another form",
                 hint="Bring the file back from a copy; without it the anchor knows no thread.",
             )
         return secret
@@ -260,7 +262,8 @@ class StoreFiles:
             drawn = random_bytes(_SECRET_BYTES)
             if len(drawn) != _SECRET_BYTES:
                 raise KeyFileUnsafe(
-                    f"{self._secret_path}: expected {_SECRET_BYTES} random bytes, found others"
+                    f"{self._secret_path}: expected {_SECRET_BYTES} random bytes, found "
+                    f"{len(drawn)}"
                 )
             self._directory.prepare(self.directory)
             write_new_file(self._secret_path, _format_secret(drawn))
@@ -280,10 +283,15 @@ class StoreFiles:
             KeyFileUnsafe: Others can change it.
         """
         data = self._directory.read(self._group_path, bytes_max=_PIN_BYTES_MAX, secret=False)
+        if data is None:
+            return None
         try:
-            return None if data is None else msgspec.json.decode(data, type=Group)
+            return msgspec.json.decode(data, type=Group)
         except msgspec.MsgspecError as exc:
-            raise ConfigError(f"{self._group_path}: expected a group, found other bytes") from exc
+            raise ConfigError(
+                f"{self._group_path}: expected a group as JSON, found {len(data)} "
+                "bytes that are not one"
+            ) from exc
 
     def declare_group(self, group: Group) -> None:
         """Share the store with a group from now on.
@@ -295,7 +303,7 @@ class StoreFiles:
         data = msgspec.json.format(msgspec.json.encode(group), indent=2) + b"\n"
         if not write_new_file(self._group_path, data) and self.group() != group:
             raise StoreExists(
-                f"store {self.url}: expected no group yet, found another in {self._group_path}"
+                f"store {self.url}: another group shares it already, as {self._group_path} says"
             )
 
     def share_secret(self, store: StoreId, group: Group) -> None:
@@ -315,7 +323,7 @@ class StoreFiles:
             self.secret() != shared
         ):
             raise StoreExists(
-                f"store {self.url}: expected no secret of its own, found {self._secret_path}",
+                f"store {self.url}: it has a secret of its own already, at {self._secret_path}",
                 hint="An anchor of this user alone knows the store; move that file away to use "
                 "the group's.",
             )

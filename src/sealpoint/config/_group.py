@@ -51,7 +51,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             gid = grp.getgrnam(name).gr_gid
         except (KeyError, AttributeError) as exc:  # the latter where there are no groups at all
             raise UsageError(
-                f"group {name!r}: expected a group of this machine, found none",
+                f"group {name!r}: this machine has no such group",
                 hint=f"An administrator makes it: groupadd {name}; usermod -aG {name} USER",
             ) from exc
         return cls(name=name, gid=gid, state_dir=str(state_dir))
@@ -64,7 +64,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """
         if os.geteuid() != 0 and self.gid not in (os.getegid(), *os.getgroups()):
             raise UsageError(
-                f"group {self.name!r}: expected this user to be a member, found that it is none",
+                f"group {self.name!r}: this user is not a member of it",
                 hint=f"An administrator runs: usermod -aG {self.name} USER; then log in again.",
             )
 
@@ -90,8 +90,8 @@ def _require_reachable(path: Path, group: Group) -> None:
         inner = found.st_mode & stat.S_IXGRP and found.st_gid == group.gid
         if not inner and not found.st_mode & stat.S_IXOTH:
             raise DirectoryUnusable(
-                f"{path}: expected every member of {group.name!r} to reach it, found that "
-                f"{parent} keeps them out",
+                f"{path}: members of {group.name!r} cannot reach it, because {parent} keeps them "
+                "out",
                 hint="Name a directory that the group shares, such as --state-dir "
                 f"/srv/{group.name}/state and --store sqlite:////srv/{group.name}/store/agents.db",
             )
@@ -126,7 +126,7 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
             descriptor = _disk.open_plain(path, FILE)
     except OSError as exc:
         raise KeyMissing(
-            f"group {group.name!r}: expected the anchor's secret at {path}, found {exc.strerror}",
+            f"group {group.name!r}: the anchor's secret at {path} cannot be read: {exc.strerror}",
             hint="Name the --state-dir that sealpoint init --group was given, and be a member of "
             "the group.",
         ) from exc
@@ -143,7 +143,9 @@ def read_shared_secret(directory: Path, group: Group) -> bytes:
     except ValueError:
         secret = b""
     if len(secret) != 32 or f"{secret.hex()}\n".encode() != data:  # noqa: PLR2004 # a SHA-256
-        raise KeyFileUnsafe(f"{path}: expected 64 hexadecimal digits, found other bytes")
+        raise KeyFileUnsafe(
+            f"{path}: expected 64 hexadecimal digits, found {len(data)} bytes of another form"
+        )
     return secret
 
 

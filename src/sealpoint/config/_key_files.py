@@ -38,6 +38,7 @@ from sealpoint.signing import (
 
 _KEY_FILE_BYTES_MAX = 16 * 1024
 _KEY_SUFFIX = ".key"
+_NAMES_SHOWN = 8
 _NEXT_SUFFIX = ".next"
 
 
@@ -99,7 +100,7 @@ class KeyFiles:
         # Nobody is asked to choose a passphrase for what cannot be made.
         if os.path.lexists(path) or not write_new_file(path, key_file_bytes(signer, choose)):
             raise StoreExists(
-                f"key {signer.name!r} of store {self._directory.url}: expected none yet, found "
+                f"key {signer.name!r} of store {self._directory.url}: there is one already, at "
                 f"{path}",
                 hint="A key is never overwritten: use it, or choose another name.",
             )
@@ -119,8 +120,8 @@ class KeyFiles:
         # Somebody may have taken minutes to type: a key that came in meanwhile must not be lost.
         if self._key_bytes(name) != before:
             raise ConfigError(
-                f"key {name!r}: expected its file as it was when it was opened, found another",
-                hint="Somebody changed the key meanwhile, and it was left alone: try again.",
+                f"key {name!r}: its file changed after it was opened",
+                hint="Somebody changed the key at the same time, and it was left alone: try again.",
             )
         replace_file(self._key_path(name), data)
         return signer
@@ -134,7 +135,7 @@ class KeyFiles:
             found = [path.name for path in keys.iterdir()]
         except OSError as exc:
             raise DirectoryUnusable(
-                f"{keys}: expected a directory that can be read, found {exc.strerror}"
+                f"{keys}: the directory cannot be read: {exc.strerror}"
             ) from exc
         return sorted(
             name.removesuffix(_KEY_SUFFIX)
@@ -169,7 +170,9 @@ class KeyFiles:
         path = self._key_path(name, _NEXT_SUFFIX)
         if self.next_facts(name) is None:
             raise KeyMissing(
-                f"key {name!r} of store {self._directory.url}: expected a file {path}, found none"
+                f"key {name!r} of store {self._directory.url}: no next key was prepared here: no "
+                f"file {path}",
+                hint=f"Prepare it first: sealpoint keys rotate {name} --prepare",
             )
         move_file(path, self._key_path(name))
 
@@ -185,7 +188,11 @@ class KeyFiles:
             secrets = self._directory.settings.secrets_dir if mounted else None
             places = f"{path}" if secrets is None else f"{path} or {secrets / path.name}"
             raise KeyMissing(
-                f"key {name!r} of store {self._directory.url}: expected a file {places}, found none"
+                f"key {name!r} of store {self._directory.url}: this machine does not have it: no "
+                f"file {places}",
+                hint=f"Keys here: {', '.join(self.names()[:_NAMES_SHOWN]) or 'none'}; --identity "
+                "NAME chooses one. sealpoint keys new NAME makes one under a new name, and prints "
+                "what to run where the root key is.",
             )
         return data
 

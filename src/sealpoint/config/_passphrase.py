@@ -43,7 +43,7 @@ def unlocking(
             return choosing(source)(name)
         found = environment_passphrase(environ=environ)
         if found is None:
-            raise KeyLocked(f"key {name!r}: expected its passphrase, found none")
+            raise KeyLocked(f"key {name!r}: it is locked by a passphrase, and none was given")
         return Passphrase(found)
 
     return unlock
@@ -97,7 +97,7 @@ def read_passphrase_file(path: str, setting: str) -> str:
     # Secrets are often mounted as links; what counts is the file that one leads to.
     data = read_file(Path(path).absolute(), bytes_max=_FILE_BYTES_MAX, secret=True, follow=True)
     if data is None:
-        raise ConfigError(f"{setting}: expected a file {path}, found none")
+        raise ConfigError(f"{setting}: there is no file {path}")
     line = data.removesuffix(b"\n").removesuffix(b"\r")
     Passphrase(line, source=f"{setting} {path}")
     return line.decode()

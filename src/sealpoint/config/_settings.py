@@ -137,7 +137,7 @@ def _users_own(find: Callable[[str], Path], variable: str) -> Path:
         path = Path()
     if not path.is_absolute():
         raise DirectoryUnusable(
-            f"{variable}: expected it, or a user with a home directory, found neither",
+            f"{variable}: it is not set, and this user has no home directory",
             hint="Set SEALPOINT_CONFIG_DIR (keys and pin) and SEALPOINT_STATE_DIR (the anchor), or "
             "pass config_dir= and state_dir=.",
         )
@@ -184,11 +184,11 @@ def _read_settings_file(config_dir: Path) -> dict[str, str]:
     try:
         document = tomllib.loads(data.decode())
     except (ValueError, RecursionError) as exc:
-        raise ConfigError(f"{path}: expected TOML, found an error: {exc}") from exc
+        raise ConfigError(f"{path}: it is not valid TOML: {exc}") from exc
     settings = {}
     for key, value in document.items():
         if key not in _FILE_KEYS:
-            raise ConfigError(f"{path}: expected only {', '.join(_FILE_KEYS)}, found {key!r}")
+            raise ConfigError(f"{path}: unknown key {key!r}; known are {', '.join(_FILE_KEYS)}")
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{path}: expected text as {key}, found {_found(value)}")
         settings[key] = value

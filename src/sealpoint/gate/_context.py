@@ -140,6 +140,7 @@ class GateContext:
             return now + span
         except OverflowError as exc:
             raise UsageError(
-                f"thread {self._state.name!r}: expected a time that can be added to, found {now}",
+                f"thread {self._state.name!r}: its newest time, {now}, is too far ahead to "
+                "reckon with",
                 hint="Somebody saved with a clock far ahead; erase the thread or begin another.",
             ) from exc

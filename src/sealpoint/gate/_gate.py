@@ -479,7 +479,7 @@ class Gate:
             if run is not None and run.is_overtaken:
                 raise self._runs.overtaken(run.base)
             raise ResumeRefused(
-                f"thread {self._state.name!r}: this save would begin a session that is no "
+                f"thread {self._state.name!r}: this save would begin a session that is not an "
                 f"ordinary continuation: {'; '.join(reasons)}",
                 reasons=reasons,
                 hint="Call resume(world=...) first: the gate decides, and records it.",

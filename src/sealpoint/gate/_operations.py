@@ -91,9 +91,7 @@ class Operations:
             while True:
                 self._context.require_living()
                 if self._chain.tip().paused is None:
-                    raise UsageError(
-                        f"thread {self._state.name!r}: expected it paused, found it running"
-                    )
+                    raise UsageError(f"thread {self._state.name!r}: it is not paused")
                 body = UnpauseBody(salt=self._core.salt(), reason=reason)
                 seq = self._context.write(Kind.UNPAUSE, body)
                 if seq is not None:
@@ -248,7 +246,7 @@ class Operations:
             release = self._release_of(request)
             if (release.digest, release.world) != (statement.release, statement.world_from):
                 raise NotTrusted(
-                    f"{named}: it does not say what would be resumed as it is on the thread",
+                    f"{named}: what it says would be resumed is not what the thread has",
                     hint="Deny it, and find out who uses the requester's key.",
                 )
             before = self._reader.read_world(release)
@@ -270,8 +268,8 @@ class Operations:
         release = None if wanted is None else self._reader.release_of(wanted)
         if release is None:
             raise UnknownCheckpoint(
-                f"request {request.short} of thread {request.thread!r}: its checkpoint is not on "
-                "the thread"
+                f"request {request.short} of thread {request.thread!r}: the thread does not have "
+                "the checkpoint that it is about"
             )
         return release
 
@@ -356,16 +354,16 @@ class Operations:
         asked = self._context.pending().asked.get(request_id)
         if asked is None:
             raise UnknownRequest(
-                f"request {request_id[:12]} of thread {self._state.name!r}: expected an open one, "
-                "found none"
+                f"request {request_id[:12]} of thread {self._state.name!r}: there is no such "
+                "open request"
             )
         request = self._context.request(asked)
         if request.status in (Status.DENIED, Status.EXPIRED, Status.VOID):
             if request.status is Status.EXPIRED and not asked.expired:
                 self._expire(asked)
             raise RequestClosed(
-                f"request {request.short} of thread {self._state.name!r}: it is not open any more, "
-                f"but {request.status}"
+                f"request {request.short} of thread {self._state.name!r}: it is not open any "
+                f"more: {request.status}"
             )
         return asked
 
@@ -380,9 +378,10 @@ class Operations:
             raise NoRight(
                 f"approval by {identity.name!r}: {identity.person!r} asks for this, and somebody "
                 "else has to approve it",
-                hint="Who asks cannot approve, with no identity and no key. If you are somebody "
-                "else: --identity NAME. To add somebody: sealpoint keys new NAME, then sealpoint "
-                f"keys add NAME --person NAME --role approver --namespace {namespace}",
+                hint="Nobody approves what they asked for, with no identity and no key. If you "
+                "are somebody else: --identity NAME. To add somebody: sealpoint keys new "
+                "NAME, then sealpoint keys add NAME --person NAME --role approver "
+                f"--namespace {namespace}",
             )
         if not identity.may(Role.APPROVER, namespace):
             found, hint = identity.lacking((Role.APPROVER,), namespace)

@@ -318,13 +318,15 @@ def _document(data: bytes) -> _Document:
             raise PolicyInvalid(f"policy: version: expected {_VERSION}, found {version}")
         return msgspec.convert(tables, _Document)
     except UnicodeDecodeError as exc:
-        raise PolicyInvalid(f"policy: expected UTF-8, found another byte at {exc.start}") from exc
+        raise PolicyInvalid(
+            f"policy: expected UTF-8, found a byte that is not at {exc.start}"
+        ) from exc
     except msgspec.ValidationError as exc:
         raise PolicyInvalid(f"policy: {exc}") from exc
     except ValueError as exc:
         raise PolicyInvalid(f"policy: expected TOML, found: {exc}") from exc
     except RecursionError as exc:
-        raise PolicyInvalid("policy: expected three levels at most, found far more") from exc
+        raise PolicyInvalid("policy: it is nested too deeply; three levels are enough") from exc
 
 
 def _rules(found: Mapping[str, object]) -> dict[Rule, Measure]:
@@ -416,9 +418,9 @@ class Policies:
         if policy is None:
             data = self._core.storage.blob(STORE_CHAIN, bytes.fromhex(digest), POLICY_BYTES_MAX)
             if data is None or sha256(data).hexdigest() != digest:
-                found = "none" if data is None else "another"
+                found = "missing" if data is None else "there with other bytes"
                 raise PolicyInvalid(
-                    f"policy {digest[:12]}: expected the file that the roster names, found {found}",
+                    f"policy {digest[:12]}: the file that the roster names is {found}",
                     hint="Enter it again with sealpoint policy apply FILE.",
                 )
             policy = self._known[digest] = Policy.parse(data)

@@ -220,7 +220,7 @@ def _read(chain: Chain, header: Header, record: Record) -> tuple[Entry, Any]:
     head = chain.verified_head()
     entry = head if header.seq == head.seq else chain.verify(record, header.seq)
     if record.body is None:
-        raise Missing(f"entry {header.seq} of thread {chain.name!r}: expected its body, found none")
+        raise Missing(f"entry {header.seq} of thread {chain.name!r}: its body is missing")
     try:
         return entry, read_body(header.kind, header.body, record.body)
     except Unreadable:

@@ -223,7 +223,10 @@ def _name(core: Core, slot: bytes, anchored: Position) -> str:
     """
     namespace, name = claimed_name(core, anchored.thread)
     if thread_slot(core.parts.secret, namespace, name) != slot:
-        raise Edited(f"thread {anchored.thread.hex()[:12]}: expected its name, found another")
+        raise Edited(
+            f"thread {anchored.thread.hex()[:12]}: its first entry does not have the "
+            "name that the anchor knows it by"
+        )
     return name
 
 
@@ -240,7 +243,7 @@ def _newest_world(
     records = core.storage.scan(anchored.thread, 0, anchored.seq, descending=True)
     for seq, record in records:
         if link_hash(record.header) != expected:
-            raise Edited(f"entry {seq}: expected the one that the anchor vouches for")
+            raise Edited(f"entry {seq}: it is not the one that the anchor has seen")
         header = parse_header(record.header)
         if header.ns != core.namespace:
             return _ELSEWHERE
@@ -248,14 +251,14 @@ def _newest_world(
             return (exact(_name(core, slot, anchored)),)
         if KINDS[header.kind].is_checkpoint:
             if record.body is None:
-                raise Missing(f"entry {seq}: expected its body, found none")
+                raise Missing(f"entry {seq}: its body is missing")
             body: CheckpointBody = parse_body(header.kind, header.body, record.body)
             if not body.lane:
                 return (body.world,)
         if header.prev is None:
             return _ELSEWHERE if is_reserved(_name(core, slot, anchored)) else None
         expected = bytes.fromhex(header.prev)
-    raise Edited(f"thread {anchored.thread.hex()[:12]}: expected its first entry, found none")
+    raise Edited(f"thread {anchored.thread.hex()[:12]}: its first entry is missing")
 
 
 def _planned(
@@ -361,8 +364,7 @@ class Rollouts:
                 measures[before.digest, after.digest] = measure
         if not measures:
             raise UsageError(
-                f"rollout: expected worlds between which the policy {policy.name!r} asks for "
-                "something, found none",
+                f"rollout: the policy {policy.name!r} asks for nothing between these worlds",
                 hint="Nothing has to be accepted: these runs go on as they are.",
             )
         if len(measures) > ROLLOUT_PAIRS_MAX:
@@ -380,8 +382,8 @@ class Rollouts:
             )
         if Measure.REFUSE in measures.values():
             raise UsageError(
-                f"rollout: expected changes that people can accept, found one that the policy "
-                f"{policy.name!r} refuses",
+                f"rollout: the policy {policy.name!r} refuses one of these changes, so nobody "
+                "can accept it",
                 hint="sealpoint rollout plan shows which; sealpoint policy show says why.",
             )
         return self._operations.ask_rollout(

@@ -486,7 +486,9 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
     if len(data) > BODY_BYTES_MAX:
         raise Edited(f"entry body: expected at most {BODY_BYTES_MAX} bytes, found {len(data)}")
     if hashlib.sha256(data).hexdigest() != digest:
-        raise Edited(f"entry body: expected the one with digest {digest[:12]}, found another")
+        raise Edited(
+            f"entry body: expected the one with digest {digest[:12]}, found bytes of another digest"
+        )
     try:
         body = _DECODERS[kind].decode(data)
         if encode_body(body) == data:
@@ -495,9 +497,9 @@ def read_body(kind: Kind, digest: str, data: bytes) -> Any:
             return body
     except (msgspec.MsgspecError, ValueError, RecursionError, SealpointError) as exc:
         raise Unreadable(
-            f"entry body: expected the fields of a {kind.word} entry, found others"
+            f"entry body: expected the fields of a {kind.word} entry, found other fields"
         ) from exc
-    raise Unreadable("entry body: expected the one spelling of its fields, found another")
+    raise Unreadable("entry body: its fields are not in canonical form")
 
 
 def readable_body(header: Header, data: bytes) -> Any:

@@ -84,8 +84,8 @@ def parse_header(data: bytes) -> Header:
                 "new store with sealpoint init, and read this one with the version that wrote it. "
                 "If not, somebody changed it: find out who, then restore a good copy.",
             ) from exc
-        raise Edited("entry header: expected the fields of version 2, found others") from exc
-    raise Edited("entry header: expected the one spelling of its fields, found another")
+        raise Edited("entry header: expected the fields of version 2, found other fields") from exc
+    raise Edited("entry header: its fields are not in canonical form")
 
 
 def _says_earlier(data: bytes) -> bool:
@@ -225,6 +225,6 @@ class Tip(msgspec.Struct, frozen=True):
         """
         if self.lacks_owner:
             raise Missing(
-                f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: "
-                "expected its body, found none"
+                f"entry {self.fence.seq} of thread {self.entry.header.thread[:12]}: its body is "
+                "missing"
             )

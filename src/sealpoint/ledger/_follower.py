@@ -53,8 +53,8 @@ class CutoffCheck:
         expected = self.due.get(entry.seq)
         if expected is not None and expected != entry.hash:
             raise Forked(
-                f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected the one that "
-                "the cutoff of a revoked key lists, found another"
+                f"entry {entry.seq} of thread {entry.header.thread[:12]}: it is not the one that "
+                "the cutoff of a revoked key lists"
             )
         self._expect(entry, chain.accepted_until(entry.header, entry.hash))
         if chain.rosters and chain.rosters[-1].cutoffs:
@@ -153,9 +153,9 @@ class Follower:
         """
         where = f"thread {self.place.thread[:12]}"
         if self._tip is None:
-            raise Missing(f"{where}: expected a genesis, found none")
+            raise Missing(f"{where}: its genesis is missing")
         if self._bare > self._erased:
-            raise Missing(f"entry {self._bare} of {where}: expected its body, found none")
+            raise Missing(f"entry {self._bare} of {where}: its body is missing")
         self._tip.require_owner()
         self._cutoffs.require_settled(where)
         return self._tip

@@ -152,7 +152,7 @@ def check_handoff(
     counted = counted_attestations(entry, parsed, chain)
     tally = count(counted, statement=statement, roster=roster, now=now)
     if not tally.approved_by or tally.denied_by:
-        raise NotTrusted(f"{where}: expected the approval of another person, found none")
+        raise NotTrusted(f"{where}: nobody else than the requester has approved it")
 
 
 def _may_take(owner: str, namespace: str, roster: Roster) -> bool:
@@ -212,7 +212,10 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
     """The identity that signed, if it may."""
     found = parse_seals(seals)
     if len(found) != 1 or found[0].key.raw.hex() != header.by:
-        raise Forged(f"{where}: expected one signature by key {header.by[:12]}, found others")
+        raise Forged(
+            f"{where}: expected one signature, by key {header.by[:12]}, found "
+            f"{len(found)}, the first by key {found[0].key.raw.hex()[:12]}"
+        )
     roster = chain.roster_at(header.roster)
     if roster is None:
         raise NotTrusted(f"{where}: expected a roster of the store chain, found {header.roster}")
@@ -285,7 +288,8 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
         )
     if rule.only_paused and tip.paused is None:
         raise NotTrusted(
-            f"{where}: expected a pause in force for kind {header.kind.word}, found none",
+            f"{where}: a {header.kind.word} entry is only for a paused thread, and the thread is "
+            "not paused",
             hint=f"Find out who uses the key of {entry.writer!r}, and revoke it: sealpoint keys "
             "revoke NAME; sealpoint audit tells what lies before the entry.",
         )
@@ -341,7 +345,7 @@ def read_basis_and_pause(
         halted = halted or rule.blocked_by_pause
         if halted and basis is not None:
             return basis, max(times), paused
-    raise Missing("thread: expected its first entry, found none")
+    raise Missing("thread: its first entry is missing")
 
 
 def _fence(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain, where: str) -> Fence:

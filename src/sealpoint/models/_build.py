@@ -63,7 +63,7 @@ def plain_tensor(torch: Any, tensor: Tensor, memory: Any, placing: Placing, what
 
 def _check_booleans(memory: Any, where: str) -> None:
     if memory.numel() and memory.max() > 1:
-        raise ModelMalformed(f"{where}: expected booleans of 0 or 1, found another byte")
+        raise ModelMalformed(f"{where}: expected booleans of 0 or 1, found a byte of another value")
 
 
 class TensorBuilder:
@@ -360,8 +360,8 @@ class _Building:
             raise self._too_deep() from exc
         if self._tensors.unused:
             raise ModelMalformed(
-                f"{self._what}: expected every tensor in the structure, found "
-                f"{len(self._tensors.unused)} beside it, such as {min(self._tensors.unused)!r}"
+                f"{self._what}: {len(self._tensors.unused)} tensors are not part of the "
+                f"structure, such as {min(self._tensors.unused)!r}"
             )
         return state
 
@@ -386,7 +386,7 @@ class _Building:
 
     def _refuse_inline(self, _tensor: Any) -> Any:
         """The codec knows tensors too; here every one of them is in the header for all to see."""
-        raise ModelMalformed(f"{self._what}: expected tensors in the header, found one beside it")
+        raise ModelMalformed(f"{self._what}: a tensor of the structure is not in the header")
 
     def _build_dict(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
         return {key: self.build(member) for key, member in value.items()}

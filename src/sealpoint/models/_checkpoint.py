@@ -127,7 +127,7 @@ def _refuse_archive(file: ReadFile) -> None:
     if file.read(0, min(len(_ZIP), file.size)) == _ZIP:
         raise FormatRefused(
             f"{file.what}: expected a safetensors file, found an archive as torch.save writes",
-            hint="load_checkpoint reads it under another name; save what that returns anew.",
+            hint="load_checkpoint reads it under another name; save what that returns once more.",
         )
 
 

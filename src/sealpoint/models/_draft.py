@@ -111,8 +111,7 @@ def target_path(path: str | os.PathLike[str]) -> Path:
         if within and own:
             return named
     raise ModelUnreadable(
-        f"{place}: expected a file, or a link of this user to a file in the same directory or "
-        "below it, found another link",
+        f"{place}: it is a link that is not this user's, or that leads out of its directory",
         hint="Save to the path of the file itself. If nobody you know made the link, find out who "
         "can write to its directory.",
     )
@@ -130,7 +129,7 @@ def _mode_at(path: Path) -> int | None:
     if stat.S_ISDIR(found):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found):
-        raise ValueError("something that is no file, and is not replaced by one")
+        raise ValueError("something that is not a file, and is not replaced by one")
     return stat.S_IMODE(found)
 
 

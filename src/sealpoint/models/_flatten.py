@@ -394,7 +394,7 @@ class _Flattening:
             (
                 tensor.is_leaf and tensor.grad is not None,
                 "no gradient, found one in .grad",
-                "Save tensor.detach(), and the gradient beside it if it is needed.",
+                "Save tensor.detach(), and the gradient as a value of its own if it is needed.",
             ),
             (
                 bool(tensor._backward_hooks),  # noqa: SLF001 (no public name)
@@ -404,7 +404,10 @@ class _Flattening:
             (
                 bool(vars(tensor)),
                 "a tensor without attributes",
-                "Save tensor.detach(), and the attributes beside it if they are needed.",
+                (
+                    "Save tensor.detach(), and the attributes as values of their own if they are "
+                    "needed."
+                ),
             ),
         ):
             if wrong:

@@ -127,7 +127,7 @@ def parse_manifest(state: Any, what: str) -> FileDigests:
     except (ValueError, TypeError, AttributeError):
         pass
     raise ModelMalformed(
-        f"{what}: expected a checkpoint of a model file, found another state",
+        f"{what}: the checkpoint is not one of a model file",
         hint="Give each training run a thread of its own, which only save_checkpoint writes to.",
     )
 
@@ -232,7 +232,7 @@ class Sealed:
         """
         expected = f"{what}: expected the file of {self.ref.id} (seq {self.ref.seq})"
         if found is None:
-            return FileNotSealed(f"{expected}, found one that is no safetensors file")
+            return FileNotSealed(f"{expected}, found a file that is not safetensors")
         root = found.root.hex()
         if found == self.digests:
             return Edited(f"{expected}, found that it changed while it was read", hint=_CHANGED)

@@ -140,7 +140,7 @@ class ModelFile:
         tensor = self._header.tensors.get(name)
         if tensor is None:
             raise UsageError(
-                f"{self._file.what}: expected a tensor named {name!r}, found none",
+                f"{self._file.what}: there is no tensor named {name!r}",
                 hint="sealpoint model save-info lists the names.",
             )
         return tensor

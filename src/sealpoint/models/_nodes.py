@@ -170,7 +170,7 @@ def write_structure(structure: Any) -> str:
         raise TypeNotAllowed(exc.message, hint=_PLAIN) from exc.__cause__
     if len(data) > MODEL_HEADER_BYTES_MAX // 2:
         raise ModelLimitExceeded(
-            f"state: expected at most {MODEL_HEADER_BYTES_MAX // 2} bytes beside its tensors, "
+            f"state: expected at most {MODEL_HEADER_BYTES_MAX // 2} bytes without its tensors, "
             f"found {len(data)}",
             hint="Turn long lists of numbers into tensors or numpy arrays.",
         )

@@ -141,7 +141,7 @@ HEAD_BYTES = 512
 
 _ZIP = b"PK\x03\x04"
 _LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-_ANEW = "load it where it may run whatever it holds, and save it anew"
+_ANEW = "load it where it may run anything that it holds, and save it again"
 _UNPACK = "unpack it first, if you trust where it comes from"
 _OTHER = "convert it to safetensors with the tools of its format"
 
@@ -479,10 +479,10 @@ def _read(file: io.FileIO, what: str, offset: int, length: int) -> bytes:
 def _check_notes(archive: Archive, what: str) -> None:
     """Check the small records, which torch parses without care."""
     if "version" not in archive.contents:
-        raise ModelMalformed(f"{what}: expected a record 'version', found none")
+        raise ModelMalformed(f"{what}: the record 'version' is missing")
     for name, content in archive.contents.items():
         pattern = _NOTES.get(name)
         if pattern is not None and not pattern.fullmatch(content):
             raise ModelMalformed(
-                f"{what}: record {shown(name)}: expected what torch writes there, found other bytes"
+                f"{what}: record {shown(name)}: its bytes are not what torch writes there"
             )

@@ -255,7 +255,7 @@ def _parse(body: bytes, what: str) -> dict[str, Any]:
             parse_constant=refuse,
         )
     except (ValueError, RecursionError) as exc:
-        raise ModelMalformed(f"{what}: expected a header in JSON, found something else") from exc
+        raise ModelMalformed(f"{what}: its header is not JSON") from exc
     if type(members) is not dict:
         raise ModelMalformed(f"{what}: expected a JSON object as header")
     return members
@@ -263,7 +263,7 @@ def _parse(body: bytes, what: str) -> dict[str, Any]:
 
 def _metadata(found: Any, what: str) -> dict[str, str]:
     if type(found) is not dict or any(type(text) is not str for text in found.values()):
-        raise ModelMalformed(f"{what}: expected metadata of texts, found something else")
+        raise ModelMalformed(f"{what}: its metadata are not texts")
     if len(found) > _METADATA_KEYS_MAX:
         raise ModelLimitExceeded(
             f"{what}: expected at most {_METADATA_KEYS_MAX} metadata keys, found {len(found)}"

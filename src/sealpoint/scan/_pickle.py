@@ -145,7 +145,7 @@ def run_pickle(data: bytes, what: str) -> Value:
         found = f"protocol {data[1]}" if data[:1] == b"\x80" and len(data) > 1 else "none"
         raise ModelMalformed(
             f"{what}: expected a pickle of protocol 2, found {found}",
-            hint="If it is yours, save it anew without pickle_protocol=, or with save_checkpoint.",
+            hint="If it is yours, save it again without pickle_protocol=, or with save_checkpoint.",
         )
     return _Machine(data, what).run()
 
@@ -246,8 +246,8 @@ class _Machine:
 
     def too_many(self) -> ModelLimitExceeded:
         return ModelLimitExceeded(
-            f"{self._what}: expected at most {MODEL_NODES_MAX} values, each counted wherever it "
-            "is used, found more"
+            f"{self._what}: it has more than {MODEL_NODES_MAX} values, each counted where it is "
+            "used"
         )
 
     def measured(self, values: Sequence[Value], nodes: int = 1) -> tuple[int, int]:
@@ -266,7 +266,7 @@ class _Machine:
 
     def too_deep(self) -> ModelLimitExceeded:
         return ModelLimitExceeded(
-            f"{self._what}: expected values nested at most {MODEL_DEPTH_MAX} deep, found more"
+            f"{self._what}: its values are nested more than {MODEL_DEPTH_MAX} deep"
         )
 
     def grow(self, target: List | Dict | Call | New, values: Sequence[Value]) -> None:

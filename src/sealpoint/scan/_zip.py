@@ -120,7 +120,7 @@ def read_directory(read: Read, size: int, what: str) -> ZipDirectory:
     if locator_at >= 0 and read_exactly(read, locator_at, 4, what) == b"PK\x06\x07":
         count, length, offset, tail = _wide(read, locator_at, (count, length, offset), what)
     elif count == _U16_MAX or _U32_MAX in (length, offset):
-        raise ModelMalformed(f"{what}: expected the 64-bit end records of a zip, found none")
+        raise ModelMalformed(f"{what}: the 64-bit end records of a zip are missing")
     # (4) Where it lies, before it is read.
     if count > MODEL_TENSORS_MAX or length > _DIRECTORY_BYTES_MAX:
         raise ModelLimitExceeded(
@@ -299,7 +299,7 @@ def read_archive(read: Read, size: int, what: str) -> Archive:
     if len(set(short)) != len(short):
         raise ModelMalformed(f"{what}: expected each record once, found one twice")
     if PICKLE not in short:
-        raise ModelMalformed(f"{what}: expected a record {PICKLE!r}, found none")
+        raise ModelMalformed(f"{what}: the record {PICKLE!r} is missing")
     # (6) Byte by byte.
     return _ArchiveWalk(read, directory, what).run(folder, short)
 
@@ -457,7 +457,7 @@ class _ArchiveWalk:
         self._piece.append(data)
         if self._headers_bytes > _PADDING_BYTES_MAX:
             raise ModelLimitExceeded(
-                f"{self._what}: expected at most {_PADDING_BYTES_MAX} bytes of padding, found more"
+                f"{self._what}: it has more than {_PADDING_BYTES_MAX} bytes of padding"
             )
         return data
 

@@ -85,9 +85,12 @@ def attest(signer: SigningKey, statement: str, verdict: Verdict, reason: str) ->
         UsageError: That is no digest or no verdict, or there is no reason.
     """
     if not is_digest(statement):
-        raise UsageError("attestation: expected the digest of a statement, found another text")
+        raise UsageError(
+            "attestation: the digest of a statement is 64 lower-case hexadecimal "
+            "digits, and this is not"
+        )
     if verdict not in tuple(Verdict):
-        raise UsageError("attestation: expected a verdict, approve or deny, found another")
+        raise UsageError("attestation: the verdict must be approve or deny")
     check_reason(reason, "attestation")
     return Attestation(
         scheme=_ED25519,
@@ -110,9 +113,15 @@ def check_attestation(attestation: Attestation) -> None:
     """
     by = _by(attestation)
     if not is_digest(attestation.statement) or attestation.verdict not in tuple(Verdict):
-        raise Forged(f"{by}: expected a verdict on the digest of a statement, found another text")
+        raise Forged(
+            f"{by}: expected approve or deny on the digest of a statement, found a text "
+            "that is neither"
+        )
     if not fits(attestation.reason, REASON_BYTES_MAX):
-        raise Forged(f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found another")
+        raise Forged(
+            f"{by}: expected a reason of 1 to {REASON_BYTES_MAX} bytes, found an empty, "
+            "longer or unprintable one"
+        )
     if len(attestation.proof) > _PROOF_DIGITS_MAX:
         raise Forged(
             f"{by}: expected a proof of at most {_PROOF_DIGITS_MAX} digits, "
@@ -121,7 +130,9 @@ def check_attestation(attestation: Attestation) -> None:
     if len(attestation.proof) % 2 or not is_hexadecimal(attestation.proof):
         raise Forged(f"{by}: expected a proof in lower-case hexadecimal digits")
     if not is_digest(attestation.credential):
-        raise NotTrusted(f"{by}: expected the id of a key, found another text", hint=_HINT)
+        raise NotTrusted(
+            f"{by}: expected the id of a key, found a text that is not one", hint=_HINT
+        )
 
 
 def _verify_ed25519(attestation: Attestation, public: PublicKey) -> None:
@@ -151,7 +162,9 @@ def verify_attestation(attestation: Attestation, roster: Roster) -> Identity:
     # (2) The holder, by this roster; a key that has a cutoff is held by nobody.
     held = roster.holder(KeyId(bytes.fromhex(attestation.credential)))
     if held is None:
-        found = "one that was ended" if attestation.credential in roster.cutoffs else "another"
+        found = (
+            "one that was revoked" if attestation.credential in roster.cutoffs else "one unknown"
+        )
         raise NotTrusted(f"{by}: expected a key of roster {roster.seq}, found {found}", hint=_HINT)
     identity, public = held
     # (3) The scheme is the roster's: data beside a proof never chooses one.
@@ -255,20 +268,18 @@ def _require_eligible(
         return
     if not identity.may(Role.APPROVER, namespace):
         raise NotTrusted(
-            f"{attestation.verdict} by {identity.name!r}: expected an approver of namespace "
-            f"{namespace!r}, found another"
+            f"{attestation.verdict} by {identity.name!r}: {identity.name!r} is not an approver "
+            f"of namespace {namespace!r}"
         )
     if denies:
         return
     if requester is None:
         raise NotTrusted(
-            f"approve by {identity.name!r}: expected a requester whom the roster knows, found none"
+            f"approve by {identity.name!r}: the roster does not know the requester, so nobody "
+            "can tell that it is somebody else"
         )
     if identity.person == requester:
-        raise NotTrusted(
-            f"approve by {identity.name!r}: expected another person than the requester, found "
-            "the same"
-        )
+        raise NotTrusted(f"approve by {identity.name!r}: it is the person who asks")
 
 
 def _require_unexpired(attestation: Attestation, roster: Roster, now: datetime) -> None:

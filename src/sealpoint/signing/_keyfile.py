@@ -58,11 +58,9 @@ class Passphrase:
             found = "others" if isinstance(given, str | bytes) else type(given).__name__
             raise UsageError(f"{source}: expected text in UTF-8, found {found}")
         if not decoded:
-            raise UsageError(f"{source}: expected at least one character, found none")
+            raise UsageError(f"{source}: it is empty")
         if len(decoded.encode()) > _PASSPHRASE_BYTES_MAX:
-            raise UsageError(
-                f"{source}: expected at most {_PASSPHRASE_BYTES_MAX} bytes in UTF-8, found more"
-            )
+            raise UsageError(f"{source}: it has more than {_PASSPHRASE_BYTES_MAX} bytes in UTF-8")
         if any(unicodedata.category(char) == "Cc" for char in decoded):
             raise UsageError(f"{source}: expected one line of text, found control characters")
         self._raw = unicodedata.normalize("NFC", decoded).encode()
@@ -233,7 +231,7 @@ def encode_locked_key_file(
     if (len(salt), len(nonce)) != (SALT_BYTES, NONCE_BYTES):
         raise KeyFileUnsafe(
             f"key {signer.name!r}: expected {SALT_BYTES} and {NONCE_BYTES} random bytes, "
-            "found others"
+            f"found {len(salt)} and {len(nonce)}"
         )
     document = _document(signer, enc=ENCRYPTION, salt=salt.hex(), nonce=nonce.hex(), secret=_ABSENT)
     sealed = seal_secret(
@@ -271,7 +269,7 @@ def decode_key_file(
     # (3) The public half is the one of this secret.
     signer = PrivateKey(name, secret)
     if str(signer.public) != parsed.document.public:
-        raise KeyFileUnsafe(f"key {name!r}: expected its public half, found another key's")
+        raise KeyFileUnsafe(f"key {name!r}: its public half belongs to another key")
     return signer
 
 
@@ -315,21 +313,22 @@ def _checked(data: bytes, name: str) -> _Parsed:
     """The file, if it is a key file of this name as this version writes it."""
     parsed = _parse(data)
     if parsed is None:
-        raise KeyFileUnsafe(f"key {name!r}: expected a key file, found other bytes")
+        raise KeyFileUnsafe(f"key {name!r}: expected a key file, found a file of another form")
     document = parsed.document
     # No text of the file is quoted: in a damaged one, any of it may be the secret.
     if (document.v, document.scheme) != (_VERSION, _SCHEME) or document.enc not in _ENCRYPTIONS:
         raise KeyFileUnsafe(
             f"key {name!r}: expected version {_VERSION}, scheme {_SCHEME}, encryption "
-            f"{' or '.join(_ENCRYPTIONS)}, found others (version {document.v})"
+            f"{' or '.join(_ENCRYPTIONS)}, found version {document.v}, or another scheme or "
+            "encryption"
         )
     if document.name != name:
-        raise KeyFileUnsafe(f"key {name!r}: expected the key of that name, found another's")
+        raise KeyFileUnsafe(f"key {name!r}: its file holds the key of another name")
     sizes = (len(parsed.salt), len(parsed.nonce), len(parsed.secret))
     if sizes != _SIZES[document.enc]:
         raise KeyFileUnsafe(
-            f"key {name!r}: expected {_SECRET_BYTES} secret bytes, and salt and nonce if they are "
-            "encrypted, found others"
+            f"key {name!r}: expected {_SECRET_BYTES} secret bytes, and salt and nonce if they "
+            "are encrypted, found other lengths"
         )
     return parsed
 
@@ -355,7 +354,7 @@ def _parse(data: bytes) -> _Parsed | None:
 
 def _unsealed(parsed: _Parsed, name: str, unlock: Unlock | None, scrypt_n: int) -> bytes:
     if unlock is None:
-        raise KeyLocked(f"key {name!r}: expected its passphrase, found none")
+        raise KeyLocked(f"key {name!r}: it is locked by a passphrase, and none was given")
     secret = unseal_secret(
         parsed.secret,
         unlock(name),
@@ -365,10 +364,7 @@ def _unsealed(parsed: _Parsed, name: str, unlock: Unlock | None, scrypt_n: int) 
         scrypt_n=scrypt_n,
     )
     if secret is None:
-        raise KeyLocked(
-            f"key {name!r}: expected its passphrase and its file as it was written, found another "
-            "passphrase or a changed file"
-        )
+        raise KeyLocked(f"key {name!r}: the passphrase does not open it, or its file was changed")
     return secret
 
 
@@ -376,4 +372,4 @@ def _public(text: str, name: str) -> PublicKey:
     try:
         return PublicKey.parse(text)
     except NotTrusted as exc:  # which quotes nothing
-        raise KeyFileUnsafe(f"key {name!r}: expected a public half, found none") from exc
+        raise KeyFileUnsafe(f"key {name!r}: its public half is missing or malformed") from exc

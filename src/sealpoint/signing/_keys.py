@@ -150,7 +150,9 @@ class PrivateKey:
 
     def __init__(self, name: str, secret: bytes) -> None:
         if len(secret) != _KEY_BYTES:
-            raise KeyFileUnsafe(f"key {name!r}: expected {_KEY_BYTES} secret bytes, found others")
+            raise KeyFileUnsafe(
+                f"key {name!r}: expected {_KEY_BYTES} secret bytes, found {len(secret)}"
+            )
         self.name = name
         # A view can be neither pickled nor printed by accident, which bytes can.
         self._secret = memoryview(secret)
@@ -237,8 +239,8 @@ class RemoteKey:
             self.public.verify(signature, message)
         except Forged as exc:
             raise SignerFailed(
-                f"{named}: expected a signature by key {self.public.id.short()} of the bytes that "
-                "it was given, found another",
+                f"{named}: what it returned is not a signature by key {self.public.id.short()} "
+                "of the bytes that it was given",
                 hint="Nothing was written. The signer must sign the bytes as they are with this "
                 "very Ed25519 key, and not a digest of them.",
             ) from exc
@@ -302,11 +304,13 @@ def parse_seals(data: bytes) -> tuple[Seal, ...]:
             for key, signature in _PAIRS.decode(data)
         )
     except (ValueError, msgspec.MsgspecError, RecursionError, IdMalformed) as exc:
-        raise Edited("seals: expected pairs of key id and signature, found other bytes") from exc
+        raise Edited(
+            "seals: expected pairs of key id and signature, found bytes of another form"
+        ) from exc
     if not 1 <= len(seals) <= SEALS_MAX or len({seal.key for seal in seals}) != len(seals):
         raise Edited(f"seals: expected 1 to {SEALS_MAX} by different keys, found {len(seals)}")
     if encode_seals(seals) != data:
-        raise Edited("seals: expected the one spelling of them, found another")
+        raise Edited("seals: they are not in canonical form")
     return seals
 
 

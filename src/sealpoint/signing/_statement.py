@@ -114,7 +114,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         except Edited as exc:
             raise UsageError(exc.message) from exc
         except (TypeError, ValueError) as exc:
-            raise UsageError("statement: expected texts, numbers and a time, found others") from exc
+            raise UsageError(
+                "statement: a field has the wrong type; they are texts, numbers and a time"
+            ) from exc
 
 
 _encode = msgspec.json.Encoder().encode
@@ -127,10 +129,10 @@ def _parsed(data: bytes) -> Statement:
     try:
         statement = _decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise Edited("statement: expected the fields of version 3, found others") from exc
+        raise Edited("statement: expected the fields of version 3, found other fields") from exc
     # One instant has one spelling: an offset other than Z would be read back as it is.
     if statement.expires.tzinfo is not UTC or statement.encode() != data:
-        raise Edited("statement: expected the one spelling of its fields, found another")
+        raise Edited("statement: its fields are not in canonical form")
     if (fault := _fault(statement)) is not None:
         raise Edited(f"statement: {fault}")
     return statement
@@ -144,7 +146,10 @@ def _fault(statement: Statement) -> str | None:
     for name, digits in lengths.items():
         text = getattr(statement, name)
         if text is not None and not (len(text) == digits and is_hexadecimal(text)):
-            return f"{name}: expected {digits} lower-case hexadecimal digits, found others"
+            return (
+                f"{name}: expected {digits} lower-case hexadecimal digits, found a text of "
+                "another form"
+            )
     for name in ("ns", "requester", "to"):
         text = getattr(statement, name)
         if text is not None and not fits(text, NAME_BYTES_MAX):
@@ -158,26 +163,28 @@ def _fault(statement: Statement) -> str | None:
 def _resume_fault(statement: Statement) -> str | None:
     if None in (statement.checkpoint, statement.release) or statement.to or statement.pairs:
         return (
-            "expected a resume with a checkpoint and a release, without a new owner and pairs of "
-            "worlds, found another"
+            "a resume has a checkpoint and a release, and neither a new owner nor pairs of worlds"
         )
     return None
 
 
 def _handoff_fault(statement: Statement) -> str | None:
     if statement.to is None or _executes(statement) or statement.pairs:
-        return "expected a handoff with a new owner, without release, worlds and answer"
+        return "a handoff has a new owner, and neither release, worlds nor answer"
     return None
 
 
 def _rollout_fault(statement: Statement) -> str | None:
     if statement.to is not None or statement.checkpoint is not None or _executes(statement):
-        return "expected a rollout of pairs of worlds alone, found another"
+        return "a rollout has pairs of worlds and nothing else"
     pairs = statement.pairs
     if not 1 <= len(pairs) <= ROLLOUT_PAIRS_MAX or list(pairs) != sorted(set(pairs)):
-        return f"pairs: expected 1 to {ROLLOUT_PAIRS_MAX}, each once and sorted, found others"
+        return (
+            f"pairs: expected 1 to {ROLLOUT_PAIRS_MAX}, each once and sorted, found none, too "
+            "many, a repeated or an unsorted one"
+        )
     if not all(is_digest(world) for pair in pairs for world in pair):
-        return "pairs: expected digests of worlds, found others"
+        return "pairs: expected digests of worlds, found a text that is not one"
     if any(before == after for before, after in pairs):
         return "pairs: expected two worlds in each, found one"
     return None
@@ -236,7 +243,7 @@ def check_reason(reason: object, where: str) -> None:
     if not isinstance(reason, str):
         raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
     if not any(each.isprintable() and not each.isspace() for each in reason):
-        raise UsageError(f"{where}: expected a reason, found none")
+        raise UsageError(f"{where}: a reason is needed, and none was given")
     check_reason_size(reason, where)
 
 

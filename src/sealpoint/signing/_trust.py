@@ -70,7 +70,7 @@ class Root:
                 f"{_ROOT_KEYS_MAX} keys, found {threshold}"
             )
         if len(self._by_id) != len(self.keys):
-            raise NotTrusted("root: expected different keys, found one of them twice")
+            raise NotTrusted("root: one of the keys is given twice")
 
     @classmethod
     def parse(cls, document: RootDocument) -> Self:

@@ -228,7 +228,7 @@ def require_append(
     require_blobs(thread, blobs)
     _require_names(needs, label)
     if not records:
-        raise UsageError("append: expected at least one record, found none")
+        raise UsageError("append: there is no record to append")
     if not 0 <= seq <= SEQ_MAX - len(records):
         raise UsageError(f"position: expected 0 to {SEQ_MAX - len(records)}, found {seq}")
     for number, record in enumerate(records, start=seq):

@@ -102,9 +102,7 @@ def require_stored(thread: Directory, needs: Collection[bytes]) -> None:
             shard = shards.of(name)
             found = None if shard is None else shard.look(name)
             if found is None or shard is None:
-                raise Missing(
-                    f"blob {name} of thread {thread.name}: expected it to be stored, found none"
-                )
+                raise Missing(f"blob {name} of thread {thread.name}: it is missing")
             if found.st_nlink > 1:
                 not_durable[name[0]] = shard
         for shard in not_durable.values():

@@ -155,7 +155,7 @@ class Directory(_Open):
         try:
             descriptor, found = open_safe(path, DIRECTORY, group=group)
         except FileNotFoundError as exc:
-            raise StorageUnavailable(f"store {path}: expected a directory, found none") from exc
+            raise StorageUnavailable(f"store {path}: there is no such directory") from exc
         except Unsafe as exc:
             hint = exc.hint(path) or "Name the directory itself in the URL."
             if group is not None:
@@ -379,8 +379,7 @@ class Drafts:
             with contextlib.suppress(FileExistsError):
                 return name, self._home.new_file(name)
         raise StorageUnavailable(
-            f"{self._home.path}: expected at most {_LEFT_MAX} files that crashes have left, found "
-            "more",
+            f"{self._home.path}: crashes have left more than {_LEFT_MAX} files there",
             hint="sealpoint gc removes them.",
         )
 

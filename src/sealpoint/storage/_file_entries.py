@@ -106,9 +106,7 @@ def fresh_positions(thread: Directory, seq: int, records: Sequence[Record]) -> l
         batch = read_batch(thread, low, high)
         for number, record in batch:
             if record != records[number - seq]:
-                raise HeadMoved(
-                    f"entry {number} of thread {thread.name}: expected no record, found another one"
-                )
+                raise HeadMoved(f"entry {number} of thread {thread.name}: it is there already")
             taken.add(number)
             low = number + 1
         if len(batch) < BATCH_RECORDS:

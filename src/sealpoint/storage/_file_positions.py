@@ -88,7 +88,9 @@ class EntryGroup:
         start = _HEAD.size + count * _LENGTHS.size
         self._first = file.read(min(file.size_bytes, max(start, _FIRST_BYTES)))
         if len(self._first) < start or self._first[: _HEAD.size] != _HEAD.pack(_MAGIC, count):
-            raise Edited(f"{file.path}: expected a group of {count} records, found other bytes")
+            raise Edited(
+                f"{file.path}: expected a group of {count} records, found bytes of another form"
+            )
         self._lengths = list(_LENGTHS.iter_unpack(self._first[_HEAD.size : start]))
         self._ends = list(
             itertools.accumulate(map(self._checked_bytes, self._lengths), initial=start)
@@ -326,7 +328,7 @@ def _spans(directory: Directory, prefix: int, low: int, high: int) -> list[Span]
         if not 1 <= span.size <= RECORDS_MAX or span.last >> _BITS != prefix:
             raise Edited(f"{directory.path}: expected the names of groups, found {name}")
         if len(found) == _SPANS_MAX:
-            raise Edited(f"{directory.path}: expected at most {_SPANS_MAX} groups, found more")
+            raise Edited(f"{directory.path}: it holds more than {_SPANS_MAX} groups")
         found.append(span)
     return found
 

@@ -81,7 +81,7 @@ def _found(shard: Directory, start: str) -> list[tuple[str, bytes, int]]:
     """The labels whose names begin with some digits: name, thread and position."""
     found = list(islice(_matching(shard, start), _LABELLED_MAX + 1))
     if len(found) > _LABELLED_MAX:
-        raise Edited(f"{shard.path}: expected at most {_LABELLED_MAX} of a label, found more")
+        raise Edited(f"{shard.path}: a label has more than {_LABELLED_MAX} threads")
     return found
 
 
@@ -100,7 +100,7 @@ def _open_shard(root: Directory, label: bytes, *, writing: bool = False) -> Dire
 def _labels(root: Directory) -> Directory:
     labels = root.child(LABELS)
     if labels is None:
-        raise Edited(f"{root.path}/{LABELS}: expected a directory, found none")
+        raise Edited(f"{root.path}/{LABELS}: the directory is missing")
     return labels
 
 
@@ -170,7 +170,8 @@ class StoreRoot:
         if root.identity != self._identity:
             root.close()
             raise Edited(
-                f"store {self._path}: expected the directory that was opened, found another",
+                f"store {self._path}: another directory has taken the place of the one that was "
+                "opened",
                 hint="If you have exchanged it yourself, open the store again.",
             )
         return root
@@ -187,18 +188,14 @@ def create_root(path: Path, wait_seconds_max: float, group: int | None = None) -
     try:
         make_directory(path, group)
     except FileNotFoundError as exc:
-        raise StorageUnavailable(
-            f"store {path}: expected a directory {path.parent}, found none"
-        ) from exc
+        raise StorageUnavailable(f"store {path}: there is no directory {path.parent}") from exc
     with locked(lambda: Directory.root(str(path), group), wait_seconds_max) as root:
         if root is None or root.look(_MARK) is not None:
             return
         # A creator that crashed leaves these, and nothing in them.
         known = {THREADS, LABELS, *draft_names(root)}
         if not known.issuperset(root.names()) or not _is_empty(root, THREADS, LABELS):
-            raise SchemaUnknown(
-                f"store {path}: expected a new or an empty directory, found other files in it"
-            )
+            raise SchemaUnknown(f"store {path}: it is a directory with other files in it")
         sync_directory(path.parent)
         for name in (THREADS, LABELS):
             root.open_or_create(name).close()
@@ -226,9 +223,7 @@ def _require_mark(root: Directory, *, read_only: bool) -> None:
         data = file.read(min(file.size_bytes, _MARK_BYTES_MAX))
         match = _MARK_BYTES.fullmatch(data)
         if match is None:
-            raise SchemaUnknown(
-                f"store {root.path}: expected a Sealpoint store, found another {_MARK} in it"
-            )
+            raise SchemaUnknown(f"store {root.path}: its {_MARK} is not that of a Sealpoint store")
         if int(match[1]) != SCHEMA_VERSION:
             raise SchemaUnknown(
                 f"store {root.path}: expected schema version {SCHEMA_VERSION}, the newest this "

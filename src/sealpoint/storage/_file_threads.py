@@ -65,8 +65,7 @@ def locked(
     try:
         if not wait_for_lock(directory.descriptor, wait_seconds_max):
             raise StorageUnavailable(
-                f"{directory.path}: expected its lock within {wait_seconds_max:g} s, found another "
-                "writer holding it"
+                f"{directory.path}: another writer held its lock for {wait_seconds_max:g} s"
             )
         try:
             yield directory
@@ -242,7 +241,8 @@ def compact_thread(root: Directory, thread: bytes, wait_seconds_max: float) -> N
             names = list(islice(draft_names(directory), _LISTED_MAX))
         else:
             raise StorageUnavailable(
-                f"{directory.path}: expected to remove what crashes have left, found more coming",
+                f"{directory.path}: what crashes left there was removed, and more of it keeps "
+                "coming",
                 hint="Find out who writes there besides Sealpoint, then repeat the call.",
             )
         remove_empty_shards(directory)
@@ -270,5 +270,5 @@ def _open_shard(root: Directory, thread: bytes) -> Directory | None:
 def _threads(root: Directory) -> Directory:
     threads = root.child(THREADS)
     if threads is None:
-        raise Edited(f"{root.path}/{THREADS}: expected a directory, found none")
+        raise Edited(f"{root.path}/{THREADS}: the directory is missing")
     return threads

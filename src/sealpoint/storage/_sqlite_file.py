@@ -29,7 +29,7 @@ def file_identity(path: Path) -> tuple[int, int]:
     try:
         found = path.lstat()
     except FileNotFoundError as exc:
-        raise StorageUnavailable(f"store {path}: expected a file, found none") from exc
+        raise StorageUnavailable(f"store {path}: there is no such file") from exc
     except OSError as exc:
         raise StorageUnavailable(f"store {path}: expected a file, found {exc.strerror}") from exc
     if not stat.S_ISREG(found.st_mode):
@@ -58,7 +58,10 @@ def refuse_beside(path: Path) -> None:
     """
     journal = path.with_name(f"{path.name}-journal")
     if os.path.lexists(journal):
-        raise Edited(f"store {path}: expected no rollback journal beside it, found {journal.name}")
+        raise Edited(
+            f"store {path}: there is a rollback journal, {journal.name}, which "
+            "Sealpoint never leaves"
+        )
     for suffix in ("-wal", "-shm"):
         beside = path.with_name(path.name + suffix)
         with contextlib.suppress(OSError):
@@ -193,8 +196,8 @@ def compact_file(connection: sqlite3.Connection, path: Path, wait_seconds_max: f
             return
         if time.monotonic() + _PAUSE_SECONDS > deadline:
             raise StorageUnavailable(
-                f"store {path}: expected to empty its log within {wait_seconds_max:g} seconds, "
-                f"found others reading or writing; what was dropped may still be in its files",
+                f"store {path}: others kept reading or writing for {wait_seconds_max:g} seconds, "
+                "so its log could not be emptied; what was dropped may still be in its files",
                 hint="Compact again when nobody else works with the store.",
             )
         time.sleep(_PAUSE_SECONDS)

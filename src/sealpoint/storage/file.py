@@ -212,8 +212,8 @@ class FileStorage:
         ):
             if directory is None or not has_header(directory, seq, header):
                 raise HeadMoved(
-                    f"entry {seq} of thread {thread.hex()}: expected the record that is to go, "
-                    "found another or none"
+                    f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
+                    "already, or is another one"
                 )
             truncate_records(directory, seq)
 

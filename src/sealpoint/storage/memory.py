@@ -54,16 +54,10 @@ class MemoryStorage:
                 if number not in held:
                     fresh[number] = record
                 elif held[number] != record:
-                    raise HeadMoved(
-                        f"entry {number} of thread {thread.hex()}: expected no record, "
-                        f"found another one"
-                    )
+                    raise HeadMoved(f"entry {number} of thread {thread.hex()}: it is there already")
             for digest in needs:
                 if (thread, digest) not in self._blobs:
-                    raise Missing(
-                        f"blob {digest.hex()} of thread {thread.hex()}: expected it to be stored, "
-                        f"found none"
-                    )
+                    raise Missing(f"blob {digest.hex()} of thread {thread.hex()}: it is missing")
             # (2) Blobs, then the entries that name them.
             self._put(thread, blobs)
             if fresh:
@@ -120,8 +114,8 @@ class MemoryStorage:
             held = self._records.get(thread, {})
             if seq not in held or held[seq].header != header:
                 raise HeadMoved(
-                    f"entry {seq} of thread {thread.hex()}: expected the record that is to go, "
-                    "found another or none"
+                    f"entry {seq} of thread {thread.hex()}: the record that is to go is gone "
+                    "already, or is another one"
                 )
             positions = self._positions[thread]
             place = bisect_left(positions, seq)

@@ -95,7 +95,7 @@ def _verified_tip(chain: Chain) -> Tip:
     walk.require_kept()
     genesis, tip = verified_genesis(chain), walk.finish()
     if genesis is None or genesis.name != chain.name or tip is None:
-        raise Misplaced(f"thread {chain.name!r}: expected that name in its genesis, found another")
+        raise Misplaced(f"thread {chain.name!r}: its genesis has another name")
     return tip
 
 
@@ -129,7 +129,7 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     trust = core.trust()
     chain = Chain(core, name)
     if core.anchor.get(chain.slot) is not None:
-        raise Forked(f"thread {name!r}: expected the anchor not to know it, found its slot taken")
+        raise Forked(f"thread {name!r}: the anchor knows a thread in its place already")
     chain.bind(thread)
     check_rights(chain, trust, Kind.ADOPT, None)
     tip = _verified_tip(chain)
@@ -138,6 +138,9 @@ def adopt_thread(core: Core, name: str, thread: bytes, reason: str) -> int:
     entry = append_all(chain, [EntryDraft(Kind.ADOPT, body)], blobs={}, follow=False)[-1]
     position = Position(thread, entry.header.epoch, entry.header.gen, entry.seq, entry.hash)
     if core.anchor.create(chain.slot, position) != position:
-        raise Forked(f"thread {name!r}: expected entry {entry.seq} to be taken in, found another")
+        raise Forked(
+            f"thread {name!r}: another process adopted it at the same time, and not up "
+            f"to entry {entry.seq}"
+        )
     core.emit("adopted", thread.hex(), entry.seq, entry.hash)
     return entry.seq

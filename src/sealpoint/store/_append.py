@@ -126,8 +126,8 @@ def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None
         raise NotOwner(
             f"thread {chain.name!r}: it belongs to {owner!r}, and {holder[0].name!r} wants to "
             "write it",
-            hint=f"Open the store as {owner!r}, or use another thread. To give it away: sealpoint "
-            "handoff THREAD --to NAME.",
+            hint=f"Open the store as {owner!r}, or use another thread. To give it away, its "
+            "owner runs: sealpoint handoff THREAD --to NAME --reason TEXT.",
         )
     return holder[0]
 
@@ -172,7 +172,7 @@ def append_all(
         records.append(record)
         entries.append(tip.entry)
     if tip is None:
-        raise UsageError("append: expected at least one entry, found none")
+        raise UsageError("append: there is no entry to append")
     try:
         label = chain.label if drafts[0].kind is Kind.GENESIS else None
         chain.core.storage.append(
@@ -205,8 +205,8 @@ def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> No
         return
     _, header = chain.descend(tip.paused)
     raise Paused(
-        f"thread {chain.name!r}: expected it to run, found it paused by "
-        f"{chain.core.writer(header)!r} in entry {tip.paused}"
+        f"thread {chain.name!r}: it is paused, by {chain.core.writer(header)!r} in entry "
+        f"{tip.paused}"
     )
 
 
@@ -226,9 +226,9 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes
             newest.restores.check(entry.header, entry.hash, newest.lists)
         except Misplaced as exc:
             raise Superseded(
-                f"entry {entry.seq} of thread {chain.name!r}: expected no restore while it was "
-                f"written, found one that did not keep it: {exc.message}",
-                hint="It does not count. Load the thread again and decide anew; whoever accepted "
+                f"entry {entry.seq} of thread {chain.name!r}: while it was written somebody "
+                f"accepted a restore that does not keep it: {exc.message}",
+                hint="It does not count. Load the thread again and decide again; who accepted "
                 "the restore runs sealpoint accept-restore once more, which takes it away.",
             ) from exc
         newest.accepted_until(entry.header, entry.hash)

@@ -253,9 +253,12 @@ class BlobReader:
                 return self._seen[name]
             blob = self._storage.blob(self._thread, name, bytes_max or self._bytes_max)
         if blob is None:
-            raise Missing(f"{self._where}: expected blob {name.hex()[:12]}, found none")
+            raise Missing(f"{self._where}: blob {name.hex()[:12]} is missing")
         if hashlib.sha256(blob).digest() != name:
-            raise Edited(f"{self._where}: expected blob {name.hex()[:12]}, found other bytes")
+            raise Edited(
+                f"{self._where}: expected blob {name.hex()[:12]}, found {len(blob)} "
+                "bytes of another hash"
+            )
         if blob is not self._payload:
             self._keep(blob, name)
         return blob

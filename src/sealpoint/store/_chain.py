@@ -161,7 +161,7 @@ class Chain:
         unsettled: list[tuple[Entry, Record]] = []
         for seq, record in self.core.storage.scan(self.thread, first):
             if seq != expected:
-                raise Missing(f"{self._entry(expected)}: expected it in the store, found none")
+                raise Missing(f"{self._entry(expected)}: it is missing from the store")
             expected += 1
             if known is not None and seq == first:
                 _check_same(self, known, record)
@@ -209,8 +209,8 @@ class Chain:
             self._cutoffs.require_settled(self._title)
         if anchored.seq > head.seq:
             raise RolledBack(
-                f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, "
-                f"found the store to end at entry {head.seq}"
+                f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, found "
+                f"that the store ends at entry {head.seq}"
             )
         if anchored != self.anchored and known is not None and not anchored.reserved:
             self._check_ancestor(anchored)
@@ -229,7 +229,11 @@ class Chain:
         anchored = self.core.follow_restore(self.slot, anchored)
         if anchored.thread != self.thread:
             if self.head is not None:
-                raise Forked(f"{self._title}: expected the anchored thread, found another")
+                raise Forked(
+                    f"{self._title}: expected thread {self.thread.hex()[:12]}, which "
+                    "was read before, found that the anchor names "
+                    f"{anchored.thread.hex()[:12]}"
+                )
             self.bind(anchored.thread)
         return anchored
 
@@ -269,7 +273,7 @@ class Chain:
     def verified_head(self) -> Entry:
         """The head; only after `refresh` or `append`."""
         if self.head is None:
-            raise UnknownThread(f"thread {self.name!r}: expected a verified head, found none")
+            raise UnknownThread(f"thread {self.name!r}: it has no entries")
         return self.head
 
     def tip(self) -> Tip:
@@ -313,7 +317,7 @@ class Chain:
         """(4) An older entry, proven to be an ancestor of the verified head."""
         header, found = self.verified_head().header, self.head_record
         if seq > header.seq:
-            raise Missing(f"{self._entry(seq)}: expected it below the head, entry {header.seq}")
+            raise Missing(f"{self._entry(seq)}: it lies above the newest entry, {header.seq}")
         if seq == header.seq:
             return (found, header) if found else self.linked(seq, self.verified_head().hash.hex())
         while True:
@@ -338,13 +342,13 @@ class Chain:
             seq -= 1
             expected = bytes.fromhex(header.prev) if header.prev else b""
         if seq >= 0:
-            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
+            raise Missing(f"{self._entry(seq)}: it is missing from the store")
 
     def linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
         """The entry at a position, if it is the one of this hash."""
         record = self.core.storage.read(self.thread, seq)
         if record is None:
-            raise Missing(f"{self._entry(seq)}: expected it in the store, found none")
+            raise Missing(f"{self._entry(seq)}: it is missing from the store")
         if link_hash(record.header).hex() != expected:
             raise self.differs(record, seq)
         return record, parse_header(record.header)
@@ -363,7 +367,7 @@ class Chain:
         position = Position(self.thread, header.epoch, header.gen, head.seq, head.hash, erased)
         expected = self.anchored
         if expected is None:
-            raise AnchorUnavailable(f"{self._title}: expected to know what the anchor holds")
+            raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
         while True:
             found = self.core.anchor.advance(self.slot, expected, position)
             if found == position:
@@ -380,17 +384,22 @@ class Chain:
     def _check_ancestor(self, anchored: Position) -> None:
         record, _ = self.descend(anchored.seq)
         if link_hash(record.header) != anchored.entry or anchored.thread != self.thread:
-            raise Forked(f"{self._entry(anchored.seq)}: expected the anchored entry, found another")
+            raise Forked(
+                f"{self._entry(anchored.seq)}: expected {anchored.entry.hex()[:12]}, "
+                f"which the anchor has seen, found {link_hash(record.header).hex()[:12]}"
+            )
 
     def differs(self, record: Record, seq: int) -> SealpointError:
         """Why the entry at a position is not the one that is known to belong there."""
         try:
             self.verify(record, seq)
         except Forged:
-            return Edited(f"{self._entry(seq)}: expected the sealed bytes, found others")
+            return Edited(f"{self._entry(seq)}: its bytes are not those that were signed")
         except (Tampered, NotTrusted) as exc:
             return exc
-        return Forked(f"{self._entry(seq)}: expected the anchored entry, found another genuine one")
+        return Forked(
+            f"{self._entry(seq)}: it is genuine, and not the one that the anchor has seen"
+        )
 
     def _entry(self, seq: int) -> str:
         return f"entry {seq} of {self._title}"
@@ -421,7 +430,7 @@ def entry_body(name: str, header: Header, data: bytes | None) -> Any:
 def verified_genesis(chain: Chain) -> GenesisBody | None:
     """The body of the newest genesis, which is verified on its own; None if it was erased."""
     if chain.core.storage.read(chain.thread, 0) is None:
-        raise Missing(f"entry 0 of thread {chain.name!r}: expected it in the store, found none")
+        raise Missing(f"entry 0 of thread {chain.name!r}: it is missing from the store")
     found = newest_genesis(chain.core, chain.thread)
     if found is None:
         return None
@@ -439,15 +448,15 @@ def _unknown(chain: Chain) -> SealpointError:
         genesis = verified_genesis(found)
         if genesis is not None and genesis.name == chain.name:
             return Unanchored(
-                f"thread {chain.name!r}: expected the anchor to know it, found it in the store only"
+                f"thread {chain.name!r}: the store has it, and this machine's anchor has no "
+                "record of it"
             )
     return _never_saved(chain)
 
 
 def _never_saved(chain: Chain) -> UnknownThread:
     return UnknownThread(
-        f"thread {chain.name!r} in namespace {chain.core.namespace!r}: expected a saved thread, "
-        "found none"
+        f"thread {chain.name!r} in namespace {chain.core.namespace!r}: there is no such thread"
     )
 
 

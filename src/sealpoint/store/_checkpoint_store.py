@@ -55,7 +55,7 @@ class CheckpointStore(Generic[_T]):
         name = check_name(name, "thread name")
         with self._lock:
             if self._closed:
-                raise UsageError("store: expected an open store, found it closed")
+                raise UsageError("store: it is closed")
             handle = self._handles.get(name)
             if handle is None:
                 handle = self._handles[name] = self._new_handle(self.core, name)

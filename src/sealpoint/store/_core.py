@@ -134,7 +134,7 @@ class Core:
             ReadOnly: The store was opened without one.
         """
         if self.parts.read_only or self.parts.signer is None:
-            raise ReadOnly("store: expected it to be open for writing, found read_only")
+            raise ReadOnly("store: it is open for reading only")
         return self.parts.signer
 
     def holder(self, trust: StoreChain) -> tuple[Identity, PublicKey] | None:
@@ -229,7 +229,7 @@ class Core:
             return self._chain
         if anchored is None:
             raise Unanchored(
-                f"store {self.store_hex[:12]}: the anchor on this machine is new to it"
+                f"store {self.store_hex[:12]}: this machine's anchor has no record of this store"
             )
         with self._lock:
             return self._follow(anchored)
@@ -239,7 +239,7 @@ class Core:
         anchored = self.anchor.get(self._slot)
         if anchored is None:
             raise Unanchored(
-                f"store {self.store_hex[:12]}: the anchor on this machine is new to it"
+                f"store {self.store_hex[:12]}: this machine's anchor has no record of this store"
             )
         with self._lock:
             return self._follow(anchored)
@@ -275,7 +275,8 @@ class Core:
             )
         if anchored is not None and anchored.entry != chain.hashes[anchored.seq]:
             raise Forked(
-                f"store chain entry {anchored.seq}: expected the anchored one, found another"
+                f"store chain entry {anchored.seq}: expected {anchored.entry.hex()[:12]}, which "
+                f"the anchor has seen, found {chain.hashes[anchored.seq].hex()[:12]}"
             )
         return chain
 
@@ -295,8 +296,8 @@ class Core:
         record = self.storage.read(anchored.thread, seq)
         if record is None or link_hash(record.header) != entry:
             raise RolledBack(
-                f"thread {anchored.thread.hex()[:12]}: expected entry {seq}, which the newest "
-                "restore kept, found it missing or another"
+                f"thread {anchored.thread.hex()[:12]}: entry {seq}, which the newest restore "
+                "kept, is missing or is not the one that was kept"
             )
         header = parse_header(record.header)
         erased = header.kind is Kind.ERASE
@@ -378,7 +379,7 @@ class Core:
             _require_shown(chain, written)
         position = _position(chain)
         if self.anchor.create(self._slot, position) != position:
-            raise AnchorUnavailable("store chain: expected an empty slot, found it taken")
+            raise AnchorUnavailable("store chain: the anchor has a position for it already")
         return self._learn(chain, position)
 
 
@@ -409,7 +410,7 @@ def claimed_name(core: Core, thread: bytes) -> tuple[str, str]:
     """
     first = core.storage.read(thread, 0)
     if first is None:
-        raise Missing(f"thread {thread.hex()[:12]}: expected a genesis, found none")
+        raise Missing(f"thread {thread.hex()[:12]}: its genesis is missing")
     namespace = parse_header(first.header).ns
     found = newest_genesis(core, thread)
     if found is None:
@@ -510,11 +511,12 @@ def check_expiry(
     expires = trust.roster.expires(entry.header.by)
     if expires is not None and core.now(newest) >= expires:
         raise NotTrusted(
-            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected a key that has not "
-            f"expired, found {entry.header.by[:12]} of {entry.writer!r}, {_since(expires)}, on an "
-            "entry that the anchor has not seen",
-            hint="If its writer vouches for it, the root may move the expiry: sealpoint keys add "
-            "NAME --expires LATER; then load the thread, and rotate the key.",
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: the key "
+            f"{entry.header.by[:12]} of {entry.writer!r} that signed it has expired "
+            f"({_since(expires)}), and the anchor has not seen the entry",
+            hint="If its writer vouches for it, the root may move the expiry: sealpoint keys "
+            "add NAME --person WHO --role ROLE --namespace NAMESPACE --expires LATER, with "
+            "what sealpoint keys list shows; then load the thread, and rotate the key.",
         )
 
 
@@ -532,10 +534,11 @@ def _check_approvers(
     found = count(living, statement=parsed.statement, roster=roster, now=entry.header.at)
     if len(living) < len(counted) and not found.approved_by:
         raise NotTrusted(
-            f"entry {entry.seq} of thread {entry.header.thread[:12]}: expected an approval by a "
-            "key that has not expired, found none, on a handoff that the anchor has not seen",
+            f"entry {entry.seq} of thread {entry.header.thread[:12]}: the keys of all who "
+            "approved this handoff have expired, and the anchor has not seen it",
             hint="If the approver vouches for it, the root may move the expiry: sealpoint keys "
-            "add NAME --expires LATER; then load the thread, and rotate the key.",
+            "add NAME --person WHO --role ROLE --namespace NAMESPACE --expires LATER, with "
+            "what sealpoint keys list shows; then load the thread, and rotate the key.",
         )
 
 

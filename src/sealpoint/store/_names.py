@@ -38,17 +38,17 @@ def check_name(text: object, what: str) -> str:
         return name
     if name != name.strip():
         raise NameInvalid(
-            f"{what}: expected no space at its beginning or end, found one",
+            f"{what}: it begins or ends with a space",
             hint="Take it away: names that differ by such a space cannot be told apart.",
         )
     if not unicodedata.is_normalized("NFC", name):
         raise NameInvalid(
-            f"{what}: expected its letters composed, as Unicode's NFC has them, found another form",
+            f"{what}: its letters are not composed as Unicode's NFC has them",
             hint='Give unicodedata.normalize("NFC", name): two spellings of a letter look alike.',
         )
     if visible(name) != name:
         raise NameInvalid(
-            f"{what}: expected text that shows, found characters in it that do not",
+            f"{what}: it has characters that do not show",
             hint="Take them away: names that differ by what does not show cannot be told apart.",
         )
     return name
@@ -72,7 +72,7 @@ def _check_text(text: object, what: str, bytes_max: int) -> str:
     if not isinstance(text, str):
         raise NameInvalid(f"{what}: expected a str, found {type(text).__name__}")
     if not text or not text.isprintable() or len(text.encode()) > bytes_max:
-        found = "another" if text else "none"
+        found = f"{len(text.encode())} bytes" if text.isprintable() else "some that does not print"
         raise NameInvalid(
             f"{what}: expected 1 to {bytes_max} bytes of printable text, found {found}"
         )

@@ -137,7 +137,7 @@ class RunScope:
             newer = left is None or each.rank > left.rank
             if each.key.lane == lane and newer and was_there and now.deletes(each.seq):
                 raise Superseded(
-                    f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted since the "
+                    f"thread {state.name!r}: checkpoint {each.key.id!r} was deleted after the "
                     "run began, and what is left is older"
                 )
 
@@ -158,8 +158,8 @@ class RunScope:
         if not fits:
             where = f" of lane {lane!r}" if lane else ""
             raise ResumeRefused(
-                f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not what was "
-                "decided about",
+                f"thread {state.name!r}: checkpoint {place.key.id!r}{where} is not the one that "
+                "was decided about",
                 hint="Resume from the very checkpoint that the run is to go on from.",
             )
 
@@ -515,7 +515,9 @@ def decode_world(data: bytes) -> dict[str, Any]:
     try:
         return _WORLD.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise BytesMalformed("world: expected a JSON object, found other bytes") from exc
+        raise BytesMalformed(
+            f"world: expected a JSON object, found {len(data)} bytes that are not one"
+        ) from exc
 
 
 def read_world(core: Core, thread: bytes, digest: str) -> dict[str, Any] | None:

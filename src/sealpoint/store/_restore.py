@@ -188,7 +188,7 @@ def plan_restore(core: Core, progress: Progress | None = None) -> RestorePlan:
         raise RolledBack(
             exc.message,
             hint="A restore never brings back an older roster. Run sealpoint roster import: the "
-            "newest one that was seen here is kept beside the keys. If a newer one was exported, "
+            "newest one that was seen here is kept with the keys. If a newer one was exported, "
             "name its FILE.",
         ) from exc
     return _Planner(core).run(progress)
@@ -341,7 +341,7 @@ def _namespace(core: Core, thread: bytes, seq: int) -> str:
     """The namespace that an entry of a thread claims; its signature will prove it."""
     record = core.storage.read(thread, seq)
     if record is None:
-        raise Missing(f"thread {thread.hex()[:12]}: expected entry {seq} in the store, found none")
+        raise Missing(f"thread {thread.hex()[:12]}: entry {seq} is missing from the store")
     return parse_header(record.header).ns
 
 
@@ -415,14 +415,16 @@ def accept_restore(
     """
     check_reason(reason, "accept-restore")
     if not plan.losses and not plan.leftovers:
-        raise UsageError("accept-restore: expected a store that lost something, found it whole")
+        raise UsageError(
+            "accept-restore: the store has lost nothing, so there is nothing to accept"
+        )
     plan.released(release)  # what is asked for must be there before anybody signs
     chain = core.renewed_trust()
     signers = _signers(core, chain, roots, operators) if plan.losses else []
     now = plan_restore(core, progress)
     if _contents(now) != _contents(plan):
         raise HeadMoved(
-            "store: expected it as the plan has it, found it changed since",
+            "store: it changed after the plan was made",
             hint="Stop the workers, look at the new plan, and decide again.",
         )
     released = now.released(release)
@@ -489,7 +491,7 @@ def _signers(
         asked = f", or operators who are {quorum} persons,"
         there = f" root keys and {len(persons)} persons"
     raise KeyMissing(
-        f"restore: expected {root.threshold} root keys{asked} here, found {len(found)}{there}",
+        f"restore: {root.threshold} root keys{asked} are needed here, found {len(found)}{there}",
         hint="Run this where the root keys are.",
     )
 

@@ -52,11 +52,11 @@ class _Keep:
             for each in ids
         )
         if last is None and since is None and not named:
-            raise UsageError("prune: expected keep_last, keep_since or keep, found none of them")
+            raise UsageError("prune: say what to keep, with keep_last, keep_since or keep")
         if last is not None and last < 1:
             raise UsageError(f"keep_last: expected 1 or more, found {last!r}")
         if since is not None and since.tzinfo is None:
-            raise UsageError("keep_since: expected a time with a zone, found one without")
+            raise UsageError("keep_since: the time needs a zone")
         return cls(last, since, named)
 
     def keeps(self, place: int, ref: CheckpointRef) -> bool:

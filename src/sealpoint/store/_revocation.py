@@ -138,8 +138,8 @@ class _KeyUsageFinder:
         try:
             if anchored is None:
                 raise Unanchored(
-                    f"thread {thread.hex()[:12]}: expected the anchor to know it, found it in the "
-                    "store only"
+                    f"thread {thread.hex()[:12]}: the store has it, and this machine's anchor "
+                    "has no record of it"
                 )
             if anchored.reserved and core.storage.read(thread, 0) is None:
                 return  # a name that nothing was ever saved under
@@ -284,7 +284,7 @@ def revoke_keys(
         settle()
     else:
         raise HeadMoved(
-            "keys that are being ended: expected them to stop writing, found them to go on",
+            "keys that are being revoked: they still write",
             hint="Stop the processes that hold these keys, then repeat this.",
         )
     # (4) Write the cutoffs.

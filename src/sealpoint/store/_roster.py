@@ -109,7 +109,7 @@ def require_roots(root: Root, roots: Sequence[PrivateKey]) -> list[PrivateKey]:
     signers = [signer for signer in roots if signer.public in root.keys][: root.threshold]
     if len(signers) < root.threshold:
         raise KeyMissing(
-            f"root: expected {root.threshold} of its keys here, found {len(signers)}",
+            f"root: {root.threshold} of its keys are needed here, found {len(signers)}",
             hint="Run this where the root keys are.",
         )
     return signers
@@ -225,7 +225,7 @@ def copy_roster(core: Core, chain: StoreChain) -> bytes:
     blobs = {digest: _blob(core, digest) for digest in chain.blobs}
     copy = RosterCopy.verified(core.parts.pin, entries, blobs)
     if copy.chain.hashes != chain.hashes:
-        raise Missing("store chain: expected it as it was verified, found another")
+        raise Missing("store chain: it changed after it was verified")
     return copy.encode()
 
 
@@ -268,9 +268,11 @@ def _blob(core: Core, digest: bytes) -> bytes:
     data = core.storage.blob(STORE_CHAIN, digest, POSITION_LIST_BYTES_MAX)
     where = f"store chain blob {digest.hex()[:12]}"
     if data is None:
-        raise Missing(f"{where}: expected the list or policy that a roster names, found none")
+        raise Missing(f"{where}: a list or policy that a roster names is missing")
     if hashlib.sha256(data).digest() != digest:
-        raise Edited(f"{where}: expected the bytes that a roster names, found others")
+        raise Edited(
+            f"{where}: expected the list or policy that a roster names, found bytes of another hash"
+        )
     return data
 
 
@@ -278,14 +280,13 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as exc:
-        raise Edited("store chain: expected the sealed bytes, found others") from exc
+        raise Edited("store chain: its bytes are not those that were signed") from exc
 
 
 def _require_same(same: bool, seq: int, where: str) -> None:  # noqa: FBT001 (a comparison)
     if not same:
         raise Forked(
-            f"store chain entry {seq}: expected {where} to have the one of the roster export, "
-            "found another"
+            f"store chain entry {seq}: {where} has another entry there than the roster export"
         )
 
 
@@ -295,7 +296,7 @@ def _is_missing(core: Core, seq: int, record: Record) -> bool:
         return True
     _require_same(found.header == record.header, seq, "the store")
     if found != record:
-        raise Edited(f"store chain entry {seq}: expected the sealed bytes, found others")
+        raise Edited(f"store chain entry {seq}: its bytes are not those that were signed")
     return False
 
 

@@ -67,17 +67,14 @@ def _check_origin(origin: Any) -> Origin:
         text = getattr(origin, name)
         if not isinstance(text, str) or form.fullmatch(text) is None:
             digits = form.pattern.partition("{")[2].rstrip("}")
-            raise UsageError(
-                f"origin: expected {name} to be {digits} hexadecimal digits in lower case, found "
-                "something else"
-            )
+            raise UsageError(f"origin: {name} must be {digits} lower-case hexadecimal digits")
     at: Any = origin.at  # nothing checks what a caller gives
     if not isinstance(at, datetime) or at.utcoffset() is None:
-        raise UsageError("origin: expected a time with a zone, found something else")
+        raise UsageError("origin: the time needs a zone")
     try:
         return msgspec.structs.replace(origin, at=at.astimezone(UTC))
     except OverflowError as exc:
-        raise UsageError("origin: expected a time that there is in UTC, found another") from exc
+        raise UsageError("origin: the time lies outside of what UTC can express") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,12 +139,12 @@ class Retention:
         self._chain.verify(record, seq)
         where = f"entry {seq} of thread {self._chain.name!r}"
         if not KINDS[header.kind].is_retention:
-            raise Misplaced(f"{where}: expected the prune that a later one names, found none")
+            raise Misplaced(f"{where}: the prune that a later one names is not there")
         if record.body is None:
-            raise Missing(f"{where}: expected the body of a prune, found none")
+            raise Missing(f"{where}: the body of a prune is missing")
         body: PruneBody = parse_body(header.kind, header.body, record.body)
         if body.end > seq or (body.earlier is not None and body.earlier >= seq):
-            raise Misplaced(f"{where}: expected a prune of what was there, found one of more")
+            raise Misplaced(f"{where}: a prune gives up more than was there")
         return body
 
     def _named_seq(self) -> int | None:
@@ -536,7 +536,8 @@ class ThreadState:
         """Refuse to try again for ever: a damaged index may hold a position that no read shows."""
         if self.chain.head is before:
             raise Edited(
-                f"thread {self.name!r}: expected the entry that is in the way, found none"
+                f"thread {self.name!r}: the store says that another entry was first, and does "
+                "not have it"
             ) from None
 
     @contextmanager

@@ -253,7 +253,7 @@ def _counted(batch: _Batch) -> Swept:
 
 def _body(header: Header, record: Record) -> bytes:
     if record.body is None:
-        raise Missing(f"entry {header.seq}: expected its body, found none")
+        raise Missing(f"entry {header.seq}: its body is missing")
     return record.body
 
 

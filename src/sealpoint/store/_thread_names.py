@@ -89,8 +89,10 @@ class ThreadNames:
             )
         hints.append("threads(partial=True), or sealpoint threads --partial, gives the rest.")
         return ListIncomplete(
-            f"threads of namespace {self.namespace!r}: expected to list all of them, found that "
-            f"{len(self.left_out)} would be left out: {told}"
+            (
+                f"threads of namespace {self.namespace!r}: the list would leave out "
+                f"{len(self.left_out)}: {told}"
+            )
             + (f"; and {more} more" if more > 0 else ""),
             hint=" ".join(hints),
             left_out=self.left_out,

@@ -116,7 +116,7 @@ class ThreadWalk:
                 return  # somebody is about to begin it
             raise self._ends_before(self.anchored, -1)
         if first is None or first[0] != 0:
-            raise Missing(f"{self._title()}: expected a genesis, found none")
+            raise Missing(f"{self._title()}: its genesis is missing")
         with suppress(Tampered):
             self.name = self.name or claimed_name(core, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
@@ -164,7 +164,7 @@ class ThreadWalk:
                 if record.body is None and stop is None:
                     # Bodies may be missing only where an erasure follows.
                     where = f"entry {step.entry.seq} of {self._title()}"
-                    stop = Missing(f"{where}: expected its body, found none")
+                    stop = Missing(f"{where}: its body is missing")
                 if step.entry.header.kind is Kind.ERASE:
                     stop = None
                 if stop is None:
@@ -209,8 +209,8 @@ class ThreadWalk:
         for expected, (seq, record) in enumerate(self._core.storage.scan(self.thread, 0)):
             if seq != expected:
                 raise Missing(
-                    f"entry {expected} of thread {self.thread.hex()[:12]}: expected it in the "
-                    "store, found none"
+                    f"entry {expected} of thread {self.thread.hex()[:12]}: it is missing from the "
+                    "store"
                 )
             # What an erasure has taken is not shown again because it was interrupted.
             gone = erased is not None and seq < erased

@@ -455,7 +455,7 @@ class ThreadWriter:
             draft.value, blobs.put, seed=self._chain.thread, memo=memo
         )
         if not isinstance(root, bytes):
-            raise UsageError("root: expected what `put` returned")
+            raise UsageError("root: give what put() returned")
         return root
 
     def _namesake(self, draft: SaveDraft) -> CheckpointPlace | None:
@@ -478,8 +478,8 @@ class ThreadWriter:
             if draft.supersedes:
                 return None
             raise IdReused(
-                f"checkpoint {draft.id!r} of thread {state.name!r}: entry {place.seq} has another "
-                "state under this id"
+                f"checkpoint {draft.id!r} of thread {state.name!r}: entry {place.seq} has this "
+                "id and another state"
             )
         entry = link_hash(record.header)
         return make_ref(header, body, self._core.writer(header), entry, pruned=pruned)

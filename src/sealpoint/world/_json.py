@@ -54,7 +54,7 @@ def decode_json(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        raise WorldInvalid("world: expected JSON, found other bytes") from exc
+        raise WorldInvalid(f"world: expected JSON, found {len(data)} bytes that are not") from exc
 
 
 def name_text(value: object, path: str) -> str:
@@ -220,7 +220,7 @@ class JsonCopy:
         self.depth = depth
 
     def _too_long(self) -> JsonFault:
-        return JsonFault(f"expected a world of at most {self._bytes_max} bytes, found more")
+        return JsonFault(f"the world has more than {self._bytes_max} bytes")
 
     def _check_scalar(self, value: Any, kind: type) -> None:
         if kind is str:
@@ -253,7 +253,7 @@ def _place(key: object) -> str:
 
 
 def _too_deep(depth_max: int) -> str:
-    return f"expected at most {depth_max} lists and objects in one another, found more"
+    return f"it has more than {depth_max} lists and objects in one another"
 
 
 def _not_json(value: object) -> JsonFault:

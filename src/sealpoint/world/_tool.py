@@ -131,7 +131,7 @@ def _read_tool(item: Any, path: str) -> Tool:
         )
     data = dict(item)
     if "name" not in data:
-        raise WorldInvalid(f"{path}: expected an object with a name, found none in it")
+        raise WorldInvalid(f"{path}: the object has no name")
     name = name_text(data.pop("name"), f'{path}["name"]')
     return Tool(name, launch=data.pop("launch", None), definition=data)
 

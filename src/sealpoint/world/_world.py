@@ -68,7 +68,7 @@ class Code:
             if type(digest) is not str or not _DIGEST.fullmatch(digest):
                 raise WorldInvalid(
                     f"code.modules[{shown(name)}]: expected a SHA-256 as 64 lower-case "
-                    "hexadecimal digits, found something else"
+                    "hexadecimal digits, found a text that is not one"
                 )
         object.__setattr__(self, "modules", freeze(modules))
 
@@ -205,9 +205,7 @@ class World:
         put(self, "_encoded", encoded)
         put(self, "depth", deepest)
         if _agent_levels(self) > AGENT_LEVELS_MAX:
-            raise WorldInvalid(
-                f"agents: expected at most {AGENT_LEVELS_MAX} nested in one another, found more"
-            )
+            raise WorldInvalid(f"agents: they are nested more than {AGENT_LEVELS_MAX} deep")
 
     @classmethod
     def from_dict(cls, mapping: Mapping[str, JSON]) -> Self:
@@ -246,7 +244,7 @@ class World:
         # (1) Its size and that it is JSON; (2) its depth and its form; (3) its spelling.
         made = cls.from_dict(decode_json(data))
         if made.encode() != data:
-            raise WorldInvalid("world: expected its one encoding, found another spelling")
+            raise WorldInvalid("world: it is not in canonical form")
         return made
 
     def encode(self) -> bytes:
@@ -325,6 +323,6 @@ def _read_agents(value: object) -> dict[str, World]:
         except WorldInvalid as exc:
             raise WorldInvalid(f"{path}: {exc.message}", hint=exc.hint) from exc
         if world is None:
-            raise WorldInvalid(f"{path}: expected a world, found none")
+            raise WorldInvalid(f"{path}: there is no world")
         made[name] = world
     return made

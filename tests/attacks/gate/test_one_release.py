@@ -81,7 +81,7 @@ def test_a_held_back_checkpoint_without_a_pause_is_refused_by_readers(
     attacked.append(attacked.forged(Kind.HELD, body, "worker"))
 
     for thread in (warm, attacked.fresh()):
-        with pytest.raises(NotTrusted, match="expected a pause in force"):
+        with pytest.raises(NotTrusted, match="only for a paused thread"):
             thread.load()
     assert not attacked.world.open(None, read_only=True).verify().ok
 

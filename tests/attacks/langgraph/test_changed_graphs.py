@@ -167,9 +167,9 @@ def test_another_checkpointer_is_refused(office: Office, thread: str, way: str, 
         else:
             changed = graph.copy()
             changed.checkpointer = other
-        with pytest.raises(UsageError, match="expected the saver"):
+        with pytest.raises(UsageError, match="than the saver that it was guarded with"):
             run(face, changed, {"amount": 2}, config_of(thread))
-        with pytest.raises(UsageError, match="expected the saver"):
+        with pytest.raises(UsageError, match="than the saver that it was guarded with"):
             changed.update_state(config_of(thread), {"amount": 2}, as_node="plan")
     assert desk.ran == []
     run(

@@ -36,7 +36,7 @@ def test_a_pass_of_somebody_else_lets_nobody_in(
     with pytest.raises(ResumeRefused):
         run(face, _graph(office, desk, "bare"), {"amount": 2}, where)
     alone = desk.builder().compile(checkpointer=SealedSaver(calm.worker))
-    with pytest.raises(Superseded, match="the pass of a run"):
+    with pytest.raises(Superseded, match="the run that this configuration is of has ended"):
         run(face, alone, {"amount": 2}, where)
     assert desk.ran == []
     run(face, _graph(office, desk, "guarded"), {"amount": 2}, where)

@@ -23,7 +23,7 @@ def test_nesting_without_end_is_refused() -> None:
 
     assert _depth(loaded) == 200_000
     _dismantle(loaded)
-    with pytest.raises(ModelLimitExceeded, match=f"nested at most {MODEL_DEPTH_MAX} deep"):
+    with pytest.raises(ModelLimitExceeded, match=f"nested more than {MODEL_DEPTH_MAX} deep"):
         ours(data)
 
 
@@ -57,7 +57,7 @@ def test_shared_values_are_counted_wherever_they_are_used() -> None:
 
     assert len(data) < 1500
     assert len(loaded[-1]) == 10
-    with pytest.raises(ModelLimitExceeded, match=f"at most {MODEL_NODES_MAX} values"):
+    with pytest.raises(ModelLimitExceeded, match=f"more than {MODEL_NODES_MAX} values"):
         ours(data)
 
 

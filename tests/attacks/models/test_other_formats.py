@@ -55,7 +55,7 @@ def test_honest_stream_is_refused_too() -> None:
     with pytest.raises(FormatRefused) as caught:
         ours(file.getvalue())
     assert caught.value.hint is not None
-    assert "save it anew" in caught.value.hint
+    assert "save it again" in caught.value.hint
 
 
 def _tar() -> bytes:

@@ -57,7 +57,7 @@ def test_absent_anchor_knows_nothing_and_is_made_by_create(tmp_path: Path) -> No
     with opened(directory) as anchor, opened(directory) as other:
         assert anchor.get(slot(1)) is None
         assert list(anchor.slots()) == []
-        with pytest.raises(AnchorUnavailable, match="expected a slot to advance"):
+        with pytest.raises(AnchorUnavailable, match="it has no position of this thread to advance"):
             anchor.advance(slot(1), position(0), position(1))
         assert not directory.exists()
 

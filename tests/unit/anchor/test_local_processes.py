@@ -215,7 +215,7 @@ def test_lock_that_is_never_released_is_reported(
             assert holder.stdout.readline() == b"held\n"
             monkeypatch.setattr("sealpoint.anchor.local._LOCK_WAIT_S", 0.05)
 
-            with pytest.raises(AnchorUnavailable, match="expected its lock"):
+            with pytest.raises(AnchorUnavailable, match="held its lock"):
                 anchor.advance(slot(1), position(0), position(1))
             assert anchor.get(slot(1)) == position(0)
             holder.communicate()

@@ -95,7 +95,7 @@ def test_store_that_is_gone_or_emptied_is_rolled_back(
     sealpoint.init(url, **where)
     shutil.rmtree(path)
     for _ in range(2):
-        with pytest.raises(RolledBack, match="found no file"):
+        with pytest.raises(RolledBack, match="its file is gone"):
             sealpoint.open_store(url, **where)
         with pytest.raises(RolledBack):
             sealpoint.init(url, **where)
@@ -115,7 +115,7 @@ def test_moved_store_goes_on_under_its_new_url(
     with sealpoint.open_store(url, **where) as store:
         store.thread("t").save(1)
     moved = f"file://{tmp_path}/moved"
-    with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
+    with pytest.raises(StorageUnavailable, match="there is no store at this place"):
         api.admin(moved, **where).trust.move_from(url)
     (tmp_path / "moved").mkdir()
     with pytest.raises(StorageUnavailable):

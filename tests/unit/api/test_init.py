@@ -138,7 +138,7 @@ def test_a_file_without_a_pin_is_somebody_elses(place: Place) -> None:
     """A store that this machine knows nothing about is not taken over, and no key is made."""
     place.path.write_bytes(b"something")
 
-    with pytest.raises(StoreExists, match="expected nothing there") as caught:
+    with pytest.raises(StoreExists, match="a store or a file at this place already") as caught:
         place.init()
     assert "trust import" in caught.value.hint
     assert place.path.read_bytes() == b"something"

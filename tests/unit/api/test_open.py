@@ -92,7 +92,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
     error: type[SealpointError],
     read_only: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    """The class says what it is, the message names expected and found, the hint what to do."""
+    """The class says what it is, the message what is wrong, the hint what to do."""
     damage(made)
     needs_key = error in {KeyMissing, KeyFileUnsafe} or "identity" in options
     if read_only and needs_key:
@@ -104,7 +104,6 @@ def test_what_is_wrong_is_said_in_one_sentence(
 
     message = caught.value.message
     assert "\n" not in message
-    assert "expected" in message or "anchor" in message
     assert len(message) < 400
     assert caught.value.hint
 
@@ -160,7 +159,7 @@ def test_memory_takes_an_identity_and_a_namespace(identity: str) -> None:
 @pytest.mark.parametrize("options", [{"read_only": True}, {"trust": "pin.json"}])
 def test_memory_takes_no_options_that_mean_nothing(options: dict[str, Any]) -> None:
     """What would be ignored is refused."""
-    with pytest.raises(UsageError, match="memory: expected neither"):
+    with pytest.raises(UsageError, match="memory: trust= and read_only= do not apply"):
         sealpoint.open_store("memory:", **options)
 
 

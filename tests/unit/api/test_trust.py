@@ -189,7 +189,9 @@ def test_the_person_of_an_identity_does_not_change(made: Place) -> None:
     """Keys do not change hands under one name: a person counts once, so nobody becomes another."""
     _add(made, "far", public=_FAR, person="alice")
 
-    with pytest.raises(UsageError, match="expected its person 'alice' as before, found 'bob'"):
+    with pytest.raises(
+        UsageError, match="it belongs to the person 'alice' and cannot be given to 'bob'"
+    ):
         _add(made, "far", public=_FAR, person="bob", roles=["operator"])
     assert made.admin.trust.export_pin().roster_seq_min == 1
     assert _add(made, "far", public=_FAR, person="alice", roles=["auditor"]) == 2
@@ -222,7 +224,7 @@ def test_a_key_belongs_to_one_identity(made: Place) -> None:
 
 def test_the_root_is_no_identity(made: Place) -> None:
     """The name of the root is kept for it."""
-    with pytest.raises(UsageError, match="another name than root"):
+    with pytest.raises(UsageError, match="the name root is taken"):
         _add(made, "root")
 
 
@@ -230,7 +232,7 @@ def test_only_the_root_adds(made: Place) -> None:
     """Without the root's private key nothing is entered."""
     next((made.folder / "config").rglob("root.key")).unlink()
 
-    with pytest.raises(KeyMissing, match="root: expected 1 of its keys here, found 0"):
+    with pytest.raises(KeyMissing, match="root: 1 of its keys are needed here, found 0"):
         _add(made, "second", public=_FAR)
 
 

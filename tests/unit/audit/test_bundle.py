@@ -167,12 +167,12 @@ def test_bounds_are_checked_before_anything_is_parsed(
     """A line or a bundle that is too long is refused as it is read."""
     data = exported(team)
     monkeypatch.setattr(lines_module, "BUNDLE_LINE_BYTES_MAX", 1000)
-    with pytest.raises(BundleInvalid, match="at most 1000 bytes"):
+    with pytest.raises(BundleInvalid, match=r"\(1000 bytes\)"):
         api.verify_bundle(data, team.world.pin)
     monkeypatch.undo()
     monkeypatch.setattr(lines_module, "BUNDLE_BYTES_MAX", 5000)
 
-    with pytest.raises(BundleInvalid, match="5000 in all"):
+    with pytest.raises(BundleInvalid, match=r"\(5000\)"):
         api.verify_bundle(data, team.world.pin)
 
 

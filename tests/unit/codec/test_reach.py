@@ -451,7 +451,7 @@ _NAME = Blobs().put(_CHUNK)
 @pytest.mark.parametrize(
     ("root", "error", "match"),
     [
-        (b"", BytesMalformed, "expected bytes"),
+        (b"", BytesMalformed, "it is empty"),
         (b"\xc1", BytesMalformed, "c1"),
         (b"\x91\xda\x00", BytesMalformed, "found fewer"),
         (b"\x91\xa5abc", BytesMalformed, "found fewer"),

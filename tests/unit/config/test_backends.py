@@ -77,7 +77,7 @@ def test_an_address_is_kept_as_it_was_given_and_says_where_it_leads(tmp_path: Pa
         assert str(link) == form.format(home / "link")
         assert Path(link.target()) == Path(real.target()) == real.path == home / "real" / "store"
         assert StoreUrl.parse(form.format(home / "link" / ".." / "link")) == link
-    with pytest.raises(UrlInvalid, match="found one in memory"):
+    with pytest.raises(UrlInvalid, match="memory: is none"):
         StoreUrl.parse("memory:").target()
 
 
@@ -198,8 +198,8 @@ def test_every_path_has_a_url_that_reads_back(names: list[str]) -> None:
         ("sqlite:///a%4", "two hexadecimal digits"),
         ("sqlite:///a%zz", "two hexadecimal digits"),
         ("sqlite:///a%\u0661\u0661", "two hexadecimal digits"),
-        ("sqlite:///%2Fetc/a", "is no slash"),
-        ("sqlite:///a%2fb", "is no slash"),
+        ("sqlite:///%2Fetc/a", "a bad escape or an escaped slash"),
+        ("sqlite:///a%2fb", "a bad escape or an escaped slash"),
         ("sqlite:///a%00b", "a zero byte"),
         ("sqlite:///a\0b", "a zero byte"),
         ("sqlite:///%ff", "expected UTF-8"),
@@ -222,7 +222,7 @@ def test_every_path_has_a_url_that_reads_back(names: list[str]) -> None:
         ("file:///a/../", "the path of a directory"),
         ("file:///a?mode=ro", "found a query"),
         ("file:///a#b", "found a fragment"),
-        ("file:///a%2fb", "is no slash"),
+        ("file:///a%2fb", "a bad escape or an escaped slash"),
         ("file:///a%00b", "a zero byte"),
         ("file:///%ff", "expected UTF-8"),
         ("file:///~/a", "expected a path from the root, found"),
@@ -283,7 +283,7 @@ def test_a_directory_that_is_not_utf8_is_refused(
     odd.mkdir()
     monkeypatch.chdir(odd)
 
-    with pytest.raises(UrlInvalid, match="in UTF-8"):
+    with pytest.raises(UrlInvalid, match="UTF-8"):
         StoreUrl.parse("sqlite:///store.db")
 
 
@@ -295,7 +295,7 @@ def test_a_link_to_a_directory_that_is_not_utf8_leads_nowhere(tmp_path: Path) ->
     (tmp_path / "link").symlink_to(odd)
     url = StoreUrl.parse(f"sqlite:///{tmp_path}/link/store.db")
 
-    with pytest.raises(UrlInvalid, match="in UTF-8"):
+    with pytest.raises(UrlInvalid, match="UTF-8"):
         url.target()
 
 

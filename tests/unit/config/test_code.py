@@ -46,7 +46,7 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     """The version comes from the metadata; a package that is not there is an error."""
     assert code_of("pytest").version == importlib.metadata.version("pytest")
     for name in ("no-such-package-of-ours", ""):
-        with pytest.raises(WorldInvalid, match="expected it installed"):
+        with pytest.raises(WorldInvalid, match="it is not installed"):
             code_of(name)
 
 
@@ -177,7 +177,7 @@ def test_a_link_in_a_circle_ends(path: Path) -> None:
     _write(path, {"sp_loop/__init__.py": ""})
     (path / "sp_loop" / "again").symlink_to(path / "sp_loop", target_is_directory=True)
 
-    with pytest.raises(WorldInvalid, match="expected each directory once"):
+    with pytest.raises(WorldInvalid, match="is in it twice"):
         code_of(modules=["sp_loop"])
 
 
@@ -187,14 +187,14 @@ def test_unreadable_source_is_refused(path: Path) -> None:
     (path / "sp_bad" / "__init__.py").write_text("")
     (path / "sp_bad" / "gone.py").symlink_to(path / "nowhere.py")
 
-    with pytest.raises(WorldInvalid, match=r"expected to read .*gone\.py"):
+    with pytest.raises(WorldInvalid, match=r"gone\.py cannot be read"):
         code_of(modules=["sp_bad"])
 
 
 def test_no_repository_is_no_revision(tmp_path: Path) -> None:
     """Only a directory that is in no repository has no revision; none at all is an error."""
     assert code_of(repository=tmp_path).revision is None
-    with pytest.raises(WorldInvalid, match="expected a directory, found none"):
+    with pytest.raises(WorldInvalid, match="there is no such directory"):
         code_of(repository=tmp_path / "none")
 
 

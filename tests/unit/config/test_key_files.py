@@ -69,7 +69,7 @@ def test_a_key_is_made_locked(files: StoreFiles) -> None:
 
     assert files.keys.facts("worker").public == signer(1).public
     assert files.keys.signer("worker", _FIRST).public == signer(1).public
-    with pytest.raises(KeyLocked, match="found none"):
+    with pytest.raises(KeyLocked, match="none was given"):
         files.keys.signer("worker")
 
 
@@ -116,7 +116,7 @@ def test_a_key_that_came_in_meanwhile_is_not_lost(files: StoreFiles) -> None:
         files.keys.write(signer(2))
         return Passphrase("slowly typed")
 
-    with pytest.raises(ConfigError, match="expected its file as it was") as caught:
+    with pytest.raises(ConfigError, match="its file changed after it was opened") as caught:
         files.keys.relock("worker", _unasked, choose)
     assert "try again" in caught.value.hint
     assert files.keys.signer("worker").public == signer(2).public

@@ -71,7 +71,7 @@ def test_a_next_key_may_be_encrypted(files: StoreFiles) -> None:
 
 def test_without_a_next_key_the_old_one_stays(files: StoreFiles) -> None:
     """There is nothing to take."""
-    with pytest.raises(KeyMissing, match=r"expected a file .*worker\.next, found none"):
+    with pytest.raises(KeyMissing, match=r"no next key was prepared here: no file .*worker\.next"):
         files.keys.take_next("worker")
     assert files.keys.signer("worker").public == _OLD.public
 
@@ -85,7 +85,7 @@ def test_an_unsafe_or_damaged_next_key_is_refused(files: StoreFiles) -> None:
         files.keys.take_next("worker")
     path.chmod(0o600)
     path.rename(path.with_name("other.next"))
-    with pytest.raises(KeyFileUnsafe, match="found another's"):
+    with pytest.raises(KeyFileUnsafe, match="its file holds the key of another name"):
         files.keys.next_facts("other")
     for name in ("../worker", "", "A"):
         with pytest.raises(NameInvalid):

@@ -64,7 +64,7 @@ def test_the_variable_comes_before_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environ", [{}, {_VARIABLE: "", _FILE_VARIABLE: ""}])
 def test_without_any_source_the_key_stays_locked(environ: dict[str, str]) -> None:
     """The message names the key, the hint every way."""
-    with pytest.raises(KeyLocked, match="key 'worker': expected its passphrase") as caught:
+    with pytest.raises(KeyLocked, match="key 'worker': it is locked by a passphrase") as caught:
         _unlocked(None, environ)
 
     for way in ("passphrase=", _VARIABLE, _FILE_VARIABLE, "terminal"):
@@ -104,7 +104,7 @@ def test_an_exception_of_the_function_is_the_callers_own() -> None:
 def test_an_argument_that_is_no_passphrase_is_refused(given: PassphraseSource) -> None:
     """An empty one does not mean that the environment decides; the message names the key."""
     for way in (unlocking(given, environ={_VARIABLE: "x"}), choosing(given)):
-        with pytest.raises(UsageError, match="passphrase of key 'worker': expected"):
+        with pytest.raises(UsageError, match="passphrase of key 'worker': "):
             way("worker")
 
 
@@ -118,7 +118,7 @@ def test_a_key_is_made_with_the_callers_passphrase_alone(monkeypatch: pytest.Mon
 @pytest.mark.parametrize("text", ["a\nb", "\x1b[D", "x" * 1025, "\udcff"])
 def test_a_variable_that_is_no_passphrase_is_refused_unshown(text: str) -> None:
     """The message names the variable."""
-    with pytest.raises(UsageError, match=f"^{_VARIABLE}: expected") as caught:
+    with pytest.raises(UsageError, match=f"^{_VARIABLE}: ") as caught:
         environment_passphrase(environ={_VARIABLE: text})
 
     assert text not in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_file_that_holds_no_line_is_refused_unshown(tmp_path: Path, data: byte
     """The message names the file and what named it, and nothing of what is in it."""
     path = _file(tmp_path / "f", data)
 
-    with pytest.raises(UsageError, match=f"^{_FILE_VARIABLE} {path}: expected") as caught:
+    with pytest.raises(UsageError, match=f"^{_FILE_VARIABLE} {path}: ") as caught:
         environment_passphrase(environ={_FILE_VARIABLE: str(path)})
     assert "hunter2" not in f"{caught.value!r} {caught.value.__context__!r}"
 
@@ -207,5 +207,5 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(
     tmp_path: Path, make: Callable[[Path], str], error: type[SealpointError]
 ) -> None:
     """None, no directory, too large, a directory, no path: never another passphrase instead."""
-    with pytest.raises(error, match="expected"):
+    with pytest.raises(error, match=r"larger than|there is no file|cannot be read|expected"):
         environment_passphrase(environ={_FILE_VARIABLE: make(tmp_path)})

@@ -44,7 +44,7 @@ def test_a_pause_reaches_a_worker_at_its_next_save(team: Team) -> None:
     team.thread("operator").pause("looks odd")
     before = team.everything()
     for _ in range(2):
-        with pytest.raises(Paused, match="paused by 'operator' in entry 3"):
+        with pytest.raises(Paused, match="paused, by 'operator' in entry 3"):
             worker.save(2, world=READ)
     with pytest.raises(Paused):
         team.fresh().save(2, world=READ)
@@ -85,11 +85,11 @@ def test_pausing_twice_records_nothing_more(team: Team) -> None:
 def test_only_what_is_paused_is_unpaused(team: Team) -> None:
     """Otherwise the call is wrong, and nothing is recorded."""
     team.thread().save(1, world=READ)
-    with pytest.raises(UsageError, match="found it running"):
+    with pytest.raises(UsageError, match="it is not paused"):
         team.thread("operator").unpause("fine")
     team.thread("operator").pause("looks odd")
     team.thread("operator").unpause("fine")
-    with pytest.raises(UsageError, match="found it running"):
+    with pytest.raises(UsageError, match="it is not paused"):
         team.thread("operator").unpause("fine")
 
     assert team.kinds().count("unpause") == 1

@@ -523,7 +523,7 @@ def test_a_file_that_is_made_to_cost_time_is_refused_soon(source: str) -> None:
 def test_a_file_that_is_nested_too_deep_is_refused() -> None:
     """What exhausts the parser's stack is no policy, and no crash."""
     assert _refusal("a = " + "[\n" * 20000) == (
-        "policy: expected three levels at most, found far more"
+        "policy: it is nested too deeply; three levels are enough"
     )
 
 
@@ -540,9 +540,9 @@ def test_a_file_that_is_nested_too_deep_is_refused() -> None:
         (b'name = "\\ud800"\n', "policy: expected TOML, found: "),
         (b"version = 2026-99-99\n", "policy: expected TOML, found: "),
         (b"version = 1\r", "policy: expected TOML, found: "),
-        (b"v = 1\n\xff", "policy: expected UTF-8, found another byte at 6"),
-        (b'name = "\xed\xa0\x80"', "policy: expected UTF-8, found another byte at 8"),
-        ("version = 2\n".encode("utf-16"), "policy: expected UTF-8, found another byte at 0"),
+        (b"v = 1\n\xff", "policy: expected UTF-8, found a byte that is not at 6"),
+        (b'name = "\xed\xa0\x80"', "policy: expected UTF-8, found a byte that is not at 8"),
+        ("version = 2\n".encode("utf-16"), "policy: expected UTF-8, found a byte that is not at 0"),
     ],
 )
 def test_what_is_not_toml_is_refused(source: bytes, message: str) -> None:

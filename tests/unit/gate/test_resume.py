@@ -555,7 +555,7 @@ def test_an_identity_of_another_person_from_now_on_approves(memory: Team) -> Non
     """The root may take an identity from the requester's person: what it says is believed."""
     memory.thread().save(1, world=READ)
     request = memory.ask()
-    with pytest.raises(NotTrusted, match="another person than the requester"):
+    with pytest.raises(NotTrusted, match="it is the person who asks"):
         memory.approve(request, "twin")
     memory.change("twin", person="somebody else")
     memory.approve(request, "twin", "ann")

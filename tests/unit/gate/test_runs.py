@@ -468,7 +468,7 @@ def test_a_run_reads_what_was_released_to_it(solo: Team) -> None:
         assert found is not None
         assert found.ref.id == "1"
     for name in ("2", "3"):
-        with pytest.raises(ResumeRefused, match="not what was decided about"):
+        with pytest.raises(ResumeRefused, match="not the one that was decided about"):
             thread.adapter.snapshot("", name, running=True, session=session)
     saved(thread, _add("r", "1", token="mine"))  # noqa: S106
     found = thread.adapter.snapshot(running=True, session=session)

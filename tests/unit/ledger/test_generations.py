@@ -218,7 +218,7 @@ def test_a_missing_owner_is_not_made_up_for_by_a_later_body(gone: int) -> None:
     assert found.tip is not None
 
     assert found.tip.fence.owner is None
-    with pytest.raises(Missing, match="expected its body, found none"):
+    with pytest.raises(Missing, match="its body is missing"):
         found.tip.require_owner()
 
 

@@ -253,7 +253,7 @@ def test_what_does_not_count_does_not_approve(case: str) -> None:
     error = refusal(ledger, handed_off(ledger, _words(ledger, case)))
 
     assert type(error) is NotTrusted
-    assert "expected the approval of another person, found none" in str(error)
+    assert "nobody else than the requester has approved it" in str(error)
 
 
 # ---------------------------------------------------------------------- what cannot be read

@@ -174,7 +174,7 @@ _SPELLINGS: dict[str, bytes] = {
 @pytest.mark.parametrize("data", _SPELLINGS.values(), ids=_SPELLINGS)
 def test_another_spelling_is_refused(data: bytes) -> None:
     """Bytes that the writer would not have written are no header, whatever they would mean."""
-    with pytest.raises(Edited, match=r"^entry header: expected"):
+    with pytest.raises(Edited, match=r"^entry header: "):
         parse_header(data)
 
 

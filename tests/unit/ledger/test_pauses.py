@@ -94,7 +94,7 @@ def test_nothing_is_held_back_by_no_pause(before: tuple[Kind, ...]) -> None:
     error = refusal(ledger, record(ledger, Kind.HELD))
 
     assert type(error) is NotTrusted
-    assert "expected a pause in force for kind held, found none" in str(error)
+    assert "a held entry is only for a paused thread" in str(error)
     assert _tip(add(ledger, Kind.CHECKPOINT)).paused is None
 
 
@@ -338,7 +338,7 @@ def test_no_more_is_read_than_tells(kinds: tuple[Kind, ...], taken: int) -> None
 def test_a_walk_that_ends_early_tells_nothing(length: int) -> None:
     """A storage that gives fewer entries does not make a thread run."""
     ledger = add(begun(), Kind.PAUSE, Kind.REQUEST)
-    with pytest.raises(Missing, match="expected its first entry"):
+    with pytest.raises(Missing, match="its first entry is missing"):
         read_basis_and_pause(list(_downwards(ledger))[:length])
 
 

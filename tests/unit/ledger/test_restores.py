@@ -132,7 +132,7 @@ def test_a_restore_without_a_roster_is_refused() -> None:
     """The first entry is a roster."""
     store = StoreLedger()
 
-    with pytest.raises(NotTrusted, match="expected a roster"):
+    with pytest.raises(NotTrusted, match="it has no roster"):
         store.add(_restore(store))
 
 

@@ -227,9 +227,9 @@ def test_a_revoked_operator_adopts_no_store_chain() -> None:
     store.add(store.roster_record(fewer))
 
     assert store.chain.seq == 2
-    with pytest.raises(NotTrusted, match="operator of all namespaces"):
+    with pytest.raises(NotTrusted, match="by role operator of all namespaces"):
         store.add(store.adopt_record("operator"))
-    with pytest.raises(NotTrusted, match="found neither"):
+    with pytest.raises(NotTrusted, match="lost a right without a cutoff"):
         _store().add(_store().roster_record(roster(*_TEAM.identities[:2], pools=_TEAM.pools)))
 
 

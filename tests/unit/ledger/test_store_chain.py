@@ -51,7 +51,7 @@ def test_an_empty_chain_trusts_nobody() -> None:
 
     assert chain.seq == -1
     assert chain.roster_at(0) is None
-    with pytest.raises(NotTrusted, match="expected a roster, found none"):
+    with pytest.raises(NotTrusted, match="store chain: it has no roster"):
         _ = chain.roster
 
 
@@ -240,7 +240,7 @@ def test_a_roster_that_takes_a_right_away_is_refused(document: RosterDocument) -
     """The holder could go on under the older roster, so the newer one would be a false comfort."""
     ledger = _begun()
 
-    _refused(ledger, ledger.roster_record(document), NotTrusted, "every earlier right of key")
+    _refused(ledger, ledger.roster_record(document), NotTrusted, "lost a right without a cutoff")
 
 
 def test_a_roster_that_gives_rights_is_believed() -> None:
@@ -290,7 +290,7 @@ def test_the_body_must_be_the_sealed_one() -> None:
     record = ledger.roster_record(_FIRST)
     other = ledger.roster_record(roster(identity("mallory"))).body
 
-    _refused(ledger, Record(record.header, record.seals, None), Tampered, "expected its body")
+    _refused(ledger, Record(record.header, record.seals, None), Tampered, "its body is missing")
     _refused(ledger, Record(record.header, record.seals, other), Edited, "with digest")
 
 
@@ -318,14 +318,14 @@ def test_nobody_else_adopts(document: RosterDocument, by: str) -> None:
     ledger = StoreLedger()
     ledger.add(ledger.roster_record(document))
 
-    _refused(ledger, ledger.adopt_record(by), NotTrusted, "operator of all namespaces")
+    _refused(ledger, ledger.adopt_record(by), NotTrusted, "by role operator of all namespaces")
 
 
 def test_an_adoption_comes_after_a_roster() -> None:
     """Before the first roster there is no operator."""
     ledger = StoreLedger()
 
-    _refused(ledger, ledger.adopt_record("operator"), NotTrusted, "expected a roster, found none")
+    _refused(ledger, ledger.adopt_record("operator"), NotTrusted, "store chain: it has no roster")
 
 
 def test_an_adoption_has_one_signature() -> None:

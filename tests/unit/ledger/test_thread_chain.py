@@ -69,7 +69,7 @@ def _missing(ledger: ThreadLedger, record: Record) -> None:
     tip = ledger.follow(Record(record.header, record.seals, None))
 
     assert tip.fence.owner is None
-    with pytest.raises(Missing, match=f"entry {ledger.seq} of .*: expected its body, found none"):
+    with pytest.raises(Missing, match=f"entry {ledger.seq} of .*: its body is missing"):
         tip.require_owner()
 
 
@@ -143,11 +143,11 @@ _ALONE: dict[str, tuple[dict[str, Any], type[SealpointError], str]] = {
     "another epoch": ({"epoch": 1}, Misplaced, "expected epoch 0"),
     "another generation": ({"gen": 1}, Misplaced, "expected generation 0, found 1"),
     "an unknown roster": ({"roster": 1}, NotTrusted, "expected a roster of the store chain"),
-    "another key's id": ({"by": "ab" * 32}, Forged, "expected one signature by key"),
+    "another key's id": ({"by": "ab" * 32}, Forged, "expected one signature, by key"),
     "a key's id in capitals": (
         {"by": key("worker").public.id.raw.hex().upper()},
         Forged,
-        "expected one signature by key",
+        "expected one signature, by key",
     ),
 }
 
@@ -267,7 +267,7 @@ def test_a_signature_by_another_key_of_the_roster_is_refused() -> None:
     record = ledger.record(Kind.CHECKPOINT)
     other = seals(record.header, key("other"))
 
-    _refused(ledger, _resealed(record, other), Forged, "expected one signature by key")
+    _refused(ledger, _resealed(record, other), Forged, "expected one signature, by key")
 
 
 def test_a_second_seal_is_refused() -> None:

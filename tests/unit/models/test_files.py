@@ -314,7 +314,7 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
     """A pipe or a device stays what it is."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelUnreadable, match="no file, and is not replaced"):
+    with pytest.raises(ModelUnreadable, match="not a file, and is not replaced"):
         save_checkpoint({}, tmp_path / "pipe")
 
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)

@@ -206,11 +206,11 @@ def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values that nothing holds yet are counted too, as are marks and what is remembered."""
     monkeypatch.setattr("sealpoint.scan._pickle.MODEL_NODES_MAX", 1000)
 
-    with pytest.raises(ModelLimitExceeded, match="at most 1000 values"):
+    with pytest.raises(ModelLimitExceeded, match="more than 1000 values"):
         _run(b"N" * 1001)
-    with pytest.raises(ModelLimitExceeded, match="at most 1000 values"):
+    with pytest.raises(ModelLimitExceeded, match="more than 1000 values"):
         _run(b"Nq\x00" + b"h\x00" * 1001)
-    with pytest.raises(ModelLimitExceeded, match="at most 1000 values"):
+    with pytest.raises(ModelLimitExceeded, match="more than 1000 values"):
         _run(b"}" + b"(u" * 1001)
     assert MODEL_NODES_MAX == 1 << 22
 

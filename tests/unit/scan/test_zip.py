@@ -230,7 +230,7 @@ def test_numbers_that_need_wide_records_are_refused_without_them() -> None:
     end = bytearray(data[-22:])
     end[8:12] = b"\xff" * 4
 
-    with pytest.raises(ModelMalformed, match="expected the 64-bit end records"):
+    with pytest.raises(ModelMalformed, match="the 64-bit end records of a zip are missing"):
         _read(data[: data.rindex(b"PK\x06\x06")] + bytes(end))
 
 
@@ -251,7 +251,7 @@ def test_padding_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headers are held in memory, so there is a bound for all of them together."""
     monkeypatch.setattr("sealpoint.scan._zip._PADDING_BYTES_MAX", 100)
 
-    with pytest.raises(ModelLimitExceeded, match="at most 100 bytes of padding"):
+    with pytest.raises(ModelLimitExceeded, match="more than 100 bytes of padding"):
         _read(saved([torch.ones(1) for _ in range(9)]))
 
 
@@ -288,7 +288,7 @@ def test_record_that_torch_does_not_write_is_refused(name: str) -> None:
 
 def test_archive_without_a_pickle_is_refused() -> None:
     """There is nothing to load."""
-    with pytest.raises(ModelMalformed, match=r"expected a record 'data\.pkl', found none"):
+    with pytest.raises(ModelMalformed, match=r"the record 'data\.pkl' is missing"):
         _read(archive({"version": b"3\n"}))
 
 

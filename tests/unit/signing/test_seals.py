@@ -80,7 +80,7 @@ def test_other_spellings_are_refused() -> None:
 
     for spelling in spellings:
         assert spelling != good
-        with pytest.raises(Edited, match="one spelling"):
+        with pytest.raises(Edited, match="canonical form"):
             parse_seals(spelling)
 
 

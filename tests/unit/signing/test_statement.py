@@ -160,7 +160,7 @@ def test_other_spellings_are_refused() -> None:
     assert Statement.parse(_spelt()) == statement()
     for spelling in spellings:
         assert spelling != good
-        with pytest.raises(Edited, match=r"one spelling of its fields|fields of version 3"):
+        with pytest.raises(Edited, match=r"not in canonical form|fields of version 3"):
             Statement.parse(spelling)
 
 
@@ -233,7 +233,7 @@ def test_counts_have_53_bits(name: str) -> None:
 
 def test_a_missing_version_is_refused() -> None:
     """The one field with a default is written nevertheless."""
-    with pytest.raises(Edited, match="one spelling"):
+    with pytest.raises(Edited, match="canonical form"):
         Statement.parse(statement().encode().replace(b'"v":3,', b""))
 
 
@@ -341,9 +341,9 @@ _PAIRS = (("33" * 32, "44" * 32),)
 )
 def test_each_action_has_what_it_needs_and_no_more(made: Statement) -> None:
     """A resume is of a checkpoint in a release and changes no owner; a handoff releases nothing."""
-    with pytest.raises(Edited, match=f"expected a {made.action} with a"):
+    with pytest.raises(Edited, match=f"a {made.action} has a"):
         Statement.parse(made.encode())
-    with pytest.raises(UsageError, match=f"statement: expected a {made.action} with a"):
+    with pytest.raises(UsageError, match=f"statement: a {made.action} has a"):
         made.check()
 
 
@@ -371,9 +371,9 @@ def test_a_rollout_is_of_pairs_of_worlds_alone(changes: dict[str, Any]) -> None:
     """Each pair once, sorted, of two worlds, no more than 64, and nothing that is executed."""
     made = rollout(**changes)
 
-    with pytest.raises(Edited, match=r"statement: (pairs: )?expected"):
+    with pytest.raises(Edited, match=r"statement: (pairs: expected|a rollout has)"):
         Statement.parse(made.encode())
-    with pytest.raises(UsageError, match=r"statement: (pairs: )?expected"):
+    with pytest.raises(UsageError, match=r"statement: (pairs: expected|a rollout has)"):
         made.check()
 
 
@@ -390,7 +390,7 @@ def test_a_rollout_may_be_of_64_pairs() -> None:
 )
 def test_a_writer_gives_a_reason_that_can_be_seen(reason: str) -> None:
     """Spaces and characters that show nothing say nothing."""
-    with pytest.raises(UsageError, match=r"^statement: expected a reason, found none"):
+    with pytest.raises(UsageError, match=r"^statement: a reason is needed"):
         statement(reason=reason).check()
 
 
@@ -418,7 +418,7 @@ def test_a_writer_gives_a_reason_that_can_be_seen(reason: str) -> None:
 )
 def test_a_writer_is_told_what_no_reader_would_accept(made: Statement) -> None:
     """Whatever is wrong with a field, the writer learns it as a wrong call, before it is asked."""
-    with pytest.raises(UsageError, match=r"^statement: expected"):
+    with pytest.raises(UsageError, match=r"^statement: "):
         made.check()
 
 

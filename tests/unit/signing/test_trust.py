@@ -72,7 +72,7 @@ def test_an_impossible_root_is_refused(version: int, threshold: int, numbers: li
     """No key, a key twice, too many keys, or a threshold that is nothing or out of reach."""
     keys = [signer(number).public for number in numbers]
 
-    with pytest.raises(NotTrusted, match=r"^root: expected"):
+    with pytest.raises(NotTrusted, match=r"^root: "):
         Root(version=version, threshold=threshold, keys=keys)
 
 
@@ -155,7 +155,7 @@ def test_other_spellings_of_a_pin_are_refused() -> None:
         (b"store:", b"thread:", "expected a pin as JSON"),
         (b"store:00", b"store:0", "expected a pin as JSON"),
         (b'"store:', b'"\xff:', "expected a pin as JSON"),
-        (str(signer(2).public).encode(), str(signer(1).public).encode(), "one of them twice"),
+        (str(signer(2).public).encode(), str(signer(1).public).encode(), "keys is given twice"),
         (str(signer(2).public).encode(), b"00" * 32, "public key"),
         (str(signer(2).public).encode(), b"0", "public key"),
         (str(signer(2).public).encode(), str(signer(2).public).upper().encode(), "public key"),

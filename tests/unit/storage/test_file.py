@@ -85,9 +85,9 @@ def test_empty_directory_becomes_a_store(tmp_path: Path) -> None:
 def test_missing_directory_is_named(tmp_path: Path) -> None:
     """Without create=True a missing directory is an error that names it, and is not made."""
     for read_only in (False, True):
-        with pytest.raises(StorageUnavailable, match="absent: expected a directory, found none"):
+        with pytest.raises(StorageUnavailable, match="absent: there is no such directory"):
             FileStorage(tmp_path / "absent", read_only=read_only)
-    with pytest.raises(StorageUnavailable, match=r"expected a directory .*nowhere, found none"):
+    with pytest.raises(StorageUnavailable, match=r"there is no directory .*nowhere"):
         FileStorage(tmp_path / "nowhere" / "store", create=True)
 
     assert not list(tmp_path.iterdir())
@@ -143,7 +143,7 @@ def test_damaged_mark_is_no_mark(tmp_path: Path, mark: bytes) -> None:
     FileStorage(store, create=True).close()
     (store / "sealpoint-store").write_bytes(mark)
 
-    with pytest.raises(SchemaUnknown, match="expected a Sealpoint store"):
+    with pytest.raises(SchemaUnknown, match="is not that of a Sealpoint store"):
         FileStorage(store)
 
 
@@ -229,11 +229,11 @@ def test_exchanged_root_is_noticed(tmp_path: Path) -> None:
     storage = FileStorage(store, create=True)
     storage.append(THREAD, 0, [RECORD], blobs={})
     store.rename(tmp_path / "moved")
-    with pytest.raises(StorageUnavailable, match="expected a directory, found none"):
+    with pytest.raises(StorageUnavailable, match="there is no such directory"):
         storage.read(THREAD, 0)
     FileStorage(store, create=True).close()
 
-    with pytest.raises(Edited, match="expected the directory that was opened"):
+    with pytest.raises(Edited, match="another directory has taken the place"):
         storage.read(THREAD, 0)
     with pytest.raises(Edited):
         storage.append(THREAD, 1, [RECORD], blobs={})

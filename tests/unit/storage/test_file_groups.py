@@ -367,7 +367,7 @@ def test_more_groups_than_there_can_be_are_refused(store: Path, storage: FileSto
     for number in range(1100):
         group_path(store, 2000 + number, 4096).touch()
 
-    with pytest.raises(Edited, match="at most 1024 groups"):
+    with pytest.raises(Edited, match="more than 1024 groups"):
         list(storage.scan(THREAD, 0))
 
 

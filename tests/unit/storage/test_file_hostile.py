@@ -230,7 +230,7 @@ def test_missing_directory_of_a_store_is_noticed(
     if name == "threads":
         calls += [lambda: list(storage.threads()), lambda: storage.read(THREAD, 0)]
     for call in calls:
-        with pytest.raises(Edited, match=f"{name}: expected a directory, found none"):
+        with pytest.raises(Edited, match=f"{name}: the directory is missing"):
             call()
 
     assert not (store / name).exists()
@@ -289,5 +289,5 @@ def test_too_many_labels_are_refused(store: Path, storage: FileStorage) -> None:
     for number in range(4096):
         (shard / f"{DIGEST.hex()}-{number:032x}-{0:016x}").touch(0o600)
 
-    with pytest.raises(Edited, match="expected at most 4096"):
+    with pytest.raises(Edited, match="more than 4096"):
         storage.labelled(DIGEST)

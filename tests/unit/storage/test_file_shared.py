@@ -115,7 +115,9 @@ def test_lock_that_is_kept_is_unavailable_then_usable(tmp_path: Path) -> None:
         storage.append(THREAD, 0, [RECORD], blobs={})
         path = str(thread_path(store))
         with locked(lambda: Directory.root(path), 1.0):
-            with pytest.raises(StorageUnavailable, match=r"expected its lock within 0\.05 s"):
+            with pytest.raises(
+                StorageUnavailable, match=r"another writer held its lock for 0\.05 s"
+            ):
                 storage.append(THREAD, 1, [RECORD], blobs={})
             with pytest.raises(StorageUnavailable):
                 storage.compact()
@@ -449,7 +451,7 @@ def test_loser_of_a_race_in_one_process_knows_it(tmp_path: Path) -> None:
     with closing(FileStorage(tmp_path / "store", create=True)) as storage:
         storage.append(THREAD, 20, [RECORD] * 4, blobs={})
         for seq, count in ((20, 4), (21, 1), (23, 1), (18, 3), (23, 6), (19, 6), (22, 4)):
-            with pytest.raises(HeadMoved, match="found another one"):
+            with pytest.raises(HeadMoved, match="it is there already"):
                 storage.append(THREAD, seq, other[:count], blobs={DIGEST: b"blob"}, label=DIGEST)
 
         assert list(storage.scan(THREAD, 0)) == [(20 + n, RECORD) for n in range(4)]

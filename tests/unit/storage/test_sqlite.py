@@ -90,7 +90,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
     """Without create=True a missing file is an error that names it, and is not made."""
     path = tmp_path / "absent.db"
     for read_only in (False, True):
-        with pytest.raises(StorageUnavailable, match=r"absent\.db: expected a file, found none"):
+        with pytest.raises(StorageUnavailable, match=r"absent\.db: there is no such file"):
             SqliteStorage(path, read_only=read_only)
 
     assert not path.exists()

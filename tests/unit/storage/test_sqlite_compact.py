@@ -224,7 +224,7 @@ def test_reader_that_stays_makes_it_unavailable(tmp_path: Path) -> None:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM entries").fetchone()
         storage.drop(_THREAD, 0, bodies=[0])
-        with pytest.raises(StorageUnavailable, match=r"within 0\.3 seconds"):
+        with pytest.raises(StorageUnavailable, match=r"for 0\.3 seconds"):
             storage.compact()
         between = storage.read(_THREAD, 0)
         storage.append(_THREAD, 1, [Record(b"h", b"s", b"written meanwhile")], blobs={})

@@ -119,7 +119,7 @@ def test_a_taken_slot_is_never_touched(memory: Deployment) -> None:
     thread, position = memory.thread_id("t"), memory.position("t")
     memory.put(thread, 2, None)
 
-    with pytest.raises(Forked, match="found its slot taken"):
+    with pytest.raises(Forked, match="the anchor knows a thread in its place already"):
         adopt_thread(memory.core("operator"), "t", thread, "make it go away")
     assert memory.position("t") == position
     assert unanchored_threads(memory.core("operator")) == []
@@ -201,7 +201,7 @@ def test_a_thread_is_adopted_under_its_own_name_alone(lost: Deployment) -> None:
     adopt_store_chain(core, "moved")
     found = dict(unanchored_threads(core))
 
-    with pytest.raises(Misplaced, match="expected that name in its genesis"):
+    with pytest.raises(Misplaced, match="its genesis has another name"):
         adopt_thread(core, "a", found["b"], "moved")
     with pytest.raises(Missing):
         adopt_thread(core, "a", b"x" * 16, "moved")

@@ -59,7 +59,7 @@ def test_a_blob_is_proven_before_it_is_given_out() -> None:
     with pytest.raises(Missing, match="entry 2 of thread 't': expected blob"):
         _reader(storage).get(name)
     storage.put_blobs(_THREAD, {name: b"evil"})
-    with pytest.raises(Edited, match="found other bytes"):
+    with pytest.raises(Edited, match="bytes of another hash"):
         _reader(storage).get(name)
     storage.put_blobs(_THREAD, {name: b"good"})
     with pytest.raises(Edited, match="at most 3 bytes"):

@@ -61,7 +61,7 @@ def test_what_the_anchor_has_not_seen_is_refused(memory: Deployment) -> None:
     memory.clock += _HOUR
     reader = memory.open(None, read_only=True)
 
-    with pytest.raises(NotTrusted, match="on an entry that the anchor has not seen") as caught:
+    with pytest.raises(NotTrusted, match="and the anchor has not seen the entry") as caught:
         reader.thread("t").load()
     assert "--expires" in caught.value.hint
     finding = next(found for found in reader.verify().findings if found.refuses)

@@ -264,9 +264,9 @@ def test_a_position_that_is_taken_by_nothing_is_damage(world: Deployment) -> Non
     """A storage that refuses an append and shows nothing there is not asked for ever."""
     store = world.open()
     store.thread("t").save(0)
-    store.storage.fail(HeadMoved("entry 3: expected no record, found another one"), after=False)
+    store.storage.fail(HeadMoved("entry 3: it is there already"), after=False)
 
-    with pytest.raises(Edited, match="expected the entry that is in the way"):
+    with pytest.raises(Edited, match="another entry was first, and does not have it"):
         store.thread("t").save(1)
     assert store.thread("t").load().state == 0
 

@@ -99,11 +99,11 @@ def test_a_checkpoint_stays_if_any_rule_keeps_it(
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        ({}, "expected keep_last, keep_since or keep, found none of them"),
-        ({"keep": []}, "found none of them"),
+        ({}, "say what to keep, with keep_last, keep_since or keep"),
+        ({"keep": []}, "say what to keep"),
         ({"keep_last": 0}, "keep_last: expected 1 or more, found 0"),
         ({"keep_last": -1}, "found -1"),
-        ({"keep_since": datetime(2026, 1, 1)}, "expected a time with a zone"),  # noqa: DTZ001
+        ({"keep_since": datetime(2026, 1, 1)}, "the time needs a zone"),  # noqa: DTZ001
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused(
@@ -427,10 +427,10 @@ def test_a_position_that_no_read_shows_does_not_hold_a_prune_up(memory: Deployme
     filled(store, 2)
 
     def refuse() -> None:
-        raise HeadMoved("entry 4: expected no record, found another")
+        raise HeadMoved("entry 4: it is there already")
 
     store.storage.appending.before = refuse
-    with pytest.raises(Edited, match="expected the entry that is in the way, found none"):
+    with pytest.raises(Edited, match="another entry was first, and does not have it"):
         store.thread("t").prune(keep_last=1)
 
 

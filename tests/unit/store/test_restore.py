@@ -107,7 +107,7 @@ def test_what_is_recorded_is_what_was_shown(world: Deployment) -> None:
     saved(world, "b", first=2)
     before = Backup(world).contents()
 
-    with pytest.raises(HeadMoved, match="as the plan has it"):
+    with pytest.raises(HeadMoved, match="it changed after the plan was made"):
         accepted(world, plan)
     assert Backup(world).contents() == before
     accepted(world)
@@ -129,7 +129,7 @@ def test_a_whole_store_is_not_accepted(memory: Deployment) -> None:
     """Where nothing was lost, no epoch ends."""
     saved(memory, "a")
 
-    with pytest.raises(UsageError, match="found it whole"):
+    with pytest.raises(UsageError, match="the store has lost nothing"):
         accepted(memory)
 
 
@@ -164,7 +164,7 @@ def test_neither_root_nor_quorum_is_no_restore(memory: Deployment) -> None:
 
     for kind, names in (("roots", []), ("operators", ["operator"]), ("roots", ["worker"])):
         signers: dict[str, Any] = {kind: [key(name) for name in names]}
-        with pytest.raises(KeyMissing, match="expected 1 root keys here"):
+        with pytest.raises(KeyMissing, match="1 root keys are needed here"):
             accepted(memory, None, **signers)
     assert memory.using(lambda core: core.renewed_trust().epoch) == 0
 
@@ -250,7 +250,7 @@ def test_a_missing_body_is_no_entry_that_stays(memory: Deployment) -> None:
     (loss,) = planned(memory).losses
 
     assert (loss.outcome, loss.kept, loss.beyond) == (ThreadOutcome.BEHIND, 2, 2)
-    assert "expected its body, found none" in loss.stopped
+    assert "its body is missing" in loss.stopped
 
 
 def test_a_thread_without_a_genesis_is_gone(memory: Deployment) -> None:

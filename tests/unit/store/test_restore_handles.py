@@ -195,7 +195,7 @@ def test_a_save_while_a_restore_is_accepted_is_refused_loudly(world: Deployment,
     store = _prepared(world)
     store.storage.appending.before = lambda: accepted(world)
     world.events.clear()
-    with pytest.raises(Superseded, match="found one that did not keep it"):
+    with pytest.raises(Superseded, match="accepted a restore that does not keep it"):
         store.thread(name).save("meanwhile")
 
     assert "saved" not in {event.code for event in world.events}

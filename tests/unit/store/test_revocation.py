@@ -279,7 +279,7 @@ def test_keys_that_go_on_writing_are_told_apart(memory: Deployment) -> None:
 
     with rooted(memory) as root:
         root.storage.appending.after = move
-        with pytest.raises(HeadMoved, match="expected them to stop writing"):
+        with pytest.raises(HeadMoved, match="they still write"):
             root.end("worker", change=_NEW, settle=move)
     assert memory.open(None, read_only=True).core.trust().roster.cutoffs == {}
     with pytest.raises(NotTrusted, match="being ended"):

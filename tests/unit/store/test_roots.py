@@ -34,7 +34,7 @@ def test_a_new_root_is_followed_by_every_open_store(world: Deployment) -> None:
     with rooted(world) as process:
         core = process.core
         chain = core.renewed_trust()
-        with pytest.raises(KeyMissing, match="root: expected 1 of its keys here, found 0"):
+        with pytest.raises(KeyMissing, match="root: 1 of its keys are needed here, found 0"):
             append_roster(core, chain, chain.roster.document, [key("root")])
         core.written(append_roster(core, chain, chain.roster.document, [key("new")]))
     assert store.core.trust().roster.seq == 2
@@ -65,7 +65,7 @@ def test_a_pin_demands_the_root_that_it_knows(memory: Deployment) -> None:
 
     assert memory.open(pin=known).core.trust().root.version == 2
     assert memory.open(pin=pin()).core.trust().root.version == 2
-    with pytest.raises(NotTrusted, match="root 2 as the pin has it"):
+    with pytest.raises(NotTrusted, match="root 2 is not the one that the pin has"):
         memory.open(pin=pin().with_root(_root("other")))
     with pytest.raises(RolledBack, match="expected root 3"):
         memory.open(pin=pin().with_root(_root("third", version=3)))

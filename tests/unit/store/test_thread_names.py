@@ -104,8 +104,7 @@ def test_an_incomplete_list_gives_no_name_unasked(memory: Deployment) -> None:
     assert not found.complete
     assert {error.left_out for error in errors} == {found.left_out}
     assert errors[0].message.startswith(
-        "threads of namespace 'default': expected to list all of them, found that 5 would be "
-        "left out: "
+        "threads of namespace 'default': the list would leave out 5: "
     )
     assert errors[0].message.endswith("; and 2 more")
     assert "sealpoint anchor adopt" in errors[0].hint

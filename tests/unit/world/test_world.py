@@ -136,7 +136,7 @@ def test_a_definition_may_have_fields_of_our_names(definition: dict[str, Any]) -
         ({"tools": [["a", {}]]}, r"tools\[0\]: expected a name, .* found list"),
         ({"tools": [["a", [], None]]}, 'tool "a": expected an object, found list'),
         ({"tools": [[1, {}, None]]}, r"tools\[0\]\[0\]: expected text, found int"),
-        ({"tools": ["a", {}]}, r"tools\[1\]: expected an object with a name"),
+        ({"tools": ["a", {}]}, r"tools\[1\]: the object has no name"),
         ({"tools": [{"name": ""}]}, r'tools\[0\]\["name"\]: expected text, found an empty'),
         ({"tools": [{"name": "a", "launch": 1}]}, 'tool "a": launch: expected text, found int'),
         ({"tools": {"a": 1}}, 'tool "a": expected an object, found int'),
@@ -157,7 +157,7 @@ def test_a_definition_may_have_fields_of_our_names(definition: dict[str, Any]) -
         ({"runtime": {"python": ""}}, r'runtime\["python"\]: expected text, found an empty one'),
         ({"agents": []}, "agents: expected an object, found list"),
         ({"agents": {"": {}}}, "agents: the name of one: expected text, found an empty one"),
-        ({"agents": {"a": None}}, 'agent "a": expected a world, found none'),
+        ({"agents": {"a": None}}, 'agent "a": there is no world'),
         ({"agents": {"a": {"agents": {"b": {"tools": 1}}}}}, 'agent "a": agent "b": tools: '),
         ({"x": {"y": [float("nan")]}}, r'world\["x"\]\["y"\]\[0\]: .*not finite'),
         ({"x": float("-inf")}, "not finite"),
@@ -283,7 +283,7 @@ def test_depth_is_bounded_as_a_whole() -> None:
 
         assert World.decode(deepest.encode()) == deepest
         assert World.from_dict(deepest.to_dict()) == deepest
-        with pytest.raises(WorldInvalid, match="at most 32 lists and objects in one another"):
+        with pytest.raises(WorldInvalid, match="more than 32 lists and objects in one another"):
             build(JSON_DEPTH_MAX + 1)
 
 
@@ -292,9 +292,9 @@ def test_sub_agents_are_bounded() -> None:
     deepest = _agents(AGENT_LEVELS_MAX)
 
     assert World.decode(deepest.encode()) == deepest
-    with pytest.raises(WorldInvalid, match="agents: expected at most 8 nested"):
+    with pytest.raises(WorldInvalid, match="agents: they are nested more than 8 deep"):
         World(agents={"a": deepest})
-    with pytest.raises(WorldInvalid, match="agents: expected at most 8 nested"):
+    with pytest.raises(WorldInvalid, match="agents: they are nested more than 8 deep"):
         World.from_dict({"agents": {"a": deepest.to_dict()}})
 
 

@@ -172,7 +172,7 @@ def require_own_words(config: Mapping[str, Any]) -> None:
     for name in config.get("configurable") or {}:
         if str(name).startswith(_FRAMEWORK) and name not in _HARMLESS:
             raise UsageError(
-                f"configuration: expected no names of the framework's own, found {name!r}",
+                f"configuration: {name!r} is one of the framework's own names and may not be set",
                 hint="Take out of configurable what begins with __pregel_, and answer with "
                 "Command(resume=...).",
             )
@@ -324,9 +324,7 @@ def tasks_are_told() -> bool:
 
 def paused_error(thread: Thread) -> Paused:
     """What a call that a pause stopped ends with."""
-    return Paused(
-        f"thread {thread.name!r}: expected it to run, found it paused; what had been done is kept"
-    )
+    return Paused(f"thread {thread.name!r}: it is paused; what had been done is kept")
 
 
 _MISSING = object()
@@ -405,8 +403,8 @@ class CallGate:
         found = graph.checkpointer
         if not isinstance(found, SealedSaver) or found.store is not self.saver.store:
             raise UsageError(
-                "guarded graph: expected the saver that it was guarded with, found "
-                f"{type(found).__name__}",
+                f"guarded graph: it was given another checkpointer, {type(found).__name__}, than "
+                "the saver that it was guarded with",
                 hint="Give the graph another one by calling guard(graph, saver, actor=...) again.",
             )
         if not found.is_guarded:

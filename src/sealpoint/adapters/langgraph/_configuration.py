@@ -77,7 +77,7 @@ class CheckpointTarget(NamedTuple):
                 raise UsageError(
                     f"configuration: checkpoint_id and checkpoint_map name two checkpoints of "
                     f"namespace {lane!r}",
-                    hint="Pass the configuration that get_state or get_state_history tells.",
+                    hint="Pass the configuration that get_state or get_state_history returned.",
                 )
             lane, named = "", None
         if lane is not None and lane in by_lane:
@@ -105,7 +105,7 @@ def map_of(found: object) -> dict[str, str]:
     if not isinstance(found, Mapping):
         raise UsageError(
             f"configuration: expected a map as checkpoint_map, found {type(found).__name__}",
-            hint="Pass the configuration that get_state or get_state_history tells.",
+            hint="Pass the configuration that get_state or get_state_history returned.",
         )
     for key, value in found.items():
         require_text(key, "name in checkpoint_map")

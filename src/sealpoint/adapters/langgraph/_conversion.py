@@ -95,7 +95,7 @@ def require_text(value: object, name: str) -> None:
     if value is not None and not isinstance(value, str):
         raise UsageError(
             f"configuration: expected text as {name}, found {type(value).__name__}",
-            hint="Pass the configuration that get_state or get_state_history tells.",
+            hint="Pass the configuration that get_state or get_state_history returned.",
         )
 
 
@@ -153,8 +153,8 @@ def pending_writes(results: Iterable[Results]) -> list[PendingWrite]:
     for result in results:
         if not _is_written(result.value):
             raise BytesMalformed(
-                f"entry {result.ref.seq}: expected writes of a task of LangGraph, found another "
-                "value",
+                f"entry {result.ref.seq}: expected results of a LangGraph task, found a "
+                f"{type(result.value).__name__}",
                 hint="Something else added it; give the graph a thread_id of its own.",
             )
         replaces = all(channel in WRITES_IDX_MAP for _, channel, _ in result.value)
@@ -183,8 +183,7 @@ def checkpoint_tuple(
     ref = snapshot.ref
     if not isinstance(snapshot.state, dict) or "channel_values" not in snapshot.state:
         raise BytesMalformed(
-            f"checkpoint {ref.id!r} of thread {address.thread!r}: expected one of LangGraph, found "
-            "another state",
+            f"checkpoint {ref.id!r} of thread {address.thread!r}: it was not saved by LangGraph",
             hint="Something else saved it; give the graph a thread_id of its own.",
         )
     checkpoint = cast("Checkpoint", {**snapshot.state, "id": ref.id})
@@ -222,7 +221,7 @@ def copies_of(source: Thread) -> list[CommitDraft]:
     if not refs:
         return []
     if source.paused:
-        raise Paused(f"thread {source.name!r}: it is paused, and is not copied")
+        raise Paused(f"thread {source.name!r}: it is paused, so it cannot be copied")
     _require_no_restore(source)
     world = World.of(source.load(refs[0]).world)
     drafts: list[CommitDraft] = []
@@ -270,7 +269,7 @@ def _require_no_restore(source: Thread) -> None:
     if any(reason.rule == Rule.AFTER_RESTORE for reason in reasons):
         words = "a restore cut the thread, and it has not been executed since"
         raise ResumeRefused(
-            f"thread {source.name!r}: it is not copied: {words}",
+            f"thread {source.name!r}: it cannot be copied: {words}",
             reasons=(words,),
             hint="Run the thread itself first, with a reason or the approvals that its policy asks "
             "for; then copy it.",

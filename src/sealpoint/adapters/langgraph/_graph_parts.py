@@ -349,8 +349,8 @@ class _Search:
             seen[id(value)] = value
             if len(seen) > _VISITS_MAX:
                 raise WorldInvalid(
-                    f"{found.place}: expected at most {_VISITS_MAX} objects to look through, found "
-                    "more",
+                    f"{found.place}: the graph holds more than {_VISITS_MAX} objects to look "
+                    "through",
                     hint="Give the graph's world yourself with world=.",
                 )
             getattr(self, form)(*found)

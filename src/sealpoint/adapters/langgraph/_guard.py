@@ -75,7 +75,7 @@ def guard(
     if not isinstance(saver, SealedSaver):
         raise UsageError(f"guard: expected a SealedSaver, found {type(saver).__name__}")
     if not actor.strip():
-        raise UsageError("guard: expected who goes on as actor, found none")
+        raise UsageError("guard: actor= is empty; name who goes on with the run")
     gate = CallGate(saver, actor, World.of(world))
     # What cannot be told, and what could not be saved, is said now, and not in the first run.
     gate.world(graph)

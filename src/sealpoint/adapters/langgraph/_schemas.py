@@ -114,7 +114,7 @@ def _same_name(name: str, one: type, other: type) -> RuleInvalid:
             "Put the types into a module of their own, and import them from there."
         )
     return RuleInvalid(
-        f"rule {name!r}: expected one type of this name, found {exact[0]} and {exact[1]}",
+        f"rule {name!r}: two types have this name, {exact[0]} and {exact[1]}",
         hint=hint,
     )
 
@@ -138,15 +138,13 @@ def types_of_allowlist(pairs: Collection[Any], *, strict: bool = True) -> list[t
         if cls is not None and (strict or can_have_rule(cls)):
             found[cls] = None
         elif strict:
-            raise RuleInvalid(
-                f"allowlist entry {pair!r}: expected a class of a module that is loaded, found none"
-            )
+            raise RuleInvalid(f"allowlist entry {pair!r}: no loaded module has such a class")
     return [cls for cls in found if cls not in _ALLOWED_ALREADY]
 
 
 def _resolved(pair: Any) -> type | None:
     if not isinstance(pair, tuple) or not all(isinstance(part, str) for part in pair) or not pair:
-        raise RuleInvalid(f"allowlist entry {pair!r}: expected a module and a name")
+        raise RuleInvalid(f"allowlist entry {pair!r}: it is not a pair of a module and a name")
     value: Any = sys.modules.get(pair[0])
     for name in ".".join(pair[1:]).split("."):
         # Looked up without running anything of the module's or the class's own.
@@ -465,7 +463,9 @@ def check_declared(graph: Any, registry: Registry) -> None:
     told = "; ".join(dict.fromkeys(map(str, certain or found)))
     hint = "\n".join(("Write:", *lines, _WHERE))
     if certain:
-        raise TypeNotAllowed(f"graph: expected types that can be saved, found {told}", hint=hint)
+        raise TypeNotAllowed(
+            f"graph: its state holds types that cannot be saved: {told}", hint=hint
+        )
     warnings.warn(
         f"graph: some types would be refused when they are saved: {told}\n{hint}",
         TypesNotAllowedWarning,

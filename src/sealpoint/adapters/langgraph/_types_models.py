@@ -64,11 +64,15 @@ def slots_pair(cls: type, defaults: Mapping[str, Any]) -> Pair:
 
     def take(value: Any) -> dict[str, Any]:
         if getattr(value, "__dict__", None):
-            raise ValueNotAllowed("attributes: expected fields only, found attributes of its own")
+            raise ValueNotAllowed(
+                "attributes: expected only declared fields, found attributes of its own"
+            )
         try:
             found = {name: slot.__get__(value) for name, slot in slots.items()}
         except AttributeError as exc:
-            raise ValueNotAllowed("fields: expected each set, found one unset") from exc
+            raise ValueNotAllowed(
+                "fields: expected every field to be set, found one that is not"
+            ) from exc
         return _told(found, defaults)
 
     def build(form: Any) -> Any:
@@ -121,14 +125,14 @@ def _is_named(form: Any) -> bool:
 def _filled(cls: type, form: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
     """All fields in declared order, from those that were stored."""
     if not _is_named(form):
-        raise BytesMalformed("fields: expected a map with names as keys")
+        raise BytesMalformed("fields: expected a map with names as keys, found another value")
     for name in form:
         if name not in defaults:
             raise unknown_field(cls, name)
     filled = {**defaults, **form}
     for name, item in filled.items():
         if item is REQUIRED:
-            raise BytesMalformed(f"field {name!r}: expected a value, found none")
+            raise BytesMalformed(f"field {name!r}: its value is missing")
     return filled
 
 
@@ -182,7 +186,7 @@ class _Model:
                 fields[name] = attributes[name]
         extra, private = value.__pydantic_extra__, value.__pydantic_private__
         if extra and not self.allows_extra:
-            raise ValueNotAllowed("extra attributes: expected none, since the model allows none")
+            raise ValueNotAllowed("extra attributes: the model allows none, found some")
         if not extra and not private:
             return [fields, self.mask(fields, given)]
         extra = extra or {}
@@ -192,10 +196,12 @@ class _Model:
         for name in attributes:
             # A cached property lies there too, and the model computes it again.
             if name not in self.declared and not inspect.getattr_static(self.cls, name, None):
-                raise ValueNotAllowed(f"attribute {name!r}: expected fields only")
+                raise ValueNotAllowed(
+                    f"attribute {name!r}: expected only declared fields, found this attribute"
+                )
         for name in self.declared:
             if name not in attributes:
-                raise ValueNotAllowed(f"field {name!r}: expected a value, found it unset")
+                raise ValueNotAllowed(f"field {name!r}: it is not set")
 
     def build(self, form: Any) -> Any:
         """Put an object together from any form.
@@ -214,7 +220,7 @@ class _Model:
             if item is REQUIRED:
                 filled[name] = _default(self.declared[name])
                 if filled[name] is PydanticUndefined:
-                    raise BytesMalformed(f"field {name!r}: expected a value, found none")
+                    raise BytesMalformed(f"field {name!r}: its value is missing")
         value = object.__new__(self.cls)
         set_fields(value, filled)
         set_extra(value, extra if self.allows_extra else None)

@@ -231,9 +231,7 @@ def _json_schema(tool: BaseTool) -> Any:
         told = getattr(schema, "model_json_schema", None) or schema.schema
         return told()
     except (PydanticUserError, TypeError, ValueError) as exc:
-        raise WorldInvalid(
-            f"tool {tool.name!r}: expected arguments that have a JSON schema, found others"
-        ) from exc
+        raise WorldInvalid(f"tool {tool.name!r}: its arguments have no JSON schema") from exc
 
 
 def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:

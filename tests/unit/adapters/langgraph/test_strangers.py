@@ -20,7 +20,7 @@ def test_a_state_of_something_else_is_refused(state: Any) -> None:
     with sealpoint.open_store("memory:") as store:
         store.thread("t").save(state)
 
-        with pytest.raises(BytesMalformed, match="expected one of LangGraph"):
+        with pytest.raises(BytesMalformed, match="it was not saved by LangGraph"):
             SealedSaver(store).get_tuple(_CONFIG)
 
 
@@ -33,5 +33,5 @@ def test_results_of_something_else_are_refused(value: Any) -> None:
         name = saved["configurable"]["checkpoint_id"]
         store.thread("t").adapter.commit([ResultsDraft(value, checkpoint=name, task="stranger")])
 
-        with pytest.raises(BytesMalformed, match="expected writes of a task"):
+        with pytest.raises(BytesMalformed, match="expected results of a LangGraph task"):
             saver.get_tuple(_CONFIG)

@@ -366,7 +366,7 @@ def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
     other = ModuleNotFoundError(name="elsewhere")
 
     assert str(extra_missing("langgraph", ("langgraph",), missing)).startswith(
-        "sealpoint.adapters.langgraph: expected langgraph, found it missing: "
+        "sealpoint.adapters.langgraph: it needs langgraph, found it missing: "
         "pip install 'sealpoint[langgraph]'"
     )
     assert extra_missing("langgraph", ("langgraph",), other) is other

@@ -325,7 +325,7 @@ def test_a_search_without_end_is_refused() -> None:
     def node(state: State) -> Any:
         return held, state
 
-    with pytest.raises(WorldInvalid, match="expected at most"):
+    with pytest.raises(WorldInvalid, match="holds more than"):
         parts_of(node, "node.work")
 
 
