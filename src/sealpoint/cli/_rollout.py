@@ -67,8 +67,8 @@ def _world_options(function: Any) -> Any:
 def _new_world(graph: str | None, world_file: str | None) -> World:
     if (graph is None) == (world_file is None):
         raise UsageError(
-            "rollout: expected either --graph or --world, found "
-            + ("both" if graph is not None else "neither"),
+            "rollout: one of --graph and --world is needed, "
+            + ("and both were given" if graph is not None else "and neither was given"),
             hint="Give --graph MODULE:OBJECT, or --world FILE.",
         )
     if graph is not None:
@@ -90,7 +90,7 @@ def _graph_world(reference: str) -> World:
             found = found()
         except Exception as exc:
             raise ObjectNotFound(
-                f"object {reference!r}: expected it to make a graph, found {type(exc).__name__}"
+                f"object {reference!r}: calling it to make a graph raised {type(exc).__name__}"
             ) from exc
     return declared_world(found)
 
@@ -298,7 +298,7 @@ def _chosen(found: RolloutPlan, sources: tuple[str, ...], *, everything: bool) -
     asked = {each.digest for each in filter(_asks, found.worlds)}
     asking = {digest: world for digest, world in readable.items() if digest in asked}
     if everything and sources:
-        raise UsageError("rollout: expected either --from or --all, found both")
+        raise UsageError("rollout: --from and --all cannot be combined")
     if sources:
         return [_named_world(readable, text) for text in sources]
     if not everything and len(asking) > 1:
@@ -315,8 +315,8 @@ def _named_world(worlds: dict[str, World], text: str) -> World:
     if begins_digest(text) and len(found) == 1:
         return found[0]
     raise UsageError(
-        f"--from: expected the first 8 digits or more of one world that threads are in, found "
-        f"{text[:64]!r}",
+        f"--from: {text[:64]!r} does not name one of the worlds that threads are in by its first "
+        "8 digits or more",
         hint="sealpoint rollout plan lists them.",
     )
 

@@ -155,9 +155,11 @@ class PositionLists:
         name = bytes.fromhex(digest)
         data = None if self._fetch is None else self._fetch(name)
         if data is None:
-            raise Missing(f"store chain: expected the cutoff {digest[:12]}, found none")
+            raise Missing(f"store chain: the cutoff {digest[:12]} is missing")
         if hashlib.sha256(data).digest() != name:
-            raise Edited(f"store chain: expected the cutoff {digest[:12]}, found other bytes")
+            raise Edited(
+                f"store chain: expected the cutoff {digest[:12]}, found bytes of another hash"
+            )
         return self._keep(digest, PositionList(data))
 
     def _keep(self, digest: str, made: PositionList) -> PositionList:
@@ -231,7 +233,7 @@ class Restores(msgspec.Struct, frozen=True):
                 stays = "nothing" if last is None else f"entries up to {last[0]}"
                 raise Misplaced(
                     f"{where}: expected of epoch {header.epoch} {stays}, as the restore in entry "
-                    f"{restore.seq} of the store chain says, found another"
+                    f"{restore.seq} of the store chain says, found this one"
                 )
 
     def cuts_off(
@@ -303,7 +305,7 @@ class StoreChain:
             NotTrusted: The chain has none.
         """
         if not self.rosters:
-            raise NotTrusted("store chain: expected a roster, found none")
+            raise NotTrusted("store chain: it has no roster")
         return self.rosters[-1]
 
     @property
@@ -395,7 +397,7 @@ class StoreChain:
             )
             raise NotTrusted(
                 f"entry {header.seq} of thread {header.thread[:12]}: expected of revoked key "
-                f"{key[:12]} {listed}, found another",
+                f"{key[:12]} {listed}, found this one",
                 hint="A revoked key signed this after its end. Find out who has the key; the "
                 "guide on keys and trust says how the thread is brought back.",
             )
@@ -442,7 +444,7 @@ class StoreChain:
         self._check_place(header, seq)
         self._check_seals(header, raw, seals)
         if body is None:
-            raise Tampered(f"store chain entry {seq}: expected its body, found none")
+            raise Tampered(f"store chain entry {seq}: its body is missing")
         parsed = parse_body(header.kind, header.body, body)
         hashes = (*self.hashes, link_hash(raw))
         if isinstance(parsed, RosterBody):
@@ -491,7 +493,11 @@ class StoreChain:
             return
         holder = self.roster.holder(found[0].key)
         if holder is None or not holder[0].may_any(rule.roles, ANY_NAMESPACE):
-            raise NotTrusted(f"{where}: expected {rule.said_roles} of all namespaces")
+            by = header.by[:12] if holder is None else repr(holder[0].name)
+            raise NotTrusted(
+                f"{where}: expected an entry by role {rule.said_roles} of all namespaces, found "
+                f"one by {by}"
+            )
         if len(found) != 1:
             raise Forged(f"{where}: expected one signature, found {len(found)}")
         holder[1].verify(found[0].signature, message)
@@ -532,8 +538,7 @@ class StoreChain:
         known = self.pin.newest
         if known is not None and known.version == root.version and known.document != body.root:
             raise NotTrusted(
-                f"store chain entry {seq}: expected root {root.version} as the pin has it, "
-                "found another"
+                f"store chain entry {seq}: root {root.version} is not the one that the pin has"
             )
         return root
 

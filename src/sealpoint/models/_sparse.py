@@ -118,7 +118,10 @@ class TensorBudget:
             )
 
 
-_UNIQUE = "expected sorted and distinct indices, as it says of itself, found others"
+_UNIQUE = (
+    "expected sorted and distinct indices, as the tensor says of itself, found unsorted "
+    "or repeated ones"
+)
 
 
 def check_sparse(torch: Any, tensor: Any, what: str) -> None:
@@ -184,9 +187,9 @@ def _compressed(torch: Any, tensor: Any, layout: str, compressed: Any, plain: An
         return f"expected indices of 64 or 32 bits, found {plain.dtype}"
     # Kernels read as many elements as there are from where they begin, whatever the stride.
     if not (compressed.is_contiguous() and plain.is_contiguous()):
-        return "expected indices that lie in order, found others"
+        return "expected indices in order, found indices out of order"
     if not (values.is_contiguous() or is_permuted(values.shape, values.stride())):
-        return "expected values without gaps and overlaps, found others"
+        return "expected values without gaps and overlaps, found a gap or an overlap"
     batch = compressed.dim() - 1
     block = list(values.shape[batch + 1 : batch + 3]) if layout in _BLOCKED else [1, 1]
     across = size[batch + 1] // block[1] if layout in _BY_ROW else size[batch] // block[0]
@@ -199,10 +202,12 @@ def _indices_fault(torch: Any, compressed: Any, plain: Any, across: int) -> str 
     starts = compressed.reshape(-1, compressed.shape[-1]).to(torch.int64)
     lines = plain.reshape(starts.shape[0], count)
     if bool((starts[:, 0] != 0).any()) or bool((starts[:, -1] != count).any()):
-        return f"expected compressed indices from 0 to {count}, found others"
+        return f"expected compressed indices from 0 to {count}, found another beginning or end"
     steps = starts[:, 1:] - starts[:, :-1]
     if bool((steps < 0).any()) or bool((steps > across).any()):
-        return f"expected compressed indices that rise by 0 to {across}, found others"
+        return (
+            f"expected compressed indices that rise by 0 to {across}, found a larger step or a fall"
+        )
     if bool((lines < 0).any()) or bool((lines >= across).any()):
         return "expected every index inside the tensor, found one outside"
     # Two neighbours of one line must rise; where a line begins they need not.
@@ -210,5 +215,5 @@ def _indices_fault(torch: Any, compressed: Any, plain: Any, across: int) -> str 
     begins.scatter_(1, starts, value=True)
     rises = lines[:, 1:] > lines[:, :-1]
     if not bool((rises | begins[:, 1:count]).all()):
-        return "expected sorted and distinct indices in each line, found others"
+        return "expected sorted and distinct indices in each line, found unsorted or repeated ones"
     return None

@@ -196,13 +196,12 @@ class Roster:
         held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
         if not self.cutoffs.keys() - before.keys() <= held:
             raise NotTrusted(
-                f"roster {self.seq}: expected cutoffs for keys of the roster before, found another"
+                f"roster {self.seq}: a cutoff is for a key that the roster before did not have"
             )
         for key in () if earlier is None else sorted(self.lessened(earlier)):
             if key.raw.hex() not in self.cutoffs:
                 raise NotTrusted(
-                    f"roster {self.seq}: expected every earlier right of key {key.short()} or a "
-                    "cutoff for it, found neither"
+                    f"roster {self.seq}: key {key.short()} lost a right without a cutoff"
                 )
 
     def lessened(self, earlier: "Roster") -> set[KeyId]:
