@@ -177,7 +177,7 @@ def test_a_failing_read_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mon
     for function in ("fstat", "open"):
         with monkeypatch.context() as patch:
             patch.setattr(os, function, _failing(OSError(errno.EIO, "Input/output error")))
-            with pytest.raises(KeyFileUnsafe, match="cannot be read: Input/output error"):
+            with pytest.raises(KeyFileUnsafe, match="found Input/output error"):
                 _read(path)
 
 
@@ -354,7 +354,7 @@ def test_a_directory_that_cannot_be_written_is_named(
         write(tmp_path / "f", _NEW)
 
     assert caught.value.message == (
-        f"{tmp_path}: the directory cannot be read or written: Permission denied"
+        f"{tmp_path}: expected a directory that can be read and written, found Permission denied"
     )
 
 
