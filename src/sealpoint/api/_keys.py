@@ -143,7 +143,7 @@ class KeyAdmin:
             NotTrusted: The roster would contradict itself or take a right away.
         """
         if check_identity_name(name) == ROOT:
-            raise UsageError("identity: expected another name than root, which signs rosters alone")
+            raise UsageError("identity: the name root is taken by the key that signs rosters")
         self._location.files.pin()  # before anything else: without one nothing here counts
         key = (
             self._location.files.keys.facts(name).public
@@ -219,7 +219,7 @@ class KeyAdmin:
             Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
         """
         if not reason.strip():
-            raise UsageError("revoke: expected a reason, found none")
+            raise UsageError("revoke: a reason is needed, and none was given")
         location = self._location
         with location.open_core(read_only=dry_run) as core:
             chain = core.renewed_trust()
@@ -271,9 +271,11 @@ class KeyAdmin:
         self._require_key_here(name)
         if new_passphrase is None and files.keys.facts(name).encrypted:
             raise KeyLocked(
-                f"next key of {name!r}: expected a passphrase, since the present key has one, "
-                "found none",
-                hint="A key that was encrypted is not followed by one that is not.",
+                f"next key of {name!r}: the present key has a passphrase, so the next one needs "
+                "one too, and none was given",
+                hint="Give one: --passphrase with SEALPOINT_PASSPHRASE or a terminal, or "
+                "passphrase= in Python. A key that was encrypted is not followed by one "
+                "that is not.",
             )
         signer = PrivateKey.draw(name, os.urandom)
         files.keys.write_next(signer, None if new_passphrase is None else choosing(new_passphrase))
@@ -368,7 +370,7 @@ class KeyAdmin:
     def _require_key_here(self, name: str) -> None:
         if name not in self._location.files.keys.names():
             raise KeyMissing(
-                f"key {name!r}: expected it on this machine, or its new public half, found neither",
+                f"key {name!r}: neither the key nor its new public half is here",
                 hint=f"Where its key is: sealpoint keys rotate {name} --prepare; then here: "
                 f"sealpoint keys rotate {name} --public-key HEX",
             )
@@ -471,7 +473,9 @@ def _digits(keys: Iterable[KeyId]) -> frozenset[str]:
 
 def _require_not_root(chain: StoreChain, name: str, key: PublicKey) -> None:
     if key in chain.root.keys:
-        raise UsageError(f"identity {name!r}: expected another key than one of the root's")
+        raise UsageError(
+            f"identity {name!r}: this is a key of the root, which no identity may hold"
+        )
 
 
 def _namespaces(names: Sequence[str]) -> tuple[str, ...]:
@@ -509,7 +513,7 @@ def identity_in(chain: StoreChain, name: str) -> Identity:
     identity = chain.roster.identity(name)
     if identity is None:
         known = ", ".join(each.name for each in chain.roster.identities) or "none"
-        raise UsageError(f"identity {name!r}: expected one of the roster ({known}), found another")
+        raise UsageError(f"identity {name!r}: the roster has no such identity; it has {known}")
     return identity
 
 
@@ -518,7 +522,7 @@ def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
     held = [PublicKey.parse(each.public).id.raw.hex() for each in identity.keys]
     if not held:
         raise UsageError(
-            f"identity {identity.name!r}: expected a key to revoke, found that all have ended",
+            f"identity {identity.name!r}: all its keys have been revoked already",
             hint="Nothing is left to be revoked; sealpoint keys list --all shows what ended.",
         )
     if key is None:
@@ -528,7 +532,7 @@ def _chosen(identity: Identity, key: str | None) -> frozenset[str]:
     if len(found) != 1:
         shown = ", ".join(each[:_DIGITS_LEAST] for each in held)
         raise UsageError(
-            f"key {key!r}: expected one of identity {identity.name!r} ({shown}), found another",
+            f"key {key!r}: identity {identity.name!r} has no such key; it has {shown}",
             hint=f"Give the id of the key, or at least its first {_DIGITS_LEAST} digits.",
         )
     return frozenset(found)
@@ -545,8 +549,8 @@ def _with(document: RosterDocument, added: Identity, *, keep_expiry: bool) -> Ro
         found = True
         if identity.person != added.person:
             raise UsageError(
-                f"identity {added.name!r}: expected its person {identity.person!r} as before, "
-                f"found {added.person!r}",
+                f"identity {added.name!r}: it belongs to the person {identity.person!r} and "
+                f"cannot be given to {added.person!r}",
                 hint="A person counts once, so keys do not change hands: take another name.",
             )
         keys = {key.public: key for key in identity.keys}

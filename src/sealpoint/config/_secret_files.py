@@ -73,7 +73,7 @@ def read_file(
         finally:
             os.close(descriptor)
     if len(data) > bytes_max:
-        raise KeyFileUnsafe(f"{path}: expected at most {bytes_max} bytes, found more")
+        raise KeyFileUnsafe(f"{path}: it is larger than {bytes_max} bytes")
     return data
 
 
@@ -199,9 +199,7 @@ def _writing(directory: Path) -> contextlib.AbstractContextManager[None]:
 
 
 def _unusable(path: Path, exc: OSError) -> DirectoryUnusable:
-    return DirectoryUnusable(
-        f"{path}: expected a directory that can be read and written, found {exc.strerror}"
-    )
+    return DirectoryUnusable(f"{path}: the directory cannot be read or written: {exc.strerror}")
 
 
 def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) -> bytes | None:
@@ -222,7 +220,7 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
         top = directory.resolve(strict=True)
     except (OSError, RuntimeError) as exc:
         raise DirectoryUnusable(
-            f"{directory}: expected the directory of a mounted secret, found none",
+            f"{directory}: there is no such directory, where a mounted secret should be",
             hint="Mount it there, or name another with secrets_dir= or SEALPOINT_SECRETS_DIR.",
         ) from exc
     # Kubernetes replaces the whole directory at once: what was found may be gone when it is opened.
@@ -238,12 +236,10 @@ def read_mounted(directory: Path, name: str, *, bytes_max: int, secret: bool) ->
         except FileNotFoundError:
             pass
         except OSError as exc:
-            raise KeyFileUnsafe(
-                f"{top / name}: expected a file that can be read, found {exc.strerror}"
-            ) from exc
+            raise KeyFileUnsafe(f"{top / name}: the file cannot be read: {exc.strerror}") from exc
         time.sleep(_PAUSE_S)
     raise KeyFileUnsafe(
-        f"{top / name}: expected a link to a file, found one that leads to none",
+        f"{top / name}: it is a link that leads nowhere",
         hint="Mount the secret whole, or take this name out of it.",
     )
 
@@ -331,17 +327,17 @@ def read_descriptor(descriptor: int, what: str, *, bytes_max: int, secret: bool)
             raise KeyFileUnsafe(f"{named}: expected a file or a pipe, found {kind_of(found)}")
     except OSError as exc:
         raise KeyMissing(
-            f"{named}: expected {what}, found {exc.strerror}",
+            f"{named}: {what} cannot be read from it: {exc.strerror}",
             hint="Start the process with this descriptor open, such as with 3<worker.key in a "
             "shell, or pass_fds= in Python.",
         ) from exc
     if not data:
         raise KeyMissing(
-            f"{named}: expected {what}, found nothing",
+            f"{named}: expected {what}, found an empty descriptor",
             hint="A pipe gives its bytes once: open the store once and keep it, or pass a file.",
         )
     if len(data) > bytes_max:
-        raise KeyFileUnsafe(f"{named}: expected at most {bytes_max} bytes, found more")
+        raise KeyFileUnsafe(f"{named}: it is larger than {bytes_max} bytes")
     return data
 
 

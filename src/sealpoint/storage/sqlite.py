@@ -450,8 +450,8 @@ def _truncate_rows(
     stored = writer.execute(sql.READ, (thread, seq)).fetchone()
     if stored is None or _header(thread, stored) != header:
         raise HeadMoved(
-            f"entry {seq} of thread {thread.hex()}: expected the record that is to go, found "
-            "another or none"
+            f"entry {seq} of thread {thread.hex()}: the record that is to go is gone already, or "
+            "is another one"
         )
     writer.execute(sql.TRUNCATE, (thread, seq))
     writer.execute("COMMIT")
@@ -479,10 +479,7 @@ def _require_stored(writer: sqlite3.Connection, thread: bytes, needs: Sequence[b
         for (digest,) in writer.execute(sql.STORED_OF, (thread, *padded)):
             absent.discard(digest)
         if absent:
-            raise Missing(
-                f"blob {min(absent).hex()} of thread {thread.hex()}: expected it to be stored, "
-                f"found none"
-            )
+            raise Missing(f"blob {min(absent).hex()} of thread {thread.hex()}: it is missing")
 
 
 def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
@@ -495,13 +492,9 @@ def _require_same(writer: sqlite3.Connection, row: _EntryRow) -> None:
     thread, number, header, seals, body, payload = row
     stored = writer.execute(sql.READ, (thread, number)).fetchone()
     if stored is None:
-        raise Edited(
-            f"entry {number} of thread {thread.hex()}: expected it to be written, found nothing"
-        )
+        raise Edited(f"entry {number} of thread {thread.hex()}: it was written and is not there")
     if _numbered_record(thread, stored)[1] != Record(header, seals, body, payload):
-        raise HeadMoved(
-            f"entry {number} of thread {thread.hex()}: expected no record, found another one"
-        )
+        raise HeadMoved(f"entry {number} of thread {thread.hex()}: it is there already")
 
 
 def _numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Record]:
@@ -532,7 +525,7 @@ def _numbered_record(thread: bytes, row: tuple[object, ...]) -> tuple[int, Recor
     ):
         if type(value) is int or type(value) is str:
             raise Edited(f"{place}: {_expected_bytes(name, value, bytes_max)}")
-    raise Edited(f"{place}: expected a header, found nothing")
+    raise Edited(f"{place}: its header is missing")
 
 
 def _stored_thread(table: str, value: object) -> bytes:

@@ -415,7 +415,7 @@ def entry_body(name: str, header: Header, data: bytes | None) -> Any:
     """
     where = f"entry {header.seq} of thread {name!r}"
     if data is None:
-        raise Missing(f"{where}: expected its body, found none")
+        raise Missing(f"{where}: its body is missing")
     try:
         body = parse_body(header.kind, header.body, data)
     except Edited as exc:
