@@ -348,7 +348,7 @@ class SqliteStorage:
         rows = self._rows(sql.LABELLED, (label,))
         if len(rows) > sql.LABELLED_MAX:
             raise Edited(
-                f"label {label.hex()}: expected at most {sql.LABELLED_MAX} threads, found more"
+                f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads"
             )
         return [_stored_thread("labels", row[0]) for row in rows]
 
