@@ -347,9 +347,7 @@ class SqliteStorage:
         """
         rows = self._rows(sql.LABELLED, (label,))
         if len(rows) > sql.LABELLED_MAX:
-            raise Edited(
-                f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads"
-            )
+            raise Edited(f"label {label.hex()}: it has more than {sql.LABELLED_MAX} threads")
         return [_stored_thread("labels", row[0]) for row in rows]
 
     def close(self) -> None:
