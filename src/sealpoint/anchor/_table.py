@@ -128,11 +128,6 @@ def counter_of(raw: bytes, start: int) -> int:
     return int(_COUNTER.unpack_from(raw, start)[0])
 
 
-def body_at(raw: bytes, start: int) -> bytes:
-    """The body of the copy that begins at `start`, to be compared with `body_of`."""
-    return raw[start + _BODY_AT : start + _CODE_AT]
-
-
 class SlotSeal:
     """Makes and checks the codes of one store's anchor.
 
