@@ -22,6 +22,7 @@ from sealpoint.errors import (
     KeyMissing,
     Misplaced,
     NeedsApproval,
+    NoPin,
     NotOwner,
     NotTrusted,
     RolledBack,
@@ -126,10 +127,10 @@ def test_the_address_of_a_store_is_no_right_to_run_it(scheme: str, tmp_path: Pat
             return type(error)
         raise AssertionError("released to somebody without a key")
 
-    assert ending() in (NotTrusted, KeyMissing)
+    assert ending() in (NoPin, KeyMissing)
     # Even with the pin, which is no secret, and a key of their own that they call the worker's.
     api.admin(url, **theirs).trust.import_pin(api.admin(url, **mine).trust.export_pin().encode())
-    assert ending() in (NotTrusted, KeyMissing)
+    assert ending() in (NoPin, KeyMissing)
     api.admin(url, **theirs).keys.create("worker")
     assert issubclass(ending(), (NotTrusted, Unanchored, UnknownThread, Tampered))
     with sealpoint.open_store(url, **mine) as store:

@@ -329,7 +329,7 @@ def test_a_descriptor_of_a_key_that_others_can_read_is_refused(tmp_path: Path) -
         with pytest.raises(KeyFileUnsafe, match="descriptor"):
             place.open(key_fd=file.fileno())
         key.chmod(0o600)
-        with pytest.raises(KeyFileUnsafe, match="another's"):
+        with pytest.raises(KeyFileUnsafe, match="another name"):
             place.open(key_fd=file.fileno(), identity="operator")
 
 
