@@ -140,7 +140,7 @@ def test_a_link_as_the_last_name_is_refused_as_before(site: Site) -> None:
     path.rename(path.with_name("away"))
     path.symlink_to(site.disk / "live" / name)
 
-    with pytest.raises(SealpointError, match="found a (symbolic )?link"):
+    with pytest.raises(SealpointError, match=r"found a (symbolic )?link"):
         site.open("test")
 
 
