@@ -30,7 +30,7 @@ _OUTPUT = ROOT / "build" / "mutants"
 
 def _arguments(given: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m mutants", description=__doc__)
-    parser.add_argument("--only", action="append", metavar="FILE", help="such as gate/_rules.py")
+    parser.add_argument("--only", action="append", metavar="FILE", help="such as gate/_decision.py")
     parser.add_argument(
         "--again", action="store_true", help="only what has not been noticed before"
     )

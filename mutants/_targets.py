@@ -31,7 +31,7 @@ TARGETS = (
     "gate/_facts.py",
     "gate/_requests.py",
     "gate/_policy.py",
-    "gate/_rules.py",
+    "gate/_decision.py",
     "gate/_resume_call.py",
     "gate/_review.py",
     "gate/_rollout_book.py",

@@ -260,7 +260,7 @@ class UrlInvalid(UsageError):
     """A store URL is not one that Sealpoint knows."""
 
     code = "url-invalid"
-    hint = "Write memory:, sqlite:///relative.db, sqlite:////absolute.db or file:///absolute/dir."
+    hint = "Write it as in sqlite:///agents.db, with the path of the store."
 
 
 # ---------------------------------------------------------------------- values

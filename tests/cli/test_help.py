@@ -55,7 +55,7 @@ def test_opening_a_store_loads_neither_asyncio_nor_the_encryption_of_keys() -> N
     assert "sealpoint.store" in loaded
     assert not loaded & {
         *("asyncio", "click", "cryptography", "rich", "importlib.metadata"),
-        *("sealpoint.aio", "sealpoint.cli", "sealpoint.models", "sealpoint.adapters"),
+        *("sealpoint.aio", "sealpoint.cli", "sealpoint.models", "sealpoint.adapters.langgraph"),
     }
 
 
@@ -76,7 +76,7 @@ def test_a_verb_loads_its_own_file_and_no_other_verb(machine: Machine) -> None:
     assert "sealpoint.cli._threads" in loaded
     assert not loaded & {
         *("asyncio", "cryptography", "importlib.metadata", "blake3", "torch"),
-        *("sealpoint.aio", "sealpoint.models", "sealpoint.adapters", "sealpoint.scan"),
+        *("sealpoint.aio", "sealpoint.models", "sealpoint.adapters.langgraph", "sealpoint.scan"),
         *("sealpoint.cli._keys", "sealpoint.cli._model", "sealpoint.cli._rollout"),
         *("sealpoint.api._admin", "sealpoint.api._offline", "rich"),
     }

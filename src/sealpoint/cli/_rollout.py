@@ -12,6 +12,7 @@ from typing import Any
 import click
 import msgspec
 
+from sealpoint.adapters import FRAMEWORKS
 from sealpoint.api import Store, examine
 from sealpoint.cli._json import parse_json, read_document, write_document
 from sealpoint.cli._options import VerbGroup, import_object, json_option, reason_option, time_option
@@ -79,9 +80,7 @@ def _new_world(graph: str | None, world_file: str | None) -> World:
 
 
 def _graph_world(reference: str) -> World:
-    # Only here: without LangGraph the other verbs work as well.
-    from sealpoint.adapters.langgraph import declared_world  # noqa: PLC0415
-
+    (framework,) = FRAMEWORKS  # with a second one, whose graph it is has to be told apart here
     found = import_object(reference)
     if isinstance(found, World):
         return found
@@ -92,7 +91,7 @@ def _graph_world(reference: str) -> World:
             raise ObjectNotFound(
                 f"object {reference!r}: calling it to make a graph raised {type(exc).__name__}"
             ) from exc
-    return declared_world(found)
+    return framework.declared_world(found)
 
 
 @click.group(cls=VerbGroup)

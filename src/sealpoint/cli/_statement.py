@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from sealpoint.adapters import FRAMEWORKS
 from sealpoint.api import ExaminedRequest, ShownRelease, ShownResult
 from sealpoint.cli._json import json_fault, json_lines, value_lines
 from sealpoint.cli._references import when
@@ -88,10 +89,6 @@ def question_lines(shown: ShownRelease) -> Iterator[Line]:
         yield from json_lines(shown.release.question, "  ")
 
 
-_FRAMEWORK = re.compile(r"'lang(?:chain|graph)\.")
-_FRAMEWORK_REGISTRY = "sealpoint.adapters.langgraph.framework:registry"
-
-
 def _lane(lane: str) -> str:
     return f"lane {visible(lane)}" if lane else "the main lane"
 
@@ -99,8 +96,9 @@ def _lane(lane: str) -> str:
 def _registry_hint(fault: str) -> str:
     """What to give so that a state with types of an application or a framework can be read."""
     hint = "Name the application's registry: --registry MODULE:OBJECT"
-    if _FRAMEWORK.search(fault):
-        hint += f"; for messages alone, --registry {_FRAMEWORK_REGISTRY}"
+    for framework in FRAMEWORKS:
+        if any(f"'{name}" in fault for name in framework.types):
+            hint += f"; for the types of {framework.name} alone, --registry {framework.registry}"
     return hint
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from sealpoint import api
+from sealpoint.adapters import FRAMEWORKS
 from sealpoint.api import Store, open_store
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import common_option, import_object
@@ -109,9 +110,6 @@ def _ask(question: str, thing: str, other_way: str, *, again: str | None = None)
 _OPERATOR = "operator"
 _Function = Callable[..., Any]
 
-_FRAMEWORK = ("langchain.", "langgraph.")
-"""How the names of the types begin that come with LangGraph: shown as data wherever they are."""
-
 registry_option = click.option(
     "--registry",
     "registry_reference",
@@ -127,7 +125,7 @@ def shown_registry_options(function: _Function) -> _Function:
         "--untyped",
         is_flag=True,
         help="Show values of types that are not known here as plain data, with the type's name; "
-        "those that come with LangGraph always are.",
+        "those that come with a framework always are.",
     )
     return registry_option(untyped(function))
 
@@ -275,7 +273,7 @@ def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
         ObjectNotFound: There is no such object, or it is no registry.
     """
     found = chosen_registry(reference)
-    found.show_untyped(*(("",) if untyped else _FRAMEWORK))
+    found.show_untyped(*([""] if untyped else [name for each in FRAMEWORKS for name in each.types]))
     return found
 
 

@@ -115,8 +115,11 @@ class StoreUrl:
         if scheme not in BACKENDS or not colon:
             # The rest of an unknown URL may hold a password.
             found = f"the scheme {_shown(scheme)}" if colon else "no scheme"
-            known = _listed([row.forms[0] for row in BACKENDS.values()])
-            raise UrlInvalid(f"store URL: expected {known}, found {found}")
+            forms = _listed([form for row in BACKENDS.values() for form in row.forms])
+            raise UrlInvalid(
+                f"store URL: expected {_listed([*BACKENDS])}, found {found}",
+                hint=f"Write {forms}.",
+            )
         return cls(scheme=scheme, address=BACKENDS[scheme].read(text))
 
     @property

@@ -6,6 +6,15 @@ thread and the list of requests gather those from verified chains, and write wha
 """
 
 from sealpoint.gate._adapter_thread import AdapterThread
+from sealpoint.gate._decision import (
+    Decision,
+    Facts,
+    GrantFacts,
+    Outcome,
+    Reason,
+    RolloutFacts,
+    decide,
+)
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import (
     COMPARED_RULES,
@@ -29,15 +38,6 @@ from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
-from sealpoint.gate._rules import (
-    Decision,
-    Facts,
-    GrantFacts,
-    Outcome,
-    Reason,
-    RolloutFacts,
-    decide,
-)
 from sealpoint.gate._thread import Thread
 
 __all__ = [

@@ -5,10 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sealpoint.errors import UsageError
+from sealpoint.gate._decision import Decision, Facts, Outcome, decide
 from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pending, Request, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
-from sealpoint.gate._rules import Decision, Facts, Outcome, decide
 from sealpoint.ledger import Body, Kind, RequestBody
 from sealpoint.signing import Action, Statement
 from sealpoint.store import EntryDraft, Release, ThreadState

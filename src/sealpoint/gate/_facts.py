@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from sealpoint.errors import WorldInvalid
+from sealpoint.gate._decision import Facts, GrantFacts
 from sealpoint.gate._policy import Rule
-from sealpoint.gate._rules import Facts, GrantFacts
 from sealpoint.ledger import Entry, StoreChain
 from sealpoint.store import Release, ThreadState
 from sealpoint.world import World, WorldDiff

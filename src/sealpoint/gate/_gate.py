@@ -25,12 +25,12 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.gate._context import GateContext
+from sealpoint.gate._decision import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._facts import gather
 from sealpoint.gate._policy import Policy, Rule
 from sealpoint.gate._requests import Asked, Pending, grant_of
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import Rollout
-from sealpoint.gate._rules import Decision, GrantFacts, Outcome, refusal_hint
 from sealpoint.gate._run import Run, RunTracker, older_lanes
 from sealpoint.ledger import Kind, RequestBody, ResumeBody, StoreChain
 from sealpoint.signing import Action, Statement

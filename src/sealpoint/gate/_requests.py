@@ -15,9 +15,9 @@ from enum import StrEnum, unique
 from typing import Any
 
 from sealpoint.errors import Missing, WorldInvalid
+from sealpoint.gate._decision import GrantFacts
 from sealpoint.gate._policy import Policy
 from sealpoint.gate._resume_call import answer_digest
-from sealpoint.gate._rules import GrantFacts
 from sealpoint.ledger import (
     KINDS,
     Body,

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from sealpoint.errors import PolicyInvalid, Tampered, WorldInvalid
 from sealpoint.gate._checkpoint_log import CheckpointLog, Outline
+from sealpoint.gate._decision import Facts, GrantFacts, Outcome, RolloutFacts, decide
 from sealpoint.gate._facts import difference, facts_of
 from sealpoint.gate._policy import WORLD_RULES, Measure, Policy, Rule, policy_digest
 from sealpoint.gate._requests import Asked, fold_entry, grant_of
-from sealpoint.gate._rules import Facts, GrantFacts, Outcome, RolloutFacts, decide
 from sealpoint.ledger import (
     KINDS,
     Entry,

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from sealpoint.errors import SealpointError, Unanchored, UnknownThread
+from sealpoint.gate._decision import RolloutFacts, compared_reasons
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._requests import (
     Asked,
@@ -22,7 +23,6 @@ from sealpoint.gate._requests import (
     make_request,
     roster_then,
 )
-from sealpoint.gate._rules import RolloutFacts, compared_reasons
 from sealpoint.ledger import Header, Kind, RequestBody, Unreadable, VerdictBody, read_body
 from sealpoint.limits import ROLLOUT_DAYS_MAX
 from sealpoint.signing import Action, Attestation, Roster, Statement, count

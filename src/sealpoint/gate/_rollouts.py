@@ -25,12 +25,12 @@ from sealpoint.errors import (
     WorldInvalid,
 )
 from sealpoint.gate._context import GateContext
+from sealpoint.gate._decision import Reason, compared_reasons
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import Measure, Policies, Policy
 from sealpoint.gate._request_list import only_one
 from sealpoint.gate._requests import Request
 from sealpoint.gate._rollout_book import ROLLOUTS, Rollout, RolloutBook
-from sealpoint.gate._rules import Reason, compared_reasons
 from sealpoint.gate._thread import Thread
 from sealpoint.ledger import (
     KINDS,

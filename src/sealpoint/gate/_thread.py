@@ -15,13 +15,13 @@ from typing import Any, cast
 from sealpoint.errors import SealpointError
 from sealpoint.gate._adapter_thread import AdapterThread
 from sealpoint.gate._context import GateContext
+from sealpoint.gate._decision import Decision
 from sealpoint.gate._gate import Gate
 from sealpoint.gate._operations import Operations
 from sealpoint.gate._policy import Policies
 from sealpoint.gate._requests import Request
 from sealpoint.gate._resume_call import ResumeCall
 from sealpoint.gate._rollout_book import RolloutBook
-from sealpoint.gate._rules import Decision
 from sealpoint.store import (
     CheckpointRef,
     Core,
