@@ -31,13 +31,12 @@ from sealpoint.storage import Record
 from sealpoint.store import CheckpointRef
 from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
 from tests.deployment import Deployment
-from tests.effort import in_soak
 from tests.ledgers import SALT, key, seals
 from tests.unit.gate.team import READ, SHELL, Team
 
 __all__ = ["BACKENDS", "AttackedTeam"]
 
-BACKENDS = ("sqlite", in_soak("file"))
+BACKENDS = ("sqlite", "file")
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 
 

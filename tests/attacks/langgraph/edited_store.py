@@ -37,12 +37,11 @@ from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
 from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
-from tests.effort import in_soak
 from tests.ledgers import SALT, seals
 
 __all__ = ["ALARMS", "BACKENDS", "EditedStore", "ending"]
 
-BACKENDS = ("sqlite", in_soak("file"))
+BACKENDS = ("sqlite", "file")
 """What is attacked lies above the backend; the attacks of `tests/attacks/ledger` run on each."""
 ALARMS = (Tampered, RolledBack, Forked, Unanchored, NotTrusted)
 """What says that the store is not what it was."""

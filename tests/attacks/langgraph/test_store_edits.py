@@ -16,7 +16,6 @@ from sealpoint.signing import PrivateKey
 from sealpoint.storage import Record
 from tests.attacks.langgraph.desks import FACES, SHAPES, config_of, run
 from tests.attacks.langgraph.edited_store import ALARMS, BACKENDS, EditedStore, ending
-from tests.effort import in_soak
 from tests.ledgers import key
 
 Edit = Callable[[EditedStore], None]
@@ -27,7 +26,7 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
     scope="module",
     params=[
         *(("sqlite", shape) for shape in SHAPES),
-        *(in_soak(("file", shape)) for shape in SHAPES),
+        *(("file", shape) for shape in SHAPES),
     ],
     ids="-".join,
 )

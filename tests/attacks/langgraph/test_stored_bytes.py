@@ -19,7 +19,6 @@ from sealpoint.storage import Record
 from tests.adapters.langgraph.stores import opened
 from tests.attacks.langgraph.desks import FACES, SHAPES, State, config_of, run
 from tests.attacks.langgraph.edited_store import ALARMS, EditedStore
-from tests.effort import in_soak
 
 
 class _Planted:
@@ -51,7 +50,7 @@ def _bombs(marker: Path) -> Iterator[bytes]:
     scope="module",
     params=[
         *(("sqlite", shape) for shape in SHAPES),
-        *(in_soak(("file", shape)) for shape in SHAPES),
+        *(("file", shape) for shape in SHAPES),
     ],
     ids="-".join,
 )
