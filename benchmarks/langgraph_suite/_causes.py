@@ -127,6 +127,7 @@ def _expectation(error: BaseException) -> str:
 
 
 def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    said = error.message if isinstance(error, SealpointError) else str(error)
+    text = " ".join(said.split())
     line = f"{type(error).__name__}: {text}"
     return line if len(line) <= _LINE_CHARS_MAX else f"{line[: _LINE_CHARS_MAX - 3]}..."

@@ -420,7 +420,8 @@ class RolledBack(SealpointError):
     exit_status = 35
     hint = (
         "The store is older than it was: bring back the newest copy of it. If there is none, "
-        "sealpoint accept-restore --dry-run --reason TEXT says what is lost, and how to accept it."
+        "sealpoint accept-restore --dry-run --reason TEXT says what is lost, and the same without "
+        "--dry-run accepts it."
     )
 
 
@@ -664,7 +665,10 @@ class KeyFileUnsafe(ConfigError):
 
     code = "key-file-unsafe"
     exit_status = 63
-    hint = "chmod 600 the file if nobody else has read it; else make a new key."
+    hint = (
+        "If others can read the file and nobody has, chmod 600 it; if somebody may have, make a "
+        "new key. If it is damaged or another key, put the right file back from your backup."
+    )
 
 
 class KeyMissing(ConfigError):
@@ -772,7 +776,10 @@ class NeedsApproval(SealpointError):
 
     code = "needs-approval"
     exit_status = 71
-    hint = "sealpoint requests lists what is open, sealpoint approve ID answers it; then resume."
+    hint = (
+        "Somebody else answers it with sealpoint approve ID --reason WHY (sealpoint requests lists "
+        "the ids); then resume again."
+    )
 
     def __init__(
         self,
@@ -792,7 +799,10 @@ class Paused(SealpointError):
 
     code = "paused"
     exit_status = 72
-    hint = "Keep the state and save it after sealpoint unpause; the session goes on then."
+    hint = (
+        "Keep the state. An operator ends the pause with sealpoint unpause THREAD --reason WHY; "
+        "then save again."
+    )
 
 
 class Busy(SealpointError):
@@ -835,7 +845,7 @@ class PolicyInvalid(SealpointError):
 
     code = "policy-invalid"
     exit_status = 76
-    hint = "sealpoint policy check FILE says what is wrong; policy show --name solo prints one."
+    hint = "Correct what the message names; sealpoint policy show --name solo prints a valid one."
 
 
 class WorldInvalid(UsageError):
@@ -843,7 +853,7 @@ class WorldInvalid(UsageError):
 
     code = "world-invalid"
     exit_status = 2
-    hint = "Give each tool its whole definition; the guide to resuming shows a world."
+    hint = "Correct what the message names, or leave it out of the world."
 
 
 class BundleInvalid(SealpointError):
@@ -933,7 +943,7 @@ class FileNotSealed(ModelError):
 
     code = "file-not-sealed"
     exit_status = 89
-    hint = "Load the file that this run saved last; sealpoint model list tells them apart."
+    hint = "Load the file that this run saved last: sealpoint model list THREAD lists its files."
 
 
 class ModelUnreadable(ModelError):

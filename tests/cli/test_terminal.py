@@ -75,7 +75,7 @@ def test_a_terminal_gets_colours_and_folded_lines(machine: Machine, columns: int
         store.thread("t").save({"text": text})
     status, printed = machine.at_a_terminal("show", "t", columns=columns)
     plain = _COLOUR.sub("", printed)
-    folded = plain[plain.index("state: ") : plain.index("What would be resumed")]
+    folded = plain[plain.index("state: ") : plain.index("metadata: ")]
 
     assert status == 0
     assert _COLOUR.search(printed)

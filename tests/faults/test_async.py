@@ -75,7 +75,7 @@ def test_closing_waits_for_the_calls_under_way(place: Place) -> None:
                 asyncio.ensure_future(thread.save(turn)) for turn in range(30) for thread in threads
             ]
             await asyncio.sleep(0)
-        with pytest.raises(UsageError, match="found it closed"):
+        with pytest.raises(UsageError, match="it is closed"):
             await threads[0].save("late")
         return await asyncio.gather(*tasks, return_exceptions=True)
 

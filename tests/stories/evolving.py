@@ -75,7 +75,7 @@ def _told(name: str, module: Any, door: str, url: str) -> dict[str, Any]:
             return {"value": repr(_read(name, module, door, store)), "events": events}
         except SealpointError as error:
             refused = error
-    found = {"code": refused.code, "message": str(refused), "hint": refused.hint}
+    found = {"code": refused.code, "message": refused.message, "hint": refused.hint}
     scope: dict[str, Any] = {"url": url}
     if refused.code == "unknown-type":
         line = refused.hint.partition(": ")[2].splitlines()[0]

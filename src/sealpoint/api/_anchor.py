@@ -139,7 +139,8 @@ class AnchorAdmin:
                 if name not in found:
                     raise UnknownThread(
                         f"thread {name!r}: the anchor knows it already, so there is nothing to "
-                        "adopt"
+                        "adopt",
+                        hint="Nothing has to be done for this thread: leave it out.",
                     )
             if not dry_run:
                 for name in names:

@@ -162,8 +162,9 @@ class StoreLocation:
             ):
                 raise RolledBack(
                     f"store {self.url}: this machine knows the store, and its file is gone",
-                    hint="Bring the newest copy back, or name the new place with sealpoint trust "
-                    f"move. To give the store up for good, move {self.files.directory} away.",
+                    hint="Bring the newest copy back, or if it was moved: sealpoint trust move "
+                    f"{self.url} --store NEW-URL. To give the store up for good, move "
+                    f"{self.files.directory} away.",
                 )
             storage = self.url.open(target, create=create, read_only=read_only, group=group)
         except BaseException:

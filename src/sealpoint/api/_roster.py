@@ -177,8 +177,8 @@ class RosterAdmin:
                 raise UsageError(
                     f"quorum: expected 0 to {most}, the number of persons who are operators of "
                     f"all namespaces, found {persons}",
-                    hint="Add operators first: sealpoint keys add NAME --role operator "
-                    "--namespace '*'",
+                    hint="Add operators first, for each person: sealpoint keys new NAME, then "
+                    "sealpoint keys add NAME --person WHO --role operator --namespace '*'",
                 )
             document = msgspec.structs.replace(chain.roster.document, restore_quorum=persons)
             return self._location.append_roster(core, chain, document, reason=reason).roster.seq

@@ -85,16 +85,16 @@ class RetentionCheck:
         seq, is_prune = entry.seq, entry.header.kind is Kind.PRUNE
         prune, earlier = self._prune or (None, _NOTHING)
         if not body.includes(earlier):
-            raise Misplaced(f"entry {seq}: expected what is gone to stay so, found it kept")
+            raise Misplaced(f"entry {seq}: it keeps what an earlier prune or delete gave up")
         if body.earlier != prune:
             raise Misplaced(f"entry {seq}: it does not name the prune or delete before it")
         if body.end > seq:
-            raise Misplaced(f"entry {seq}: expected a prune of what was there, found one of more")
+            raise Misplaced(f"entry {seq}: it gives up entries that were not there yet")
         needed = self._checkpoint >= 0 or is_prune
         if needed and body.covers(self._checkpoint) and not body.deletes(self._checkpoint):
-            raise Misplaced(f"entry {seq}: expected the newest checkpoint to be kept")
+            raise Misplaced(f"entry {seq}: it gives up the newest checkpoint")
         if is_prune and body.deleted != earlier.deleted:
-            raise Misplaced(f"entry {seq}: expected a prune to delete nothing, found that it does")
+            raise Misplaced(f"entry {seq}: a prune deletes nothing, and this one claims to")
         self._prune = seq, body
 
     def _check_named(self, seq: int, body: CheckpointBody) -> None:

@@ -109,7 +109,10 @@ def handoff(thread: str, *, to: str, reason: str, where: StoreOptions, as_json: 
         try:
             entry = store.thread(thread).handoff(to=to, reason=reason)
         except NeedsApproval as error:
-            error.hint = "When it is approved, run the same handoff again: sealpoint requests."
+            error.hint = (
+                "Others approve it first (sealpoint requests shows it); then run this same handoff "
+                "command again."
+            )
             raise
     if as_json:
         print_json({"thread": thread, "owner": to, "entry": entry})

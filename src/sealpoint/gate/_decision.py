@@ -240,7 +240,7 @@ def refusal_hint(decision: Decision, thread: str) -> str | None:
     if any(each.measure == Measure.REFUSE for each in asked):
         return None
     once = (
-        "sealpoint approve ID answers the request"
+        "Somebody else answers the request: sealpoint approve ID --reason WHY"
         if decision.needed
         else 'For this call alone pass deliberate="why"'
     )

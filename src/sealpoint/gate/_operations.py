@@ -378,8 +378,8 @@ class Operations:
             raise NoRight(
                 f"approval by {identity.name!r}: {identity.person!r} asks for this, and somebody "
                 "else has to approve it",
-                hint="Nobody approves what they asked for, with no identity and no key. If you "
-                "are somebody else: --identity NAME. To add somebody: sealpoint keys new "
+                hint="Nobody approves their own request, whichever identity or key they use. If "
+                "you are somebody else: --identity NAME. To add somebody: sealpoint keys new "
                 "NAME, then sealpoint keys add NAME --person NAME --role approver "
                 f"--namespace {namespace}",
             )

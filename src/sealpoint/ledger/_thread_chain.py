@@ -291,7 +291,7 @@ def extend(tip: Tip, entry: Entry, body: bytes | None, chain: StoreChain) -> Tip
             f"{where}: a {header.kind.word} entry is only for a paused thread, and the thread is "
             "not paused",
             hint=f"Find out who uses the key of {entry.writer!r}, and revoke it: sealpoint keys "
-            "revoke NAME; sealpoint audit tells what lies before the entry.",
+            "revoke NAME --reason WHY; sealpoint audit shows what came before the entry.",
         )
     return Tip(
         entry,

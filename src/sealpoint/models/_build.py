@@ -292,8 +292,8 @@ class TensorBuilder:
             return make(elements, *arguments)
         except RuntimeError as exc:
             raise ModelError(
-                f"{self._what}: expected device {str(elements.device)!r} to take a quantized "
-                "tensor, found that it does not"
+                f"{self._what}: device {str(elements.device)!r} cannot hold a quantized tensor",
+                hint="Load it on another device, such as cpu.",
             ) from exc
 
 

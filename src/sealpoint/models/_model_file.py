@@ -141,7 +141,7 @@ class ModelFile:
         if tensor is None:
             raise UsageError(
                 f"{self._file.what}: there is no tensor named {name!r}",
-                hint="sealpoint model save-info lists the names.",
+                hint="sealpoint model save-info FILE lists the names.",
             )
         return tensor
 
@@ -169,7 +169,10 @@ class ModelFile:
             }
             views = {name: memoryview(tensor.numpy()) for name, tensor in memory.items()}
         except RuntimeError as exc:
-            raise ModelError(f"{self._file.what}: expected memory for its tensors") from exc
+            raise ModelError(
+                f"{self._file.what}: there is not enough memory for its tensors",
+                hint="Free memory, or load it on a larger machine.",
+            ) from exc
         # (3) Their bytes.
         found = self._file.read_tensors(wanted, views, hashing=self._sealed is not None)
         # (4) Their digests.

@@ -56,8 +56,8 @@ _ORDER_8 = int.from_bytes(
 # The y coordinates of the eight points of small order.
 _SMALL_ORDER = frozenset({0, 1, _FIELD_PRIME - 1, _ORDER_8, _FIELD_PRIME - _ORDER_8})
 _HINT = (
-    "Give the 64 digits that sealpoint keys new and keys list print, or a PEM or DER file with an "
-    "Ed25519 public key."
+    "Give the 64 digits that sealpoint keys new prints, or public in sealpoint keys list --json, "
+    "or a PEM or DER file with an Ed25519 public key."
 )
 
 

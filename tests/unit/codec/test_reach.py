@@ -473,8 +473,8 @@ _NAME = Blobs().put(_CHUNK)
         (_referring(_LIST, 1, 3, 3, _NAME), BytesMalformed, "multiple of 32"),
         (b"\x91" + _referring(_VALUE, 0, 0, 3, _NAME), BytesMalformed, "container"),
         (_referring(_VALUE, 0, 0, 4, _NAME), BytesMalformed, "expected 4 bytes"),
-        (_referring(_VALUE, 0, 0, 1, bytes(32)), BlobMismatch, "found none"),
-        (_referring(_MAP, 0, 1, 1, bytes(32)), BlobMismatch, "found none"),
+        (_referring(_VALUE, 0, 0, 1, bytes(32)), BlobMismatch, "it is missing"),
+        (_referring(_MAP, 0, 1, 1, bytes(32)), BlobMismatch, "it is missing"),
     ],
     ids=lambda part: part.hex()[:20] if isinstance(part, bytes) else None,
 )

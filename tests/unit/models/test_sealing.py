@@ -318,7 +318,7 @@ def test_a_thread_of_something_else_vouches_for_no_file(store: Store, tmp_path: 
     path = tmp_path / "last.safetensors"
     store.thread("agent").save({"messages": []})
     save_checkpoint(_state(1), path)
-    with pytest.raises(ModelMalformed, match="expected a checkpoint of a model file"):
+    with pytest.raises(ModelMalformed, match="is not one of a model file"):
         load_checkpoint(path, store=store, thread="agent")
 
 
@@ -343,7 +343,7 @@ def test_a_manifest_is_exactly_one(store: Store, tmp_path: Path, change: dict[st
     save_checkpoint(_state(1), path, store=store, thread="run")
     manifest = store.thread("run").load().state
     store.thread("run").save({**manifest, **change})
-    with pytest.raises(ModelMalformed, match="expected a checkpoint of a model file"):
+    with pytest.raises(ModelMalformed, match="is not one of a model file"):
         load_checkpoint(path, store=store, thread="run")
 
 

@@ -31,7 +31,7 @@ def test_a_thread_of_messages_is_shown_with_and_without_their_registry(tmp_path:
     assert without.exit_code == 0, without.output
     (message,) = json.loads(without.output)
     assert message["type"].startswith("langchain.")
-    assert message["fields"]["content"] == "hello there"
+    assert message["fields"]["value"][0]["content"] == "hello there"
     assert shown.exit_code == 0, shown.output
     assert "hello there" in shown.output
     assert framework.registry.decode(framework.registry.encode(HumanMessage("x"))).content == "x"
