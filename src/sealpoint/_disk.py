@@ -392,7 +392,9 @@ def write_file(
                 os.unlink(draft, dir_fd=within)
             raise
         named = os.stat(path.name, dir_fd=within, follow_symlinks=False)
-        if group is not None and not os.path.samestat(named, os.fstat(descriptor)):
+        # Who replaces a file may meet somebody else who does; who makes one meets nobody.
+        is_other = not os.path.samestat(named, os.fstat(descriptor))
+        if is_other and (group is not None or not replace):
             raise OSError(errno.ESTALE, _ANOTHER)
 
 

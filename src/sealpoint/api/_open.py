@@ -63,6 +63,11 @@ def open_store(
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
+    if registry is not None and registry.shows_untyped and not read_only:
+        raise UsageError(
+            "registry: it shows values of unknown types as data, which is for reading alone",
+            hint="Open the store with read_only=True, or with a registry that allows the types.",
+        )
     in_memory = not StoreUrl.parse(url).backend.outlives_process
     _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
     if in_memory:

@@ -175,6 +175,11 @@ class Registry:
         if UntypedValue not in self._tables.by_type:
             self.allow(UntypedValue, name="sealpoint.untyped")  # so that two can be compared
 
+    @property
+    def shows_untyped(self) -> bool:
+        """Whether it loads values that are not what was saved: then it is for reading alone."""
+        return bool(self._tables.untyped)
+
     def _add(self, rule: TypeRule) -> None:
         if rule.cls in ENCODERS or rule.cls in PLAIN_REASONS or find_encoder(rule.cls):
             raise RuleInvalid(

@@ -161,7 +161,7 @@ class Follower:
         return self._tip
 
     def require_kept(self) -> None:
-        """Refuse an end before what the newest restore kept; for those who have no anchor to ask.
+        """Refuse an end before what the newest restore kept; an anchor may have seen less.
 
         Raises:
             RolledBack: It is.

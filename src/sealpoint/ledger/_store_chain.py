@@ -232,8 +232,8 @@ class Restores(msgspec.Struct, frozen=True):
             if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
                 stays = "nothing" if last is None else f"entries up to {last[0]}"
                 raise Misplaced(
-                    f"{where}: the restore in entry {restore.seq} of the store chain kept {stays} "
-                    f"of epoch {header.epoch} in this thread, and not this one"
+                    f"{where}: expected of epoch {header.epoch} {stays}, as the restore in entry "
+                    f"{restore.seq} of the store chain says, found this one"
                 )
 
     def cuts_off(
@@ -393,11 +393,11 @@ class StoreChain:
         last = self._last(digest, header, key)
         if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
             listed = (
-                "no entries here" if last is None else f"entries up to {last[0]} as it lists them"
+                "no entry here" if last is None else f"entries up to {last[0]} as it lists them"
             )
             raise NotTrusted(
-                f"entry {header.seq} of thread {header.thread[:12]}: key {key[:12]} is revoked, "
-                f"and of it count {listed}, not this one",
+                f"entry {header.seq} of thread {header.thread[:12]}: expected of revoked key "
+                f"{key[:12]} {listed}, found this one",
                 hint="A revoked key signed this after its end. Find out who has the key; the "
                 "guide on keys and trust says how the thread is brought back.",
             )

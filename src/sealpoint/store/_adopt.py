@@ -92,7 +92,6 @@ def _verified_tip(chain: Chain) -> Tip:
     walk = ThreadWalk.without_anchor(chain.core, chain.thread, chain.name)
     for _ in walk.steps():
         pass
-    walk.require_kept()
     genesis, tip = verified_genesis(chain), walk.finish()
     if genesis is None or genesis.name != chain.name or tip is None:
         raise Misplaced(f"thread {chain.name!r}: its genesis has another name")

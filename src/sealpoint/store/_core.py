@@ -480,7 +480,7 @@ def require_unexpired(
     at = core.now(newest)
     if at >= expires:
         raise KeyNotInForce(
-            f"{where}: its key {key[:12]} {_since(expires)}",
+            f"{where}: its key {key[:12]} has expired, {_since(expires)}",
             hint="Where the root key is, give it a new one: sealpoint keys rotate NAME",
         )
     if at >= expires - EXPIRY_WARNING:
@@ -567,4 +567,4 @@ def _warn(core: Core, roster: int, at: datetime, code: str) -> None:
 
 
 def _since(expires: datetime) -> str:
-    return "is being ended" if expires == STOPPED else f"expired at {expires.isoformat()}"
+    return "which is being ended" if expires == STOPPED else f"expired at {expires.isoformat()}"

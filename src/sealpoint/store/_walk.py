@@ -106,9 +106,17 @@ class ThreadWalk:
         for _, step in self.entries():
             yield step
         self.finish()
+        if self._follower is not None:
+            # An anchor may have seen less than the newest restore kept.
+            self._follower.require_kept()
 
-    def entries(self) -> Iterator[tuple[Record, ChainStep]]:
-        """The same with what the store has of each; whoever takes all of them calls `finish`."""
+    def entries(self, *, as_stored: bool = False) -> Iterator[tuple[Record, ChainStep]]:
+        """The same with what the store has of each; whoever takes all of them calls `finish`.
+
+        Args:
+            as_stored: Show bodies that lie below an erasure too. Else they are left out, by what
+                the store says of erasures: nothing may be given up because of that.
+        """
         core = self._core
         first = next(core.storage.scan(self.thread, 0), None)
         if first is None and self.anchored is not None:
@@ -121,7 +129,7 @@ class ThreadWalk:
             self.name = self.name or claimed_name(core, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
-        for record, entry in self._verified(follower):
+        for record, entry in self._verified(follower, self._consecutive(as_stored)):
             step = follower.follow(entry, record.body)
             self._compare(record, step)
             yield record, step
@@ -142,11 +150,6 @@ class ThreadWalk:
             raise self._ends_before(self.anchored, tip.entry.seq)
         return tip
 
-    def require_kept(self) -> None:
-        """Refuse an end before what the newest restore kept; only where no anchor is asked."""
-        if self._follower is not None:
-            self._follower.require_kept()
-
     def verified_prefix(self) -> tuple[Entry | None, SealpointError | None]:
         """The last entry up to which the thread verifies, bodies included, and what comes then.
 
@@ -160,7 +163,7 @@ class ThreadWalk:
         good: Entry | None = None
         stop: SealpointError | None = None
         try:
-            for record, step in self.entries():
+            for record, step in self.entries(as_stored=True):
                 if record.body is None and stop is None:
                     # Bodies may be missing only where an erasure follows.
                     where = f"entry {step.entry.seq} of {self._title()}"
@@ -175,13 +178,14 @@ class ThreadWalk:
             stop = error if stop is None else stop
         return good, stop
 
-    def _verified(self, follower: Follower) -> Iterator[tuple[Record, Entry]]:
+    def _verified(
+        self, follower: Follower, records: Iterator[tuple[int, Record]]
+    ) -> Iterator[tuple[Record, Entry]]:
         """Every record with its entry, verified on its own; with a pool some batches ahead."""
 
         def verify(batch: list[tuple[int, Record]]) -> _Verified:
             return [(record, self._verify(follower, record, seq)) for seq, record in batch]
 
-        records = self._consecutive()
         if self._pool is None:
             for pair in records:
                 yield from verify([pair])
@@ -204,8 +208,8 @@ class ThreadWalk:
             follower.chain = chain
         return entry
 
-    def _consecutive(self) -> Iterator[tuple[int, Record]]:
-        erased = self._newest_erasure()
+    def _consecutive(self, as_stored: bool) -> Iterator[tuple[int, Record]]:
+        erased = None if as_stored else self._newest_erasure()
         for expected, (seq, record) in enumerate(self._core.storage.scan(self.thread, 0)):
             if seq != expected:
                 raise Missing(
@@ -223,8 +227,8 @@ class ThreadWalk:
                 header = parse_header(record.header)
                 if header.kind is Kind.ERASE:
                     return seq
-                if not header.gen:
-                    break
+                if not header.gen and (self.anchored is None or seq <= self.anchored.seq):
+                    break  # above that, anybody can have put a row
         return None
 
     def _compare(self, record: Record, step: ChainStep) -> None:

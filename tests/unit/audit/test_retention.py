@@ -265,17 +265,17 @@ _SAID: dict[str, tuple[Kind, Body, str]] = {
     "a prune that brings back what was pruned": (
         Kind.PRUNE,
         PruneBody(salt=SALT, before=7, kept=(3, 4)),
-        "what is gone to stay so",
+        "keeps what an earlier prune or delete gave up",
     ),
     "a prune with a lower bound": (
         Kind.PRUNE,
         PruneBody(salt=SALT, before=5, kept=(4,)),
-        "what is gone to stay so",
+        "keeps what an earlier prune or delete gave up",
     ),
     "a prune of the newest checkpoint": (
         Kind.PRUNE,
         PruneBody(salt=SALT, before=10, earlier=8),
-        "expected the newest checkpoint to be kept",
+        "gives up the newest checkpoint",
     ),
     "a prune that passes over the one before it": (
         Kind.PRUNE,

@@ -226,10 +226,10 @@ def test_the_glass_is_not_broken_for_many(memory: Team) -> None:
 @pytest.mark.parametrize(
     ("pairs", "named", "words"),
     [
-        ([], {}, "found none"),
-        ([(READ, READ)], {}, "found none"),
-        ([(READ, NARROW)], {}, "found none"),
-        ([(READ, SHELL)], {"reason": " "}, "expected a reason"),
+        ([], {}, "asks for nothing"),
+        ([(READ, READ)], {}, "asks for nothing"),
+        ([(READ, NARROW)], {}, "asks for nothing"),
+        ([(READ, SHELL)], {"reason": " "}, "a reason is needed"),
         ([(READ, SHELL)], {"until": timedelta(days=91)}, "within 90 days"),
         ([(READ, SHELL)], {"until": timedelta(0)}, "within 90 days"),
         ([(READ, SHELL)], {"until": datetime(2020, 1, 1)}, "time zone"),  # noqa: DTZ001

@@ -223,9 +223,9 @@ def test_a_reason_is_required(lost: Deployment, reason: str) -> None:
     """Whoever vouches for a store says why."""
     core = lost.core("operator")
 
-    with pytest.raises(UsageError, match="expected a reason"):
+    with pytest.raises(UsageError, match="a reason is needed"):
         adopt_store_chain(core, reason)
-    with pytest.raises(UsageError, match="expected a reason"):
+    with pytest.raises(UsageError, match="a reason is needed"):
         adopt_thread(core, "a", b"x" * 16, reason)
 
 

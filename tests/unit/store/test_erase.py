@@ -214,7 +214,7 @@ def test_an_erasure_needs_a_reason_and_a_thread(world: Deployment) -> None:
     officer = world.open("officer")
 
     for reason in ("", " \n"):
-        with pytest.raises(UsageError, match="erase: expected a reason"):
+        with pytest.raises(UsageError, match="erase: a reason is needed"):
             officer.thread("t").erase(reason=reason)
     with pytest.raises(UnknownThread):
         officer.thread("t").erase(reason="x")

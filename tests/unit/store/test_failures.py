@@ -326,7 +326,7 @@ def test_nothing_goes_on_after_close(world: Deployment, name: str) -> None:
 
     with pytest.raises(UsageError, match="closed"):
         calls[name]()
-    with pytest.raises(UsageError, match="found it closed"):
+    with pytest.raises(UsageError, match="is closed"):
         world_store.thread("t")
 
 

@@ -174,7 +174,7 @@ def test_a_quorum_of_operators_accepts(memory: Deployment) -> None:
     lossy(memory)
     enter(memory, lambda found: replace(found, restore_quorum=1))
 
-    with pytest.raises(KeyMissing, match="who are 1 persons, here, found 0 root keys"):
+    with pytest.raises(KeyMissing, match="who are 1 persons, are needed here, found 0 root keys"):
         accepted(memory, operators=[key("worker")])
     done = accepted(memory, operators=[key("worker"), key("operator")])
     assert done.epoch == 1
