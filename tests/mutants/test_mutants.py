@@ -96,7 +96,7 @@ def test_a_noticed_fault_is_killed_and_another_survives(tmp_path: Path) -> None:
     assert states == {
         "return seq | seq - 1": "killed",
         "return skipped if skipped > target else seq - 1": "survived",
-        "Kind.PAUSE: KindRule(roles=(Role.OPERATOR,), on_threads=False),": "killed",
+        "_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=False, settles_pause=True)": "killed",
     }
 
 
