@@ -25,7 +25,11 @@ _TRIED = {
     (_LINKS, "skip_seq", "return seq | seq - 1"),
     (_LINKS, "next_link", "return skipped if skipped > target else seq - 1"),
     # It lies in what importing runs.
-    (_KINDS, "<module>", "_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=False, settles_pause=True)"),
+    (
+        _KINDS,
+        "<module>",
+        "_PAUSE = KindRule(roles=(Role.OPERATOR,), on_threads=False, settles_pause=True)",
+    ),
 }
 
 

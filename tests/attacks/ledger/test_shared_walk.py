@@ -2,6 +2,7 @@
 """One walk serves restores, audits and verifications: what the store says leads none of them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_a_registry_that_shows_unknown_types_opens_no_store_for_writing(tmp_path
     registry.show_untyped("")
     url = f"sqlite:///{tmp_path / 'data' / 'agents.db'}"
     (tmp_path / "data").mkdir()
-    places = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
+    places: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}
     sealpoint.init(url, **places)
 
     with pytest.raises(UsageError, match="for reading alone"):
