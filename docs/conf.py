@@ -48,7 +48,10 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(sealpoint\..*\.)?_?[A-Z]"),
     # What public objects hold or are made of, and nobody else makes: no names of the reference.
     (r"py:class", r"sealpoint\..*\.(PositionList|Root|ReadFile|Sealed|Core|Policies|RolloutBook)"),
+    (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
     (r"py:class", r"sealpoint\.errors\.AskedRequest"),
+    # Documented under the name of their package, which loads them when they are used.
+    (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|ObjectMemo|StoreStatus|WhyApproval)"),
 ]
 
 _HIDDEN_COLON = "\N{RATIO}"

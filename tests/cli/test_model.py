@@ -167,7 +167,7 @@ def test_names_from_a_file_never_reach_the_terminal_as_they_are(tmp_path: Path) 
 
     assert "\u202e" not in printed
     assert "\u2028" not in printed
-    assert r"left\u202etfel\u2028" in printed
+    assert r"left\u{202e}tfel\u{2028}" in printed
 
 
 def test_info_needs_no_torch(file: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_terminal_gets_no_control_characters_from_data(machine: Machine, tmp_p
     missing = machine.at_a_terminal(*arguments, "\u202enone", columns=200)
 
     assert (found[0], missing[0]) == (0, 2)
-    assert "left\\u202etfel" in found[1]
+    assert "left\\u{202e}tfel" in found[1]
     assert "\u202e" not in found[1] + missing[1]
 
 

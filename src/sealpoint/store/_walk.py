@@ -129,7 +129,7 @@ class ThreadWalk:
             self.name = self.name or claimed_name(core, self.thread)[1]
         place = Place(core.store_hex, parse_header(first[1].header).ns, self.thread.hex())
         follower = self._follower = Follower(place, core.trust())
-        for record, entry in self._verified(follower, self._consecutive(as_stored)):
+        for record, entry in self._verified(follower, self._consecutive(as_stored=as_stored)):
             step = follower.follow(entry, record.body)
             self._compare(record, step)
             yield record, step
@@ -208,7 +208,7 @@ class ThreadWalk:
             follower.chain = chain
         return entry
 
-    def _consecutive(self, as_stored: bool) -> Iterator[tuple[int, Record]]:
+    def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
         erased = None if as_stored else self._newest_erasure()
         for expected, (seq, record) in enumerate(self._core.storage.scan(self.thread, 0)):
             if seq != expected:

@@ -17,7 +17,7 @@ _ANYBODY = (Role.APPROVER, Role.AUDITOR, Role.OPERATOR, Role.PRIVACY, Role.WRITE
 # Roles; then what of this holds: t(hread), s(tore chain), o(wner only), (i)n a session, sets the
 # f(ence), moves the b(asis), h(alted by a pause), (w)ritten only while paused, carries a state (k),
 # holds a (p)ayload, gives (u)p what others held, marked for break-g(lass), its (c)lock counts, says
-# all that was given up (r), is about re(q)uests, may carry (a)ttestations, settles a pause (z).
+# all that was given up (r), is about requests (q), may carry (a)ttestations, settles a pause (z).
 _TABLE: dict[str, tuple[tuple[Role, ...], str]] = {
     "genesis": (_EITHER, "tofhc"),
     "resume": (_WRITER, "tofbhca"),
