@@ -54,6 +54,9 @@ nitpick_ignore_regex = [
     (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|ObjectMemo|StoreStatus|WhyApproval)"),
 ]
 
+for _name in sealpoint.api.__all__:
+    getattr(sealpoint.api, _name)  # Sphinx does not see what is loaded when it is used
+
 _HIDDEN_COLON = "\N{RATIO}"
 
 

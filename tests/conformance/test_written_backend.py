@@ -65,7 +65,7 @@ def test_its_loss_is_noticed(directories: dict[str, Any]) -> None:
 def test_its_trust_is_moved_to_another_address(directories: dict[str, Any]) -> None:
     """Keys and anchor go along when a store gets another URL, once there is one."""
     sealpoint.init("dict:agents", **directories)
-    with pytest.raises(StorageUnavailable, match="expected the moved store, found none"):
+    with pytest.raises(StorageUnavailable, match="there is no store at this place"):
         sealpoint.admin("dict:moved", **directories).trust.move_from("dict:agents")
     databases = _NAMES["databases"]
     databases["moved"] = databases.pop("agents")

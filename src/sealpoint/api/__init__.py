@@ -112,3 +112,7 @@ if not TYPE_CHECKING:  # which would take any name for one of ours
                     return value
         message = f"module 'sealpoint.api' has no attribute {name!r}"
         raise AttributeError(message)
+
+    def __dir__() -> list[str]:
+        """The public names, loaded or not."""
+        return sorted({*globals(), *__all__})

@@ -355,7 +355,7 @@ def test_a_framework_that_lacks_something_is_one_sentence_with_the_command(modul
 
     name = module.replace("_", "-")
     assert result.stdout.startswith(
-        f"extra-missing sealpoint.adapters.langgraph: expected {name}, found release "
+        f"extra-missing sealpoint.adapters.langgraph: it needs {name}, found release "
     )
     assert ": pip install -U 'sealpoint[langgraph]'\n" in result.stdout
 
