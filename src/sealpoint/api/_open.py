@@ -63,11 +63,7 @@ def open_store(
         ConfigError: Keys or directories are not safe to use.
         StorageUnavailable: The store cannot be opened.
     """
-    if registry is not None and registry.shows_untyped and not read_only:
-        raise UsageError(
-            "registry: it shows values of unknown types as data, which is for reading alone",
-            hint="Open the store with read_only=True, or with a registry that allows the types.",
-        )
+    _require_types(registry, read_only=read_only)
     in_memory = not StoreUrl.parse(url).backend.outlives_process
     _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
     if in_memory:
@@ -94,6 +90,15 @@ def open_store(
         on_event=on_event,
     )
     return _opened(parts, signer, identity)
+
+
+def _require_types(registry: Registry | None, *, read_only: bool) -> None:
+    """Refuse to write what a registry loads that shows values of unknown types as data."""
+    if registry is not None and registry.shows_untyped and not read_only:
+        raise UsageError(
+            "registry: it shows values of unknown types as data, which is for reading alone",
+            hint="Open the store with read_only=True, or with a registry that allows the types.",
+        )
 
 
 def _require_plain(trust: Trust | None, *, read_only: bool) -> None:
