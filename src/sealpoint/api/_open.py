@@ -60,8 +60,7 @@ def open_store(
         RolledBack: The store's roster is older than the anchor or the pin says.
         KeyMissing, KeyLocked: The identity's private key is not here, or does not open.
         SignerFailed: The signer does not tell its public key.
-        ConfigError: Keys or directories are not safe to use.
-        StorageUnavailable: The store cannot be opened.
+        ConfigError, StorageUnavailable: Keys, directories or the store cannot be used.
     """
     _require_types(registry, read_only=read_only)
     in_memory = not StoreUrl.parse(url).backend.outlives_process
