@@ -206,7 +206,7 @@ def test_an_operator_needs_approval_for_a_handoff(team: Machine) -> None:
         team.done("approve", request["id"], *yes)
 
     assert first.exit_code == 71
-    assert "run the same handoff again" in first.stderr
+    assert "run this same handoff command again" in first.stderr
     assert (request["statement"]["action"], request["statement"]["to"]) == ("handoff", "second")
     assert team.json(*wish)["owner"] == "second"
 
