@@ -300,7 +300,7 @@ def test_quantized_tensors_without_memory_are_refused(path: Path) -> None:
     """Torch has none on meta; its error does not get out."""
     with_structure(path, [_quantized(node("a"))], {"a": ("U8", [2], bytes(2))})
 
-    with pytest.raises(ModelError, match="to take a quantized tensor"):
+    with pytest.raises(ModelError, match="cannot hold a quantized tensor"):
         load_checkpoint(path, map_location="meta")
 
 
