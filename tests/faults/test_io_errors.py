@@ -17,7 +17,7 @@ _CLEAR_AT_OPENING = CLEAR | {"DirectoryUnusable", "KeyFileUnsafe"}
 
 
 @every_kind
-@saves("new session", every=17)
+@saves("new session", every=15)
 def test_error_at_any_call_of_a_save(
     tmp_path: Path, tracer: Traced, kind: str, situation: str, every: int
 ) -> None:
@@ -44,7 +44,7 @@ def test_error_at_every_write_and_sync_of_a_save(
 
 
 @every_kind
-@saves("large state", every=13)
+@saves("large state", every=5)
 @pytest.mark.parametrize("fault", ["ENOSPC", "half"])
 def test_disk_that_is_full(
     tmp_path: Path, tracer: Traced, kind: str, situation: str, *, every: int, fault: str
@@ -59,7 +59,7 @@ def test_disk_that_is_full(
 
 
 @every_kind
-@saves("new thread", every=29)
+@saves("new thread", every=12)
 @pytest.mark.parametrize(("counted", "fault"), [("names", "EACCES"), ("changes", "EROFS")])
 def test_disk_that_is_taken_away(
     tmp_path: Path,
@@ -80,7 +80,7 @@ def test_disk_that_is_taken_away(
 
 
 @every_kind
-@calls(59)
+@calls(29)
 def test_error_while_a_store_is_opened_and_read(
     tmp_path: Path, tracer: Traced, kind: str, every: int
 ) -> None:
@@ -97,7 +97,7 @@ def test_error_while_a_store_is_opened_and_read(
 
 
 @every_kind
-@calls(11)
+@calls(5)
 def test_error_while_a_store_is_closed(
     tmp_path: Path, tracer: Traced, kind: str, every: int
 ) -> None:
@@ -112,7 +112,7 @@ def test_error_while_a_store_is_closed(
 
 
 @every_kind
-@calls(140)
+@calls(70)
 def test_error_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, every: int) -> None:
     """An `init` that failed says why, and can be repeated, or has come to its end."""
     bench = Bench(tmp_path, kind, tracer)
@@ -124,7 +124,7 @@ def test_error_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, 
 
 
 @every_kind
-@calls(83)
+@calls(41)
 @pytest.mark.parametrize(("fault", "then"), [("EIO", ""), ("ENOSPC", "ENOSPC")])
 def test_error_while_states_are_given_up(
     tmp_path: Path, tracer: Traced, kind: str, *, every: int, fault: str, then: str

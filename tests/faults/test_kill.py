@@ -21,7 +21,7 @@ from tests.faults.steering import GROWTH_STEPS, NEW_THREAD_STEPS, SAVE_STEPS, SM
 from tests.faults.writers import SMALL, state_of
 
 _KILLED = (-signal.SIGKILL, -signal.SIGXFSZ)
-_kills = pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.soak)])
+_kills = pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def _prepared(place: Place, children: Spawner, situation: str) -> tuple[Place, N
     return place, Notes(place.directory / "notes")
 
 
-@pytest.mark.parametrize("kills_max", [4, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills_max", [8, pytest.param(10_000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("situation", ["new", "opening", "open"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_any_line_of_a_save(
@@ -199,7 +199,7 @@ def test_kill_at_any_line_of_a_save(
 ) -> None:
     """A kill at any line of store, storage or anchor that a save executes loses nothing."""
     # The fewest of a few: names whose slots of the anchor collide take some lines more.
-    counted = (Place(tmp_path / f"counted-{turn}", kind) for turn in range(2))
+    counted = (Place(tmp_path / f"counted-{turn}", kind) for turn in range(3))
     lines = min(_prepared(place, children, situation)[1].executed_lines() for place in counted)
     draw = random.Random(situation)  # noqa: S311 # which lines
     chosen = draw.sample(range(1, lines + 1), min(lines, kills_max))
@@ -219,7 +219,7 @@ def test_kill_at_any_line_of_a_save(
 
 
 @pytest.mark.parametrize(
-    ("rounds", "kills"), [(1, 6), pytest.param(10, 30, marks=pytest.mark.soak)]
+    ("rounds", "kills"), [(1, 30), pytest.param(10, 30, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_kill_at_random_moments(

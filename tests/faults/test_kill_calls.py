@@ -13,7 +13,7 @@ _ROUNDS = 5
 
 
 @every_kind
-@saves("new thread", every=9)
+@saves("new thread", every=4)
 @pytest.mark.parametrize("fault", ["kill", "kill after"])
 def test_kill_at_every_write_sync_and_name(
     tmp_path: Path, tracer: Traced, kind: str, situation: str, *, every: int, fault: str
@@ -40,7 +40,7 @@ def test_kill_in_the_middle_of_a_write(
 
 
 @every_kind
-@calls(220)
+@calls(110)
 def test_kill_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, every: int) -> None:
     """An `init` that was killed at any call can be repeated, or has come to its end."""
     bench = Bench(tmp_path, kind, tracer)
@@ -50,7 +50,7 @@ def test_kill_while_a_store_is_made(tmp_path: Path, tracer: Traced, kind: str, e
 
 
 @every_kind
-@calls(75)
+@calls(37)
 def test_kill_while_states_are_given_up(
     tmp_path: Path, tracer: Traced, kind: str, every: int
 ) -> None:

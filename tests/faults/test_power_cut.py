@@ -110,7 +110,7 @@ def _made(directory: Path, kind: str, tracer: Traced) -> _Bench:
 
 
 @every_kind
-@_images(30)
+@_images(60)
 def test_power_cut_at_any_moment_of_200_saves(
     directory: Path, tracer: Traced, kind: str, images: int | None
 ) -> None:
@@ -152,7 +152,7 @@ def test_store_that_did_not_sync_would_be_found(
 
 
 @every_kind
-@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.soak)])
 def test_power_cut_while_a_store_is_made(
     directory: Path, tracer: Traced, kind: str, every: int
 ) -> None:
@@ -182,7 +182,7 @@ def test_power_cut_while_a_store_is_made(
 
 
 @every_kind
-@_images(25)
+@_images(50)
 def test_power_cut_while_the_anchor_grows(
     directory: Path, tracer: Traced, kind: str, images: int | None
 ) -> None:
@@ -193,11 +193,11 @@ def test_power_cut_while_the_anchor_grows(
     events = bench.events()
     bench.replay(events, images=images)
 
-    assert bench.images > 10
+    assert bench.images > 20
 
 
 @every_kind
-@_images(25)
+@_images(40)
 def test_power_cut_while_states_are_given_up(
     directory: Path, tracer: Traced, kind: str, images: int | None
 ) -> None:
@@ -207,7 +207,7 @@ def test_power_cut_while_states_are_given_up(
     bench.record("pruning")
     bench.replay(bench.events(), images=images)
 
-    assert bench.images > 10
+    assert bench.images > 20
 
 
 @every_kind
@@ -242,7 +242,7 @@ def _told_before() -> Told:
 
 @every_kind
 @pytest.mark.parametrize("situation", ["making", "new thread", "growing anchor"])
-@_images(4)
+@_images(8)
 def test_power_cut_after_a_kill(
     directory: Path, tracer: Traced, kind: str, situation: str, images: int | None
 ) -> None:

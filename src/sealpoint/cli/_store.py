@@ -272,9 +272,8 @@ def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
     Raises:
         ObjectNotFound: There is no such object, or it is no registry.
     """
-    found = chosen_registry(reference)
-    found.show_untyped(*([""] if untyped else [name for each in FRAMEWORKS for name in each.types]))
-    return found
+    beginnings = [""] if untyped else [name for each in FRAMEWORKS for name in each.types]
+    return chosen_registry(reference).showing_untyped(*beginnings)
 
 
 def chosen_registry(reference: str | None) -> Registry:

@@ -30,7 +30,14 @@ from sealpoint.codec._bounds import DECODING, Bounds
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._memo import ObjectMemos
 from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, is_deep
-from sealpoint.codec._rules import LABEL_BYTES, Label, TypeRule, UntypedValue, unknown_name
+from sealpoint.codec._rules import (
+    LABEL_BYTES,
+    Label,
+    TypeRule,
+    UntypedValue,
+    make_rule,
+    unknown_name,
+)
 from sealpoint.codec._wire import (
     CHUNK_BYTES_MIN,
     SIZED_EXTENSIONS,
@@ -74,6 +81,16 @@ class RuleTables:
         self.by_type: dict[type, TypeRule] = {}
         self.untyped: tuple[str, ...] = ()
         """How the names of types begin that are shown without a rule."""
+
+    def showing(self, beginnings: tuple[str, ...]) -> "RuleTables":
+        """A copy that shows types without a rule whose names begin so."""
+        copied = RuleTables()
+        copied.by_label = dict(self.by_label)
+        copied.by_name = dict(self.by_name)
+        # Encoded, so that two can be compared; no stored name leads to it.
+        copied.by_type = {UntypedValue: make_rule(UntypedValue, name="untyped"), **self.by_type}
+        copied.untyped = beginnings
+        return copied
 
 
 class Decoding:

@@ -15,7 +15,7 @@ from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
 from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._memo import MemoMaker, TreeMemo
-from sealpoint.codec._rules import TypeRule, UntypedValue, Upgrade, make_rule
+from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._time import known_zones
 from sealpoint.codec._wire import BlobId, Get, GetMany, Put, id_bytes
@@ -162,18 +162,18 @@ class Registry:
             raise RuleInvalid(f"type {cls.__qualname__}: no rule allows it")
         self._put(replace(rule, memo_maker=memo_maker))
 
-    def show_untyped(self, *beginnings: str) -> None:
-        """Load values of types without a rule as `UntypedValue`, to be looked at.
+    def showing_untyped(self, *beginnings: str) -> "Registry":
+        """A copy, for reading alone, that loads types without a rule as `UntypedValue`.
 
-        No code of an application runs for them. They are not what was saved: a registry that shows
-        them is for reading alone.
+        No code of an application runs for them, and they are not what was saved: a store is opened
+        with such a registry for reading alone.
 
         Args:
             beginnings: How the names of those types begin; `""` means all of them.
         """
-        self._tables.untyped = beginnings
-        if UntypedValue not in self._tables.by_type:
-            self.allow(UntypedValue, name="sealpoint.untyped")  # so that two can be compared
+        reader = Registry(limits=self._limits)
+        reader._tables = self._tables.showing(beginnings)
+        return reader
 
     @property
     def shows_untyped(self) -> bool:

@@ -208,11 +208,11 @@ def make_rule(
     cls: type,
     *,
     name: str,
-    version: int,
-    upgrade: Mapping[int, Upgrade] | None,
-    encode: Callable[[Any], Any] | None,
-    decode: Callable[[Any], Any] | None,
-    validate: bool,
+    version: int = 1,
+    upgrade: Mapping[int, Upgrade] | None = None,
+    encode: Callable[[Any], Any] | None = None,
+    decode: Callable[[Any], Any] | None = None,
+    validate: bool = False,
 ) -> TypeRule:
     """Make a rule, or say why it cannot be.
 

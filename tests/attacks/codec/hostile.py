@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worst-case hostile inputs of up to 1 MB each, by the name of what they do.
 
-In a daily run most have a quarter of that.
-
 Run as a program it decodes those named on its command line (inputs or groups of them) and prints,
 for each, the seconds of processor time and the mebibytes of memory it took, and how it ended.
 """
@@ -41,26 +39,24 @@ from tests.application import (
     make_registry,
 )
 from tests.cpu_time import CpuTime
-from tests.effort import SOAKING
 from tests.wire import array, binary, extension, flood, nested, text, typed
 
 SIZE_BYTES_MAX = 1_000_000
-SIZE_BYTES = SIZE_BYTES_MAX if SOAKING else SIZE_BYTES_MAX // 4
 
 _REGISTRY = make_registry()
 _PRIME = sys.hash_info.modulus
-_DEEP = SIZE_BYTES - 600
+_DEEP = SIZE_BYTES_MAX - 600
 
 Inputs = dict[str, Callable[[], bytes]]
 
 
 def _of(value: Any) -> Callable[[], bytes]:
     """A flood of one value."""
-    return lambda: flood(_REGISTRY.encode(value), SIZE_BYTES)
+    return lambda: flood(_REGISTRY.encode(value))
 
 
 def _raw(unit: bytes) -> Callable[[], bytes]:
-    return lambda: flood(unit, SIZE_BYTES)
+    return lambda: flood(unit)
 
 
 def _wrapped(unit: bytes, tag: int, levels: int, wrap: bytes = b"\x91") -> Callable[[], bytes]:
@@ -72,7 +68,7 @@ def _groups(make: Callable[[int], bytes], tag: int = 7) -> bytes:
     members: list[bytes] = []
     size = 0
     place = 0
-    while size < SIZE_BYTES - 100:
+    while size < SIZE_BYTES_MAX - 100:
         # Sixteen multiples of the prime beyond each number share that number's hash.
         members.append(make(place // 16 + 1 + (place % 16) * _PRIME))
         size += len(members[-1])
@@ -88,7 +84,7 @@ def _fraction_gcd() -> bytes:
     parts = (1, 1)
     while parts[1].bit_length() < 2040 * 8:
         parts = (parts[1], parts[0] + parts[1])
-    return flood(_REGISTRY.encode(Fraction(*parts)), SIZE_BYTES)
+    return flood(_REGISTRY.encode(Fraction(*parts)))
 
 
 def _one_zone() -> bytes:
@@ -96,25 +92,23 @@ def _one_zone() -> bytes:
 
 
 def _zones() -> bytes:
-    return flood(extension(24, b"o" + struct.pack(">q", 1) + b"n" + b"x" * 30), SIZE_BYTES)
+    return flood(extension(24, b"o" + struct.pack(">q", 1) + b"n" + b"x" * 30))
 
 
 def _many_dimensions() -> bytes:
     header = b"\x92\xa3|u1\xdc\x00\x20" + b"\x01" * 32
-    return flood(
-        extension(32, len(header).to_bytes(2, "big") + header + b"\xc4\x01\x00"), SIZE_BYTES
-    )
+    return flood(extension(32, len(header).to_bytes(2, "big") + header + b"\xc4\x01\x00"))
 
 
 def _wide_record() -> bytes:
     fields = b"".join(b"\x93" + text(f"f{n}") + b"\xa3|b1\x90" for n in range(4000))
     header = b"\x92" + b"\xdc\x0f\xa0" + fields + b"\x91\x00"
     header = header[:60_000]
-    return flood(extension(32, len(header).to_bytes(2, "big") + header + b"\xc4\x00"), SIZE_BYTES)
+    return flood(extension(32, len(header).to_bytes(2, "big") + header + b"\xc4\x00"))
 
 
 def _records() -> bytes:
-    return flood(_REGISTRY.encode(np.zeros((), [("a", "?"), ("b", "?")])), SIZE_BYTES)
+    return flood(_REGISTRY.encode(np.zeros((), [("a", "?"), ("b", "?")])))
 
 
 def _long_map() -> bytes:
@@ -128,7 +122,7 @@ def _tuples_of_one_set() -> bytes:
 
 def _two_by_two() -> bytes:
     data = b"\x00"
-    while len(data) * 2 + 40 < SIZE_BYTES:
+    while len(data) * 2 + 40 < SIZE_BYTES_MAX:
         data = extension(8, array(data, extension(6, array(data))))
     return data
 
@@ -140,8 +134,8 @@ _PLAIN: Inputs = {
     "maps in maps": _raw(b"\x81\xa0\x80"),
     "arrays of one": _raw(b"\x91\xc0"),
     "long map": _long_map,
-    "deep arrays": lambda: b"\x91" * SIZE_BYTES,
-    "deep maps": lambda: b"\x81\xa0" * (SIZE_BYTES // 2),
+    "deep arrays": lambda: b"\x91" * SIZE_BYTES_MAX,
+    "deep maps": lambda: b"\x81\xa0" * (SIZE_BYTES_MAX // 2),
     "floats": _raw(b"\xca\0\0\0\0"),
     "ints": _raw(b"\xcd\xff\xff"),
     "texts": _raw(b"\xa2\xc3\xa9"),
@@ -167,7 +161,7 @@ _NUMBERS: Inputs = {
     "surrogates": _raw(extension(4, b"\xc4\x03\xed\xa0\x80")),
     "one surrogate text": lambda: extension(4, binary(b"\xed\xa0\x80" * 333_000)),
     "big ints": _of(1 << 64),
-    "biggest ints": lambda: flood(extension(3, b"\x7f" + bytes(65_000)), SIZE_BYTES),
+    "biggest ints": lambda: flood(extension(3, b"\x7f" + bytes(65_000))),
     "decimals": _raw(extension(14, b"0")),
     "big decimals": _of(Decimal("1" * 4096)),
     "decimal exponents": _of(Decimal("1E+2000000")),
@@ -180,7 +174,7 @@ _NAMES: Inputs = {
     "posix paths": _raw(extension(17, b"\x00a")),
     "windows paths": _raw(extension(17, b"\x01a")),
     "concrete paths": _raw(extension(17, b"\x02a")),
-    "long path": lambda: flood(extension(17, b"\x00" + b"a/" * 30_000 + b"a"), SIZE_BYTES),
+    "long path": lambda: flood(extension(17, b"\x00" + b"a/" * 30_000 + b"a")),
     "addresses": _of(ip_address("::")),
     "scoped addresses": _of(ip_address("fe80::1%a")),
     "networks": _of(ip_network("::/0")),

@@ -213,9 +213,9 @@ def _survey(archive: Archive, damages: Iterator[Damage]) -> tuple[int, int]:
 
 def test_a_sample_of_all_edits_gives_the_truth_or_is_refused(archive: Archive) -> None:
     """Nothing but what was saved or a `SealpointError` comes of any edit, and most are noticed."""
-    made, refusals = _survey(archive, _damages(archive, 4999))
+    made, refusals = _survey(archive, _damages(archive, 997))
 
-    assert made > 200
+    assert made > 300
     assert refusals > made * 0.7, (made, refusals)
     assert not [error for error in archive.read().values() if error is not None]
 

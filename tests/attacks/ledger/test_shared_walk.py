@@ -58,8 +58,7 @@ def test_an_anchor_below_what_a_restore_kept_believes_no_shorter_thread() -> Non
 
 def test_a_registry_that_shows_unknown_types_opens_no_store_for_writing(tmp_path: Path) -> None:
     """What it loads is not what was saved, so nobody may save it or go on from it."""
-    registry = Registry()
-    registry.show_untyped("")
+    registry = Registry().showing_untyped("")
     url = f"sqlite:///{tmp_path / 'data' / 'agents.db'}"
     (tmp_path / "data").mkdir()
     places: dict[str, Any] = {"config_dir": tmp_path / "config", "state_dir": tmp_path / "state"}

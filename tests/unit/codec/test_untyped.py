@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from sealpoint.codec import Registry, UntypedValue
-from sealpoint.errors import BytesMalformed, UnknownType
+from sealpoint.errors import BytesMalformed, TypeNotAllowed, UnknownType
 
 
 @dataclass
@@ -51,8 +51,7 @@ def _writer() -> Registry:
 def test_every_kind_of_class_is_shown_by_its_fields() -> None:
     """A dataclass, an enum, a model with extra fields, and a class with an encoder."""
     value = [Plan([Plan([1])]), Colour.RED, Open(name="a", more=2), Money(Decimal("1.5"))]  # type: ignore[call-arg]
-    reader = Registry()
-    reader.show_untyped("")
+    reader = Registry().showing_untyped("")
     plan, colour, model, money = reader.decode(_writer().encode(value))
 
     inner = UntypedValue(name="shop.plan", version=3, fields={"steps": [1]})
@@ -66,16 +65,33 @@ def test_every_kind_of_class_is_shown_by_its_fields() -> None:
 def test_only_names_that_begin_as_told_are_shown() -> None:
     """The others are refused as before, and a rule comes first."""
     data = _writer().encode(Plan([]))
-    reader = Registry()
-    reader.show_untyped("other.")
     with pytest.raises(UnknownType):
-        reader.decode(data)
-    reader.show_untyped("other.", "shop.")
-    typed = _writer()
-    typed.show_untyped("")
+        Registry().showing_untyped("other.").decode(data)
 
-    assert reader.decode(data).name == "shop.plan"
-    assert typed.decode(data) == Plan([])
+    assert Registry().showing_untyped("other.", "shop.").decode(data).name == "shop.plan"
+    assert _writer().showing_untyped("").decode(data) == Plan([])
+
+
+def test_the_registry_that_was_asked_stays_as_it_was() -> None:
+    """An application's registry, looked through once, still refuses, and may still write."""
+    registry = Registry()
+    reader = registry.showing_untyped("")
+
+    assert (reader.shows_untyped, registry.shows_untyped) == (True, False)
+    with pytest.raises(UnknownType):
+        registry.decode(_writer().encode(Plan([])))
+    with pytest.raises(TypeNotAllowed):
+        registry.encode(reader.decode(_writer().encode(Plan([]))))
+
+
+@pytest.mark.parametrize("name", ["untyped", "sealpoint.untyped"])
+def test_no_stored_name_says_that_a_value_has_another_type(name: str) -> None:
+    """Whoever writes the bytes cannot choose under which type they are shown."""
+    writer = Registry()
+    writer.allow(UntypedValue, name=name)
+    data = writer.encode(UntypedValue(name="shop.plan", version=3, fields={}))
+
+    assert Registry().showing_untyped("").decode(data).name == name
 
 
 @pytest.mark.parametrize("body", [7, [], [{1: 2}]])
