@@ -137,7 +137,7 @@ class Run:
         if name in (None, self.base, self._stands_on):
             return True
         key = Key("", name or "")
-        return key in self._written or state.checkpoints.find(key, rises=True) is None
+        return key in self._written or _place_of(key, self.position, state) is None
 
     def _stands_where(self, name: str | None, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""
@@ -146,7 +146,7 @@ class Run:
         key = Key("", name)
         if (draft.lane or isinstance(draft, ResultsDraft)) and key in self._written:
             return True  # it was on its way when the run went on
-        return state.checkpoints.find(key, rises=True) is None
+        return _place_of(key, self.position, state) is None
 
     def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write in another lane goes on from the newest there."""
@@ -246,7 +246,9 @@ class RunTracker:
         self._ended.refuse(position)  # what was just written may have ended it
         if state.chain.head is None:
             state.find()
-        newest, place = state.checkpoints.newest(""), self._place_of(position)
+        named = position.checkpoint
+        newest = state.checkpoints.newest("")
+        place = None if named is None else _place_of(Key("", named), position, state)
         is_older = place is not None and place != newest
         if _saves(draft):
             position = self._position_of_save(position, is_there=place is not None)
@@ -266,11 +268,6 @@ class RunTracker:
             early=[] if self.current is None else self.current.early_results(draft),
         )
         state.session = None
-
-    def _place_of(self, position: RunPosition) -> CheckpointPlace | None:
-        """Where the checkpoint lies that a run says it goes on from."""
-        named = position.checkpoint
-        return None if named is None else self._state.checkpoints.find(Key("", named), rises=True)
 
     def _position_of_save(self, position: RunPosition, *, is_there: bool) -> RunPosition:
         if position.run is None:
@@ -309,6 +306,11 @@ class RunTracker:
         return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
 
 
+def _place_of(key: Key, position: RunPosition, state: ThreadState) -> CheckpointPlace | None:
+    """Where a checkpoint lies that a run names; None if it is a new one."""
+    return state.checkpoints.find(key, rises=position.rising)
+
+
 def _saves(draft: CommitDraft) -> bool:
     """Whether it is a checkpoint of the main lane."""
     return not draft.lane and not isinstance(draft, ResultsDraft)
@@ -345,7 +347,8 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
 def older_in_lane(draft: CommitDraft, state: ThreadState) -> str | None:
     """The checkpoint that a write goes on from, if it is not the newest of its lane."""
     name = draft.checkpoint if isinstance(draft, ResultsDraft) else draft.parent
-    if name is None or state.checkpoints.find(Key(draft.lane, name), rises=True) is None:
+    position = draft.position or RunPosition()
+    if name is None or _place_of(Key(draft.lane, name), position, state) is None:
         return None
     newest = state.checkpoints.newest(draft.lane)
     return None if newest is None or newest.key.id == name else name

@@ -96,6 +96,8 @@ class RunPosition:
     """The checkpoints of other lanes that the run was told to go on from, by lane."""
     begins: bool = False
     """Whether a run begins with this write: an input, an edit, an answer."""
+    rising: bool = True
+    """Whether the ids of the framework's checkpoints rise, as texts: a higher one is a new one."""
     inside: bool = False
     """Whether code of a task of the run itself writes it, beside what the run writes."""
     answered: bool = False

@@ -21,7 +21,7 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
-from sealpoint.adapters.face import GuardedRuns, RunWatch
+from sealpoint.adapters.face import GuardedRuns, RunWatch, to_display_json
 from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
     TICKET,
@@ -32,7 +32,7 @@ from sealpoint.adapters.langgraph._configuration import (
     token_of,
     with_pass,
 )
-from sealpoint.adapters.langgraph._conversion import Address, to_display_json
+from sealpoint.adapters.langgraph._conversion import Address
 from sealpoint.adapters.langgraph._function_code import Memory
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again

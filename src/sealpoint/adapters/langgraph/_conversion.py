@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -17,8 +16,8 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.types import Interrupt
-from pydantic import BaseModel
 
+from sealpoint.adapters.face import to_display_json_or_type
 from sealpoint.adapters.langgraph._types import check_privileged, storable_error
 from sealpoint.codec import Registry
 from sealpoint.errors import (
@@ -26,7 +25,6 @@ from sealpoint.errors import (
     EncodeError,
     Paused,
     ResumeRefused,
-    SealpointError,
     UnknownCheckpoint,
     UsageError,
 )
@@ -40,7 +38,6 @@ from sealpoint.store import (
     ResultsDraft,
     SaveDraft,
     Snapshot,
-    plain_value,
 )
 from sealpoint.world import World
 
@@ -334,82 +331,12 @@ def _key(ref: CheckpointRef) -> Key:
     return Key(ref.lane, ref.id)
 
 
-# Values of a graph as people are shown them, and as a statement binds them: plain JSON.
-#
-# No two different values have the same JSON. What has no plain form is told by its type, the
-# digest of its sealed form and its text, under `$object`; a key of a dict that is spelt like
-# that, with any number of dollars, is told with one more of them, so that no dict can stand for
-# an object.
-
-
-_OBJECT = "$object"
-_LEVELS_MAX = 16
-"""How deep dicts and lists are looked into: what stands around them needs levels of its own."""
-
-
-def to_display_json(value: Any, registry: Registry) -> Any:
-    """A value as JSON; different values are told differently.
-
-    Raises:
-        TypeNotAllowed: It holds a type that the registry does not allow.
-    """
-    if not _is_plain(value):
-        registry.encode(value)  # says where in it something is not allowed
-    return _shown(value, registry, 0)
-
-
 def shown_question(value: Any, registry: Registry) -> Any:
     """What interrupts wait for, as JSON."""
     found = value if isinstance(value, list | tuple) else [value]
     return [
-        {"id": each.id, "value": _shown_or_type(each.value, registry)}
+        {"id": each.id, "value": to_display_json_or_type(each.value, registry)}
         if isinstance(each, Interrupt)
-        else {"value": _shown_or_type(each, registry)}
+        else {"value": to_display_json_or_type(each, registry)}
         for each in found
     ]
-
-
-def _shown(value: Any, registry: Registry, level: int) -> Any:
-    if level < _LEVELS_MAX:
-        if type(value) is dict and all(type(key) is str and _is_plain(key) for key in value):
-            return {_escaped(key): _shown(item, registry, level + 1) for key, item in value.items()}
-        if type(value) is list:
-            return [_shown(item, registry, level + 1) for item in value]
-    if type(value) not in (dict, list) and _is_plain(value):
-        return value
-    return {
-        _OBJECT: {
-            "type": type(value).__qualname__,
-            "sha256": sha256(registry.encode(value)).hexdigest(),
-            "text": _text(value),
-        }
-    }
-
-
-def _escaped(key: str) -> str:
-    return f"${key}" if key.startswith("$") and f"${key.lstrip('$')}" == _OBJECT else key
-
-
-def _is_plain(value: Any) -> bool:
-    try:
-        plain_value(value, "value")
-    except SealpointError:
-        return False
-    return True
-
-
-def _shown_or_type(value: Any, registry: Registry) -> Any:
-    try:
-        return to_display_json(value, registry)
-    except EncodeError:
-        # The save itself fails because of it, with the path.
-        return {_OBJECT: {"type": type(value).__qualname__}}
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, BaseModel):
-        try:
-            return value.model_dump_json()
-        except ValueError:
-            pass  # such as a text that is no Unicode
-    return repr(value)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command, Interrupt, Send, StateUpdate
 
+from sealpoint.adapters.face import to_display_json
 from sealpoint.adapters.langgraph._call_gate import Stops, edit_operation, run_operation
-from sealpoint.adapters.langgraph._conversion import shown_question, to_display_json
+from sealpoint.adapters.langgraph._conversion import shown_question
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.codec import Registry
 from sealpoint.errors import TypeNotAllowed
