@@ -246,9 +246,8 @@ class RunTracker:
         self._ended.refuse(position)  # what was just written may have ended it
         if state.chain.head is None:
             state.find()
-        named = position.checkpoint
         newest = state.checkpoints.newest("")
-        place = None if named is None else _place_of(Key("", named), position, state)
+        place = _place_of(Key("", position.checkpoint or ""), position, state)
         is_older = place is not None and place != newest
         if _saves(draft):
             position = self._position_of_save(position, is_there=place is not None)
