@@ -136,8 +136,7 @@ class Run:
         """Whether the run went on from a checkpoint of the main lane, wrote it or is about to."""
         if name in (None, self.base, self._stands_on):
             return True
-        key = Key("", name or "")
-        return key in self._written or _place_of(key, self.position, state) is None
+        return Key("", name or "") in self._written or self._is_new(name, state)
 
     def _stands_where(self, name: str | None, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write names the checkpoint of the main lane that the run stands on."""
@@ -146,7 +145,10 @@ class Run:
         key = Key("", name)
         if (draft.lane or isinstance(draft, ResultsDraft)) and key in self._written:
             return True  # it was on its way when the run went on
-        return _place_of(key, self.position, state) is None
+        return self._is_new(name, state)
+
+    def _is_new(self, name: str | None, state: ThreadState) -> bool:
+        return _place_of("", name, self.position, state) is None
 
     def _goes_on_in_lane(self, draft: CommitDraft, state: ThreadState) -> bool:
         """Whether a write in another lane goes on from the newest there."""
@@ -247,7 +249,7 @@ class RunTracker:
         if state.chain.head is None:
             state.find()
         newest = state.checkpoints.newest("")
-        place = _place_of(Key("", position.checkpoint or ""), position, state)
+        place = _place_of("", position.checkpoint, position, state)
         is_older = place is not None and place != newest
         if _saves(draft):
             position = self._position_of_save(position, is_there=place is not None)
@@ -305,9 +307,11 @@ class RunTracker:
         return Superseded(f"thread {self._state.name!r}: another run has gone on with it{stands}")
 
 
-def _place_of(key: Key, position: RunPosition, state: ThreadState) -> CheckpointPlace | None:
-    """Where a checkpoint lies that a run names; None if it is a new one."""
-    return state.checkpoints.find(key, rises=position.rising)
+def _place_of(
+    lane: str, name: str | None, position: RunPosition, state: ThreadState
+) -> CheckpointPlace | None:
+    """Where a checkpoint lies that a run names; None if it names none, or a new one."""
+    return None if name is None else state.checkpoints.find(Key(lane, name), rises=position.rising)
 
 
 def _saves(draft: CommitDraft) -> bool:
@@ -346,8 +350,7 @@ def named_older(position: RunPosition, state: ThreadState) -> dict[str, str]:
 def older_in_lane(draft: CommitDraft, state: ThreadState) -> str | None:
     """The checkpoint that a write goes on from, if it is not the newest of its lane."""
     name = draft.checkpoint if isinstance(draft, ResultsDraft) else draft.parent
-    position = draft.position or RunPosition()
-    if name is None or _place_of(Key(draft.lane, name), position, state) is None:
+    if _place_of(draft.lane, name, draft.position or RunPosition(), state) is None:
         return None
     newest = state.checkpoints.newest(draft.lane)
     return None if newest is None or newest.key.id == name else name
