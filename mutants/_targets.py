@@ -25,7 +25,6 @@ TARGETS = (
     "ledger/_kinds.py",
     "ledger/_roster_copy.py",
     "ledger/_store_chain.py",
-    "ledger/_follower.py",
     "signing/_attestation.py",
     "signing/_statement.py",
     "gate/_facts.py",

@@ -6,7 +6,6 @@ Calls on one thread take effect in the order in which they were made, whichever 
 made them; calls on different threads run beside each other.
 """
 
-from sealpoint.aio._store import AsyncRollouts, AsyncStore, Opening, open_store
-from sealpoint.aio._thread import AsyncThread
+from sealpoint.aio._store import AsyncRollouts, AsyncStore, AsyncThread, Opening, open_store
 
 __all__ = ["AsyncRollouts", "AsyncStore", "AsyncThread", "Opening", "open_store"]

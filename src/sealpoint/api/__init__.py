@@ -8,8 +8,7 @@ its first use.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sealpoint.api._init import init
-from sealpoint.api._open import open_store
+from sealpoint.api._open import init, open_store
 from sealpoint.api._store import Store
 
 if TYPE_CHECKING:

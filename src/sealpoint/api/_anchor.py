@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sealpoint.anchor import Position
-from sealpoint.api._init import OPERATOR
 from sealpoint.api._location import StoreLocation
+from sealpoint.api._open import OPERATOR
 from sealpoint.audit import verify_thread
 from sealpoint.errors import Forked, SealpointError, UnknownThread
 from sealpoint.ledger import STORE_CHAIN, link_hash

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from sealpoint.api._init import ROOT
 from sealpoint.api._key_list import KeyInfo, KeyListing
 from sealpoint.api._location import StoreLocation, wait_between_looks
+from sealpoint.api._open import ROOT
 from sealpoint.config import PassphraseSource, check_identity_name, choosing
 from sealpoint.errors import KeyLocked, KeyMissing, KeyNotInForce, UsageError
 from sealpoint.ids import KeyId

@@ -18,9 +18,8 @@ import msgspec
 
 from sealpoint.anchor import Position
 from sealpoint.anchor.memory import MemoryAnchor
-from sealpoint.api._init import WORKER
 from sealpoint.api._location import Directory, StoreLocation, Trust, now, read_pin
-from sealpoint.api._open import remote_key
+from sealpoint.api._open import WORKER, remote_key
 from sealpoint.api._store import Store
 from sealpoint.api._why import verify_bundle
 from sealpoint.audit import BundleThread, fill_storage

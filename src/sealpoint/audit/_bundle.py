@@ -14,8 +14,8 @@ from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
-from sealpoint.audit._payloads import RetentionCheck
 from sealpoint.audit._trail import select_threads
+from sealpoint.audit._verify import RetentionCheck
 from sealpoint.codec import Reached, tree_blobs
 from sealpoint.errors import BundleInvalid, Edited, HeadMoved, KeyNotInForce, Missing, NoRight
 from sealpoint.ledger import STORE_CHAIN, ChainStep, CheckpointBody, StoreChain

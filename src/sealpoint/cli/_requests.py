@@ -1,23 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sealpoint requests`, `request export` and `relay`: what is asked, here and for people elsewhere.
+"""Requests and the answers to them: `requests`, `approve`, `deny`, `break-glass`, `relay`.
 
 The approver's machine needs the pin and the approver's key, and nothing of the store: what is
 shown there is proven by the pin. Whoever carries the files can lose them and nothing else.
+
+Whoever approves is shown the whole statement first, and types digits of its id, so that nobody
+approves one request while reading another. No option skips that without naming the request, by so
+many digits that nobody can make another request that has them too. With `--offline` a request is
+answered that was exported elsewhere: it is shown and agreed to in the same way, only what is read
+and where the answer goes differ.
 """
 
 import dataclasses
+import shlex
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from sealpoint.api import (
     ExaminedRequest,
+    ExportedRequest,
+    Store,
     examine,
     export_request,
+    open_request,
     relay_answer,
 )
 from sealpoint.cli._json import read_document, write_document
-from sealpoint.cli._options import Verb, VerbGroup, json_option
+from sealpoint.cli._options import Verb, VerbGroup, json_option, reason_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
     print_examined,
@@ -27,25 +38,34 @@ from sealpoint.cli._statement import (
 )
 from sealpoint.cli._store import (
     StoreOptions,
+    asked_passphrase,
     chosen_registry,
     operator_option,
+    print_seen_by,
     registry_option,
     store_options,
 )
 from sealpoint.cli._terminal import (
     Styled,
+    ask,
+    can_ask,
+    can_show,
     count_text,
+    print_code,
     print_fields,
     print_json,
     print_line,
+    print_note,
     print_table,
     short_hex,
     shown_name,
     working,
 )
-from sealpoint.errors import Tampered
+from sealpoint.codec import Registry
+from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
-from sealpoint.signing import Action
+from sealpoint.limits import REQUEST_BYTES_MAX
+from sealpoint.signing import DIGITS_LEAST, Action, Verdict
 from sealpoint.world import visible
 
 _ANSWER_BYTES_MAX = 64 * 1024
@@ -230,3 +250,307 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
             f"{line}{len(after.approved_by)} of {after.needed} approvals.",
         )
     )
+
+
+# Typed below the very request; without that the digits alone say which one is meant.
+_NAMED_DIGITS = 32
+_CLOSED = (Status.DENIED, Status.EXPIRED, Status.VOID)
+
+_yes_option = click.option(
+    "--yes-to",
+    metavar="DIGITS",
+    help="Do not ask: the request's whole id, or its first 32 digits or more.",
+)
+
+
+def offline_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--offline FILE` and `--output FILE`, on the verbs that answer a request."""
+    output = click.option(
+        "--output", metavar="FILE", help="With --offline: where the answer is written."
+    )
+    offline = click.option(
+        "--offline",
+        metavar="FILE",
+        help="Answer the request that sealpoint request export wrote; the store is not needed.",
+    )
+    return offline(output(function))
+
+
+def opened_request(
+    request: str | None,
+    offline: str | None,
+    output: str | None,
+    *,
+    where: StoreOptions,
+    identity: str,
+    registry: Registry,
+) -> ExportedRequest:
+    """The exported request that a verb is about, verified by the pin of this machine.
+
+    Raises:
+        UsageError: It is neither said by an id nor by both files.
+    """
+    if offline is None or output is None or request is not None:
+        raise UsageError(
+            "give a REQUEST, or both --offline FILE and --output FILE",
+            hint="sealpoint requests lists what is open here; sealpoint request export REQUEST "
+            "--output FILE writes one for an approver on another machine.",
+        )
+    with working("verifying the export"):
+        return open_request(
+            read_document(offline, "--offline", bytes_max=REQUEST_BYTES_MAX),
+            where.url,
+            identity=identity,
+            registry=registry,
+            passphrase=asked_passphrase,
+            **where.directories,
+        )
+
+
+def print_origin(exported: ExportedRequest, *, as_json: bool) -> None:
+    """Say what the rest is read from, and what nobody can know from it."""
+    if not as_json:
+        print_line(
+            Styled(
+                f"From an export of store {exported.request.statement.store[:12]}, verified by the "
+                f"pin of this machine up to entry {exported.last}. What happened since is not "
+                "known here; it is asked again when the answer is recorded.",
+                "quiet",
+            )
+        )
+        print_line("")
+
+
+@click.command(cls=Verb)
+@click.argument("request", required=False)
+@reason_option
+@_yes_option
+@offline_options
+@operator_option("The approver whose key signs.")
+@registry_option
+@store_options("namespace")
+@json_option
+def approve(
+    request: str | None,
+    *,
+    reason: str,
+    yes_to: str | None,
+    offline: str | None,
+    output: str | None,
+    signer: str,
+    registry_reference: str | None,
+    where: StoreOptions,
+    as_json: bool,
+) -> None:
+    """Approve REQUEST, after reading all of it.
+
+    REQUEST is an id or its first 8 digits or more. On a terminal you are shown the whole
+    statement and type the first 8 digits of its id; elsewhere --yes-to has to name its id.
+    With --offline it is read from a file instead, and the answer is written to another.
+    """
+    registry = chosen_registry(registry_reference)
+    if offline is not None or output is not None or request is None:
+        with opened_request(
+            request, offline, output, where=where, identity=signer, registry=registry
+        ) as exported:
+            print_origin(exported, as_json=as_json)
+            examined = _shown(exported.examine(), as_json=as_json)
+            found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
+            _answer_offline(exported, found, Verdict.APPROVE, reason, output, as_json=as_json)
+        return
+    with where.writing(signer, registry) as store:
+        examined = _shown(_examined(store, request), as_json=as_json)
+        found = _agreed(examined, "approve", yes_to=yes_to, as_json=as_json)
+        with working("approving"):
+            said = store.approve(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    already = said in found.request.attestations
+    if as_json:
+        print_json({**_answered(found, after, "approve", said.reason), "already": already})
+        return
+    line = f" request {after.short}: {len(after.approved_by)} of {after.needed} approvals"
+    ready = "; it may go on." if after.status is Status.APPROVED else "."
+    word = "Approved already, and nothing more was written:" if already else "Approved"
+    print_line((Styled(word, "warning" if already else "good"), line + ready))
+
+
+@click.command(cls=Verb)
+@click.argument("request", required=False)
+@reason_option
+@offline_options
+@operator_option("The approver, or the requester, whose key signs.")
+@registry_option
+@store_options("namespace")
+@json_option
+def deny(
+    request: str | None,
+    *,
+    reason: str,
+    offline: str | None,
+    output: str | None,
+    signer: str,
+    registry_reference: str | None,
+    where: StoreOptions,
+    as_json: bool,
+) -> None:
+    """Deny REQUEST for good.
+
+    REQUEST is an id or its first 8 digits or more. All of it is shown. A single denial ends it,
+    whoever has approved; the requester may deny it too, to withdraw it. With --offline it is read
+    from a file instead, and the answer is written to another.
+    """
+    registry = chosen_registry(registry_reference)
+    if offline is not None or output is not None or request is None:
+        with opened_request(
+            request, offline, output, where=where, identity=signer, registry=registry
+        ) as exported:
+            print_origin(exported, as_json=as_json)
+            found = _shown(exported.examine(), as_json=as_json)
+            _answer_offline(exported, found, Verdict.DENY, reason, output, as_json=as_json)
+        return
+    with where.writing(signer, registry) as store:
+        found = _shown(_examined(store, request), as_json=as_json)
+        with working("denying"):
+            store.deny(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    if as_json:
+        print_json({**_answered(found, after, "deny", reason), "anchor": where.anchor})
+        return
+    print_line((Styled("Denied", "good"), f" request {after.short}, for good."))
+    print_seen_by(where)
+
+
+def _answer_offline(
+    exported: ExportedRequest,
+    found: ExaminedRequest,
+    verdict: Verdict,
+    reason: str,
+    output: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Sign the answer to an exported request, and write it to a file."""
+    write_document(output or "", exported.answer(verdict, reason=reason), "--output")
+    if as_json:
+        answered = _answered(found, found.request, str(verdict), reason)
+        print_json({**answered, "output": output})
+        return
+    word = {Verdict.APPROVE: "Signed an approval", Verdict.DENY: "Signed a denial"}[verdict]
+    print_line((Styled(word, "good"), f" of request {found.request.short} into {output}."))
+    print_line("It counts when somebody of the namespace has recorded it, where the store is:")
+    print_code([f"  sealpoint relay {shlex.quote(output or '')}"])
+
+
+@click.command("break-glass", cls=Verb)
+@click.argument("request")
+@reason_option
+@_yes_option
+@operator_option("The operator whose key signs; the roster must mark it for break-glass.")
+@registry_option
+@store_options("namespace")
+@json_option
+def break_glass(
+    request: str,
+    *,
+    reason: str,
+    yes_to: str | None,
+    signer: str,
+    registry_reference: str | None,
+    where: StoreOptions,
+    as_json: bool,
+) -> None:
+    """Let REQUEST pass without the approvals that it needs, for an emergency.
+
+    REQUEST is an id or its first 8 digits or more. It is shown and asked about as by approve. It
+    is recorded for good who did it and why; neither a pause nor a denial is overridden.
+    """
+    with where.writing(signer, chosen_registry(registry_reference)) as store:
+        examined = _shown(_examined(store, request), as_json=as_json)
+        found = _agreed(examined, "break-glass", yes_to=yes_to, as_json=as_json)
+        with working("breaking the glass"):
+            entry = store.break_glass(found.request.id, reason=reason)
+            after = _after(store, found.request)
+    if as_json:
+        print_json({**_answered(found, after, "break-glass", reason), "entry": entry})
+        return
+    print_line(
+        (Styled("GLASS BROKEN", "bad"), f": request {after.short} may go on without approvals.")
+    )
+    print_line(f"Entry {entry} records it, with your name and the reason.")
+
+
+def _examined(store: Store, request_id: str) -> ExaminedRequest:
+    with working("reading the request"):
+        request = store.request(request_id)
+        return examine(store, request)
+
+
+def _shown(examined: ExaminedRequest, *, as_json: bool) -> ExaminedRequest:
+    """The request; people are shown all of it before anything is done."""
+    if not as_json:
+        print_examined(examined)
+        print_line("")
+    return examined
+
+
+def _agreed(
+    examined: ExaminedRequest, verb: str, *, yes_to: str | None, as_json: bool
+) -> ExaminedRequest:
+    """The request, which was shown in full, agreed to by digits of its own id.
+
+    Raises:
+        UsageError: Nobody has agreed to this one.
+        RequestClosed: Nobody can any more.
+        NotTrusted: It shows something else than what would be signed.
+    """
+    request = examined.request
+    if examined.fault is not None:
+        raise examined.fault
+    if request.status in _CLOSED:
+        raise RequestClosed(
+            f"request {request.short} of thread {request.thread!r}: it is not open any more: "
+            f"{request.status}"
+        )
+    least = DIGITS_LEAST if yes_to is None else _NAMED_DIGITS
+    digits = _typed(request, verb, as_json=as_json) if yes_to is None else yes_to
+    if not request.id.startswith(digits):
+        raise UsageError(
+            f"{verb}: what was typed are not the first {least} digits of the request's id",
+            hint="Nothing was changed. Read the request again: is it the one that you mean?",
+        )
+    if len(digits) < least:
+        raise UsageError(
+            f"{verb}: at least the first {least} digits of the request's id are needed, and "
+            f"{len(digits)} were given",
+            hint=f"Nothing was changed. The id of the request that was read is {request.id}.",
+        )
+    return examined
+
+
+def _typed(request: Request, verb: str, *, as_json: bool) -> str:
+    if as_json or not (can_ask() and can_show()):
+        raise UsageError(
+            f"{verb}: it shows the request and asks, and there is no terminal for that",
+            hint=f"Read it with sealpoint requests {request.id}, then give --yes-to {request.id}",
+        )
+    act = {"approve": "approve it", "break-glass": "let it pass without approvals"}[verb]
+    return ask(f"Type the first {DIGITS_LEAST} digits of the id to {act}")
+
+
+def _after(store: Store, request: Request) -> Request:
+    """The request as it stands now; as it stood if it has been used or ended meanwhile."""
+    try:
+        return store.request(request.id)
+    except SealpointError as error:
+        print_note(f"What has become of it since is not known: {error.message}")
+        return request
+
+
+def _answered(found: ExaminedRequest, after: Request, verdict: str, reason: str) -> dict[str, Any]:
+    """What was answered, and the request: as it was read before, as it stands now."""
+    return {
+        "request": after.id,
+        "verdict": verdict,
+        "reason": reason,
+        **examined_document(dataclasses.replace(found, request=after)),
+    }

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from sealpoint.codec import _containers, _scalars, _time
+from sealpoint.codec import _containers, _scalars
 from sealpoint.codec._arrays import (
     decode_array,
     decode_array_scalar,
@@ -84,10 +84,10 @@ _ROWS: dict[Tag, tuple[type | tuple[type, ...], Callable[..., bytes], Callable[.
     Tag.SET: (set, _containers.encode_set, _containers.decode_set),
     Tag.FROZENSET: (frozenset, _containers.encode_frozenset, _containers.decode_frozenset),
     Tag.COMPLEX: (complex, _scalars.encode_complex, _scalars.decode_complex),
-    Tag.DATETIME: (datetime, _time.encode_datetime, _time.decode_datetime),
-    Tag.DATE: (date, _time.encode_date, _time.decode_date),
-    Tag.TIME: (time, _time.encode_time, _time.decode_time),
-    Tag.TIMEDELTA: (timedelta, _time.encode_timedelta, _time.decode_timedelta),
+    Tag.DATETIME: (datetime, _scalars.encode_datetime, _scalars.decode_datetime),
+    Tag.DATE: (date, _scalars.encode_date, _scalars.decode_date),
+    Tag.TIME: (time, _scalars.encode_time, _scalars.decode_time),
+    Tag.TIMEDELTA: (timedelta, _scalars.encode_timedelta, _scalars.decode_timedelta),
     Tag.DECIMAL: (Decimal, _scalars.encode_decimal, _scalars.decode_decimal),
     Tag.FRACTION: (Fraction, _scalars.encode_fraction, _scalars.decode_fraction),
     Tag.UUID: (UUID, _scalars.encode_uuid, _scalars.decode_uuid),
@@ -106,7 +106,7 @@ _ROWS: dict[Tag, tuple[type | tuple[type, ...], Callable[..., bytes], Callable[.
     ),
     Tag.RANGE: (range, _containers.encode_range, _containers.decode_range),
     Tag.SLICE: (slice, _containers.encode_slice, _containers.decode_slice),
-    Tag.ZONE: ((timezone, ZoneInfo), _time.encode_zone, _time.decode_zone),
+    Tag.ZONE: ((timezone, ZoneInfo), _scalars.encode_zone, _scalars.decode_zone),
 }
 
 BUILTINS: tuple[BuiltinType, ...] = tuple(

@@ -34,7 +34,7 @@ from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_tar
 from sealpoint.codec._keys import is_plain_key
 from sealpoint.codec._memo import ChunkedList, ObjectMemos, TreeMemo, memo_of
 from sealpoint.codec._rules import TypeRule
-from sealpoint.codec._time import encode_timestamp, is_timestamp
+from sealpoint.codec._scalars import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import (
     ID_BYTES,
     REFERENCE,

@@ -13,20 +13,18 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from sealpoint.codec._defaults import (
-    Defaults,
-    attrs_defaults,
-    dataclass_defaults,
-    pydantic_defaults,
-    struct_defaults,
-)
 from sealpoint.codec._keys import generated_hash
 from sealpoint.codec._kinds import (
     Body,
+    Defaults,
+    attrs_defaults,
     check_fields,
     completed,
+    dataclass_defaults,
+    pydantic_defaults,
     run_application,
     storage_setter,
+    struct_defaults,
 )
 from sealpoint.codec._shape import ClassShape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header

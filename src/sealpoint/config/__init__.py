@@ -9,8 +9,8 @@ from sealpoint.config._backends import BACKENDS, Backend, StoreUrl, lasting_form
 from sealpoint.config._code import code_of, imported_name, module_digest
 from sealpoint.config._files import StoreFiles, known_urls, read_pin_descriptor, read_pin_file
 from sealpoint.config._group import Group, group_faults, make_shared_directory
-from sealpoint.config._key_files import KeyFiles
-from sealpoint.config._passphrase import (
+from sealpoint.config._key_files import (
+    KeyFiles,
     PassphraseSource,
     choosing,
     environment_passphrase,

@@ -5,7 +5,6 @@ The rules, the policy and the review are pure and trust the facts that they are 
 thread and the list of requests gather those from verified chains, and write what was decided.
 """
 
-from sealpoint.gate._adapter_thread import AdapterThread
 from sealpoint.gate._decision import (
     Decision,
     Facts,
@@ -38,7 +37,7 @@ from sealpoint.gate._requests import Request, Status
 from sealpoint.gate._review import Newest, Reviewer
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.gate._rollouts import PlannedWorld, RolloutPlan, Rollouts
-from sealpoint.gate._thread import Thread
+from sealpoint.gate._thread import AdapterThread, Thread
 
 __all__ = [
     "COMPARED_RULES",

@@ -43,11 +43,13 @@ from sealpoint.ledger._entry import (
     parse_header,
     skip_seq,
 )
-from sealpoint.ledger._follower import ChainStep, CutoffCheck, Follower
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
 from sealpoint.ledger._thread_chain import (
+    ChainStep,
+    CutoffCheck,
+    Follower,
     begin,
     carried_attestations,
     counted_attestations,

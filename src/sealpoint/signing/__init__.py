@@ -36,17 +36,6 @@ from sealpoint.signing._keys import (
     parse_seals,
     public_key_of,
 )
-from sealpoint.signing._roster import (
-    ANY_NAMESPACE,
-    STOPPED,
-    Cutoff,
-    Identity,
-    Pool,
-    Role,
-    Roster,
-    RosterDocument,
-    RosterKey,
-)
 from sealpoint.signing._statement import (
     DIGITS_LEAST,
     DIGITS_MAX,
@@ -56,7 +45,20 @@ from sealpoint.signing._statement import (
     check_reason,
     check_reason_size,
 )
-from sealpoint.signing._trust import Root, RootDocument, TrustPin
+from sealpoint.signing._trust import (
+    ANY_NAMESPACE,
+    STOPPED,
+    Cutoff,
+    Identity,
+    Pool,
+    Role,
+    Root,
+    RootDocument,
+    Roster,
+    RosterDocument,
+    RosterKey,
+    TrustPin,
+)
 
 __all__ = [
     "ANY_NAMESPACE",

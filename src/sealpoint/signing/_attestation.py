@@ -21,8 +21,8 @@ from sealpoint.errors import Forged, NotTrusted, UsageError
 from sealpoint.ids import KeyId
 from sealpoint.limits import REASON_BYTES_MAX
 from sealpoint.signing._keys import STATEMENT_TYPE, PublicKey, SigningKey, pae
-from sealpoint.signing._roster import Identity, Role, Roster
 from sealpoint.signing._statement import Statement, check_reason, fits, is_digest, is_hexadecimal
+from sealpoint.signing._trust import Identity, Role, Roster
 
 _ED25519 = "ed25519"
 _PROOF_DIGITS_MAX = 4096

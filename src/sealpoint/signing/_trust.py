@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root and the pin: what a reader must know before it opens a store.
+"""Whom a reader believes: the root, the pin that names it, and the roster that it signed.
 
 The root is a list of keys and how many of them must sign a roster. The pin names one store, its
 first root, the newest root that is known, and the least roster that may be believed. It comes from
 configuration or from the caller and is never learned from the store.
+
+The roster says which identity may do what in which namespaces. It is a whole document, never a
+difference, and is believed only as the body of a store chain entry that the root signed. Empty
+means no: an identity without roles or namespaces may do nothing. A key belongs to one identity, so
+that nobody counts twice. A key that has a cutoff has come to its end: it is held by nobody, and the
+cutoff is never taken back.
 """
 
+import re
+import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from enum import StrEnum, unique
 from typing import Self
 
 import msgspec
 
 from sealpoint.errors import IdMalformed, NotTrusted, TrustFileInvalid
-from sealpoint.ids import Digest, StoreId
+from sealpoint.ids import Digest, KeyId, StoreId
 from sealpoint.signing._keys import PublicKey, Seal
 
 _PIN_VERSION = 1
@@ -207,3 +217,242 @@ class TrustPin:
             roster_seq_min=self.roster_seq_min,
             newest=None if newest.document == self.root.document else newest,
         )
+
+
+ANY_NAMESPACE = "*"
+STOPPED = datetime(1970, 1, 1, tzinfo=UTC)
+"""The expiry of a key that is being ended, until its cutoff is there: past by every clock."""
+
+_SCHEME = "ed25519"
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+@unique
+class Role(StrEnum):
+    """What an identity may be trusted with."""
+
+    APPROVER = "approver"
+    AUDITOR = "auditor"
+    OPERATOR = "operator"
+    PRIVACY = "privacy"
+    WRITER = "writer"
+
+
+class RosterKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A public key of an identity. The scheme decides the algorithm; data beside it never does."""
+
+    scheme: str
+    public: str
+    expires: datetime | None = None
+    """From this instant on it writes nothing; in UTC. The newest roster decides."""
+
+
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A named holder of keys, and the person behind it."""
+
+    name: str
+    person: str
+    roles: tuple[Role, ...]
+    namespaces: tuple[str, ...]
+    keys: tuple[RosterKey, ...]
+    break_glass: bool = False
+
+    def may(self, role: Role, namespace: str) -> bool:
+        """Whether this identity has a role in a namespace."""
+        return role in self.roles and self.covers(namespace)
+
+    def may_any(self, roles: tuple[Role, ...], namespace: str) -> bool:
+        """Whether this identity has one of some roles in a namespace."""
+        return any(role in self.roles for role in roles) and self.covers(namespace)
+
+    def covers(self, namespace: str) -> bool:
+        """Whether this identity belongs to a namespace at all."""
+        return namespace in self.namespaces or ANY_NAMESPACE in self.namespaces
+
+    def lacking(self, roles: tuple[Role, ...], namespace: str) -> tuple[str, str]:
+        """What it has instead of one of some roles in a namespace, in words, and how to give it.
+
+        The words go behind "it has"; the other is a hint.
+        """
+        held = f"role {', '.join(self.roles)}" if self.roles else "no role"
+        found = f"{held} in namespace {', '.join(self.namespaces) or 'none'}"
+        role = next((role for role in roles if role in self.roles), roles[0])
+        return found, (
+            f"If it should have that right, run where the root key is: sealpoint keys add "
+            f"{self.name} --person {shlex.quote(self.person)} --role {role} --namespace "
+            f"{shlex.quote(namespace)}"
+        )
+
+
+class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Identities that own threads together, such as the pods of one service."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+class Cutoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The end of a key: a blob of the store chain lists its last accepted positions."""
+
+    key: str
+    """The digits of its id, as entries name it."""
+    positions: str
+    """The digest of that blob."""
+
+
+class RosterDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the root signs: every identity, and what is in force in each namespace."""
+
+    identities: tuple[Identity, ...]
+    pools: tuple[Pool, ...] = ()
+    policies: dict[str, str] = {}
+    restore_quorum: int = 0
+    cutoffs: tuple[Cutoff, ...] = msgspec.field(name="cuts", default=())
+
+
+class Roster:
+    """A roster that has been checked, with its keys ready for use.
+
+    Raises:
+        NotTrusted: The document contradicts itself, or asks for what this version does not know.
+    """
+
+    __slots__ = ("_by_name", "_expires", "cutoffs", "document", "keys", "members", "seq")
+
+    def __init__(self, document: RosterDocument, *, seq: int) -> None:
+        self.document = document
+        self.seq = seq
+        self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
+        """Every key that somebody holds, with its holder."""
+        self._by_name: dict[str, Identity] = {}
+        self._expires: dict[str, datetime] = {}
+        self.cutoffs = {each.key: each.positions for each in document.cutoffs}
+        """Every key that has come to its end, with the digest of its list of positions."""
+        self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
+        """The members of every pool."""
+        for identity in document.identities:
+            self._add(identity)
+        if len(self.members) != len(document.pools) or self.members.keys() & self._by_name.keys():
+            raise NotTrusted(f"roster {seq}: expected a name of its own for each pool")
+        if not frozenset().union(*self.members.values()) <= self._by_name.keys():
+            raise NotTrusted(f"roster {seq}: expected members of pools to be identities")
+        if len(self.cutoffs) != len(document.cutoffs) or not all(
+            _DIGEST.fullmatch(text)
+            for each in document.cutoffs
+            for text in (each.key, each.positions)
+        ):
+            raise NotTrusted(
+                f"roster {seq}: expected cutoffs with a key and a digest, each key once"
+            )
+        if not all(map(_DIGEST.fullmatch, document.policies.values())):
+            raise NotTrusted(f"roster {seq}: expected the digest of a policy for each namespace")
+
+    def _add(self, identity: Identity) -> None:
+        if identity.name in self._by_name:
+            raise NotTrusted(f"roster {self.seq}: expected identity {identity.name!r} once")
+        if "" in identity.namespaces:
+            # The store chain has no namespace: nobody is given it by an empty name.
+            raise NotTrusted(f"roster {self.seq}: expected namespaces with names")
+        self._by_name[identity.name] = identity
+        for key in identity.keys:
+            if key.scheme != _SCHEME:
+                raise NotTrusted(
+                    f"roster {self.seq}: expected scheme {_SCHEME}, found {key.scheme!r}"
+                )
+            public = PublicKey.parse(key.public)
+            if public.id in self.keys:
+                raise NotTrusted(
+                    f"roster {self.seq}: expected key {public.id.short()} with one identity"
+                )
+            if public.id.raw.hex() in self.cutoffs:
+                raise NotTrusted(
+                    f"roster {self.seq}: expected key {public.id.short()}, which has a cutoff, "
+                    f"with nobody, found it with {identity.name!r}"
+                )
+            if key.expires is not None:
+                if key.expires.tzinfo is not UTC:
+                    # One instant has one spelling, and none is without its zone.
+                    raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
+                self._expires[public.id.raw.hex()] = key.expires
+            self.keys[public.id] = (identity, public)
+
+    @property
+    def identities(self) -> tuple[Identity, ...]:
+        """Every identity, in the order of the document."""
+        return self.document.identities
+
+    def follows(self, earlier: "Roster | None") -> None:
+        """Check that this roster may come after an earlier one, or be the first.
+
+        An entry is judged by the roster that it names, so a key that lost a right could go on
+        under the earlier one: whatever shrinks needs a cutoff for every key that it concerns.
+
+        Raises:
+            NotTrusted: A right is gone without a cutoff, a cutoff is gone or changed, or there is
+                one for a key that nobody held.
+        """
+        before = {} if earlier is None else earlier.cutoffs
+        if not before.items() <= self.cutoffs.items():
+            raise NotTrusted(f"roster {self.seq}: expected every earlier cutoff, found one gone")
+        held = set() if earlier is None else {key.raw.hex() for key in earlier.keys}
+        if not self.cutoffs.keys() - before.keys() <= held:
+            raise NotTrusted(
+                f"roster {self.seq}: a cutoff is for a key that the roster before did not have"
+            )
+        for key in () if earlier is None else sorted(self.lessened(earlier)):
+            if key.raw.hex() not in self.cutoffs:
+                raise NotTrusted(
+                    f"roster {self.seq}: key {key.short()} lost a right without a cutoff"
+                )
+
+    def lessened(self, earlier: "Roster") -> set[KeyId]:
+        """The keys that may no longer do all that they might under an earlier roster."""
+        nobody: frozenset[str] = frozenset()
+        left = {
+            member
+            for name, members in earlier.members.items()
+            for member in members - self.members.get(name, nobody)
+        }
+        return {
+            key
+            for key, (before, _) in earlier.keys.items()
+            if before.name in left or not self._keeps(key, before)
+        }
+
+    def _keeps(self, key: KeyId, before: Identity) -> bool:
+        """Whether a key is still with the same identity, and that one has all its rights."""
+        now, _ = self.keys.get(key, (None, None))
+        return (
+            now is not None
+            and now.name == before.name
+            and set(before.roles) <= set(now.roles)
+            and before.break_glass <= now.break_glass
+            and all(map(now.covers, before.namespaces))
+        )
+
+    def without_cutoffs(self) -> "Roster":
+        """The same roster for judging rights alone: the newest one decides about cutoffs."""
+        if not self.cutoffs:
+            return self
+        return Roster(msgspec.structs.replace(self.document, cutoffs=()), seq=self.seq)
+
+    def expires(self, key: str) -> datetime | None:
+        """When a key expires, by the digits of its id; None if it does not, or is not held."""
+        return self._expires.get(key)
+
+    def pool_of(self, identity: str) -> str | None:
+        """The pool that an identity is a member of, if it is one of exactly one."""
+        pools = [name for name, members in self.members.items() if identity in members]
+        return pools[0] if len(pools) == 1 else None
+
+    def identity(self, name: str) -> Identity | None:
+        """The identity of a name, or None."""
+        return self._by_name.get(name)
+
+    def holder(self, key: KeyId) -> tuple[Identity, PublicKey] | None:
+        """Who holds a key, and the key itself; None if nobody does."""
+        return self.keys.get(key)
+
+    def owns(self, identity: str, owner: str) -> bool:
+        """Whether an identity is an owner, or a member of the pool that is."""
+        return identity == owner or identity in self.members.get(owner, ())

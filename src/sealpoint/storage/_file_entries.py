@@ -4,24 +4,393 @@
 It guarantees that an append of several records is one file that appears whole or not at all, that
 a position is never given other bytes, and that what a reader returns is on the disk. It leaves to
 its caller to hold the thread's lock where a function says so, and to bound positions and records.
+
+Entries lie in groups. A group is the file `<first>-<last>`, both positions as 16 hexadecimal
+digits. It lies by the digits of its last position without leading zeros: their number is the first
+directory, each digit but the last is one more. The group of positions 255 to 258, whose last is 102
+in hexadecimal, is `03/1/0/00000000000000ff-0000000000000102`. So no directory has more than 16
+names that count, and the next group before or after any position is found by listing one directory
+for each digit.
+
+Groups are read in order, with the names of one directory for each digit in memory. Groups do not
+overlap, except that a crash may leave a group whose records are in a wider one as well, and that
+a hostile store does as it likes: each position is then given once, and in order still. A name
+that looks like a group and cannot be one is `Edited`; other names are passed over.
+
+A group holds the records of one append. It is read only if its lengths are within
+`sealpoint.limits` and add up to the size of the file, and no more of it is brought into memory than
+was asked for. All numbers are big endian:
+
+| Bytes | Field |
+|---|---|
+| 18 | `sealpoint group 1` and a newline: the kind and version of the file |
+| 2 | number of records |
+| 16 for each record | lengths of header, seals, body and payload; ff ff ff ff where there is none |
+| the rest | header, seals, body and payload of each record, one after the other |
 """
 
+import heapq
 import itertools
+import re
+import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
+from typing import NamedTuple
 
 from sealpoint.errors import Edited, HeadMoved, StorageUnavailable
-from sealpoint.storage._contract import SEQ_MAX, Record
-from sealpoint.storage._file_directory import Directory, Drafts
-from sealpoint.storage._file_positions import (
-    RECORDS_MAX,
-    EntryGroup,
-    Groups,
-    Span,
-    encode_group,
-    open_or_create_leaf,
+from sealpoint.limits import (
+    BODY_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PAYLOAD_BYTES_MAX,
+    SEALS_BYTES_MAX,
 )
+from sealpoint.storage._contract import SEQ_MAX, Record
+from sealpoint.storage._file_directory import Directory, Drafts, File
+
+RECORDS_MAX = 4096
+"""Records in one group."""
+
+_MAGIC = b"sealpoint group 1\n"
+_HEAD = struct.Struct(f">{len(_MAGIC)}sH")
+_LENGTHS = struct.Struct(">IIII")
+_NONE = 0xFFFF_FFFF
+_BOUNDS = (HEADER_BYTES_MAX, SEALS_BYTES_MAX, BODY_BYTES_MAX, PAYLOAD_BYTES_MAX)
+_NAMES = ("header", "seals", "body", "payload")
+_MAY_BE_ABSENT = (False, False, True, True)
+# What is read at once, if the lengths do not take more: all of a small group.
+_FIRST_BYTES = 64 * 1024
+_JOINED_BYTES_MAX = 1024 * 1024
+
+
+def encode_group(records: Sequence[Record]) -> list[bytes]:
+    """The bytes of a group, in pieces to be written one after the other."""
+    parts = [_parts(record) for record in records]
+    lengths = [
+        _LENGTHS.pack(*(_NONE if part is None else len(part) for part in four)) for four in parts
+    ]
+    pieces = [_HEAD.pack(_MAGIC, len(records)), *lengths]
+    pieces += [part for part in itertools.chain.from_iterable(parts) if part]
+    if sum(map(len, pieces)) <= _JOINED_BYTES_MAX:
+        return [b"".join(pieces)]
+    return pieces
+
+
+class EntryGroup:
+    """An open group whose lengths have been checked.
+
+    Args:
+        file: The open file.
+        count: How many records it has to hold.
+
+    Raises:
+        Edited: It is no group, or one of other records.
+    """
+
+    __slots__ = ("_ends", "_file", "_first", "_lengths")
+
+    def __init__(self, file: File, count: int) -> None:
+        self._file = file
+        start = _HEAD.size + count * _LENGTHS.size
+        self._first = file.read(min(file.size_bytes, max(start, _FIRST_BYTES)))
+        if len(self._first) < start or self._first[: _HEAD.size] != _HEAD.pack(_MAGIC, count):
+            raise Edited(
+                f"{file.path}: expected a group of {count} records, found bytes of another form"
+            )
+        self._lengths = list(_LENGTHS.iter_unpack(self._first[_HEAD.size : start]))
+        self._ends = list(
+            itertools.accumulate(map(self._checked_bytes, self._lengths), initial=start)
+        )
+        if self._ends[-1] != file.size_bytes:
+            raise Edited(f"{file.path}: expected {self._ends[-1]} bytes, found {file.size_bytes}")
+
+    def records(self, start: int, stop: int) -> list[Record]:
+        """The records from number `start` in the group up to and without `stop`."""
+        first, last = self._ends[start], self._ends[stop]
+        if last <= len(self._first):
+            data, offset = self._first, first
+        else:
+            data, offset = self._file.read(last - first, first), 0
+        found = []
+        for lengths in self._lengths[start:stop]:
+            parts: list[bytes | None] = []
+            for length in lengths:
+                if length == _NONE:
+                    parts.append(None)
+                else:
+                    parts.append(data[offset : offset + length])
+                    offset += length
+            header, seals, body, payload = parts
+            found.append(Record(header or b"", seals or b"", body, payload))
+        return found
+
+    def without(self, bodies: frozenset[int], payloads: frozenset[int]) -> Iterator[bytes] | None:
+        """The bytes of the group without the bodies and payloads of the records of these numbers.
+
+        One record at a time is in memory.
+
+        Returns:
+            None if there is nothing to take away.
+        """
+        lengths = [
+            (
+                header,
+                seals,
+                _NONE if number in bodies else body,
+                _NONE if number in bodies or number in payloads else payload,
+            )
+            for number, (header, seals, body, payload) in enumerate(self._lengths)
+        ]
+        if lengths == self._lengths:
+            return None
+        return self._pieces(lengths)
+
+    def _pieces(self, lengths: list[tuple[int, int, int, int]]) -> Iterator[bytes]:
+        yield _HEAD.pack(_MAGIC, len(lengths))
+        for four in lengths:
+            yield _LENGTHS.pack(*four)
+        for number, (_, _, body, payload) in enumerate(lengths):
+            (record,) = self.records(number, number + 1)
+            yield record.header + record.seals
+            if record.body is not None and body != _NONE:
+                yield record.body
+            if record.payload is not None and payload != _NONE:
+                yield record.payload
+
+    def _checked_bytes(self, lengths: tuple[int, ...]) -> int:
+        """How many bytes a record takes."""
+        total = 0
+        for name, length, bytes_max, absent in zip(
+            _NAMES, lengths, _BOUNDS, _MAY_BE_ABSENT, strict=True
+        ):
+            if length == _NONE and absent:
+                continue
+            if length > bytes_max:
+                raise Edited(
+                    f"{self._file.path}: expected at most {bytes_max} bytes of {name}, "
+                    f"found {length}"
+                )
+            total += length
+        return total
+
+
+def _parts(record: Record) -> tuple[bytes | None, ...]:
+    return record.header, record.seals, record.body, record.payload
+
+
+_BITS = 4
+_COUNTS = {f"{count:02x}": count for count in range(1, 17)}
+_DIGITS = frozenset("0123456789abcdef")
+_NAME = re.compile(r"([0-9a-f]{16})-([0-9a-f]{16})", re.ASCII)
+_NAME_CHARS = 33
+_LAST_FROM = 17
+# Sixteen groups end in one directory, or a few more after crashes.
+_SPANS_MAX = 1024
+
+
+class Span(NamedTuple):
+    """The positions of one group, and thereby its name."""
+
+    first: int
+    last: int
+
+    @property
+    def name(self) -> str:
+        """How its file is called."""
+        return f"{self.first:016x}-{self.last:016x}"
+
+    @property
+    def size(self) -> int:
+        """How many records it has."""
+        return self.last - self.first + 1
+
+
+# Before and after every group; they lie beyond every bound, and are never given out.
+_BEGIN = Span(-1, -1)
+_END = Span(2**66, 2**66 + RECORDS_MAX)
+
+
+class Groups:
+    """The groups of a thread; one walk through them at a time.
+
+    Args:
+        thread: The directory of the thread.
+    """
+
+    __slots__ = ("_leaf", "_prefix", "_thread")
+
+    def __init__(self, thread: Directory) -> None:
+        self._thread = thread
+        # Where the walk is now: what it found last is opened from there.
+        self._leaf: Directory | None = None
+        self._prefix = -1
+
+    def file(self, span: Span) -> File | None:
+        """Open a group, whose name is on the disk then; None if there is none."""
+        if self._leaf is not None and self._prefix == span.last >> _BITS:
+            return _durable_file(self._leaf, span)
+        leaf = _open_leaf(self._thread, span.last)
+        if leaf is None:
+            return None
+        with leaf:
+            return _durable_file(leaf, span)
+
+    def ascending(self, low: int, high: int) -> Generator[tuple[Span, int, int], None, None]:
+        """The groups that hold positions from `low` to `high`, with the first and last of these.
+
+        In order of position, and no position twice.
+        """
+        # A group waits as long as one that ends later may begin before it. Where it continues the
+        # one before it, as all do in a thread without holes, that is not at all.
+        waiting: list[Span] = []
+        with closing(self.by_last(low, high + RECORDS_MAX - 1)) as spans:
+            for span in itertools.chain(spans, [_END]):
+                heapq.heappush(waiting, span)
+                while waiting and waiting[0].first <= max(low, span.last + 1 - RECORDS_MAX):
+                    given = heapq.heappop(waiting)
+                    if given.first > high:
+                        return
+                    if given.last >= low:
+                        yield given, max(low, given.first), min(high, given.last)
+                        low = given.last + 1
+                    if low > high:
+                        return
+
+    def descending(self, low: int, high: int) -> Generator[tuple[Span, int, int], None, None]:
+        """The same groups from `high` down to `low`, with the first and last of the positions."""
+        with closing(self.by_last(low, high, backwards=True)) as spans:
+            for span in itertools.chain(spans, [_BEGIN]):
+                # Where a group does not end just below the one before it, a wider one may be there.
+                while low <= high > span.last and (wide := self._holder(high)) is not None:
+                    yield wide, max(low, wide.first), high
+                    high = wide.first - 1
+                if low <= high >= span.first >= 0:
+                    yield span, max(low, span.first), min(high, span.last)
+                    high = span.first - 1
+                if low > high:
+                    return
+
+    def _holder(self, seq: int) -> Span | None:
+        """A group that holds a position, or None."""
+        with closing(self.by_last(seq, seq + RECORDS_MAX - 1)) as spans:
+            return next((span for span in spans if span.first <= seq), None)
+
+    def by_last(
+        self, low: int, high: int, *, backwards: bool = False
+    ) -> Generator[Span, None, None]:
+        """The groups whose last position lies from `low` to `high`, in the order of these."""
+        counts = [_COUNTS[name] for name in self._thread.names_in(_COUNTS)]
+        for count in sorted(counts, reverse=backwards):
+            least = 0 if count == 1 else 1 << _BITS * (count - 1)
+            if low < 1 << _BITS * count and high >= least:
+                with _opened(self._thread, f"{count:02x}") as directory:
+                    yield from self._walk(directory, 0, count, low, high, backwards=backwards)
+
+    def _walk(
+        self,
+        directory: Directory,
+        prefix: int,
+        digits: int,
+        low: int,
+        high: int,
+        *,
+        backwards: bool,
+    ) -> Generator[Span, None, None]:
+        """The groups in a directory; it stands for a prefix that `digits` more digits follow."""
+        if digits == 1:
+            spans = _spans(directory, prefix, low, high)
+            spans.sort(key=_by_last, reverse=backwards)
+            self._leaf, self._prefix = directory, prefix
+            try:
+                yield from spans
+            finally:
+                self._leaf = None
+            return
+        bits = _BITS * (digits - 1)
+        for name in sorted(directory.names_in(_DIGITS), reverse=backwards):
+            longer = prefix << _BITS | int(name, 16)
+            # A number does not begin with 0: a directory that says so is passed over.
+            if longer and low < longer + 1 << bits and high >= longer << bits:
+                with _opened(directory, name) as child:
+                    yield from self._walk(child, longer, digits - 1, low, high, backwards=backwards)
+
+
+def _by_last(span: Span) -> tuple[int, int]:
+    return span.last, span.first
+
+
+def _spans(directory: Directory, prefix: int, low: int, high: int) -> list[Span]:
+    """The groups in the directory of one prefix whose last position lies from `low` to `high`."""
+    found: list[Span] = []
+    # Compared as text first: most are outside.
+    least, most = f"{low:016x}", f"{min(high, SEQ_MAX):016x}"
+    for name in directory.names():
+        if len(name) != _NAME_CHARS or not least <= name[_LAST_FROM:] <= most:
+            continue
+        match = _NAME.fullmatch(name)
+        if match is None:
+            continue
+        span = Span(int(match[1], 16), int(match[2], 16))
+        if not 1 <= span.size <= RECORDS_MAX or span.last >> _BITS != prefix:
+            raise Edited(f"{directory.path}: expected the names of groups, found {name}")
+        if len(found) == _SPANS_MAX:
+            raise Edited(f"{directory.path}: it holds more than {_SPANS_MAX} groups")
+        found.append(span)
+    return found
+
+
+def _durable_file(leaf: Directory, span: Span) -> File | None:
+    file = leaf.file(span.name)
+    if file is not None and not file.is_durable:
+        # Its writer has not come to its end, or crashed: see `Drafts`.
+        try:
+            leaf.sync()
+        except BaseException:
+            file.close()
+            raise
+    return file
+
+
+def _opened(parent: Directory, name: str) -> Directory:
+    child = parent.child(name)
+    if child is None:
+        raise Edited(f"{parent.path}/{name}: expected a directory, found it removed")
+    return child
+
+
+def _open_leaf(thread: Directory, last: int) -> Directory | None:
+    """Open the directory of a group that ends at a position; None if there is none."""
+    directory: Directory | None = None
+    for name in _steps(last):
+        parent = directory or thread
+        try:
+            directory = parent.child(name)
+        finally:
+            if parent is not thread:
+                parent.close()
+        if directory is None:
+            return None
+    return directory
+
+
+def open_or_create_leaf(thread: Directory, last: int) -> Directory:
+    """Open the directory of a group that ends at a position, for writing; it is made if absent."""
+    directory = thread
+    for name in _steps(last):
+        parent = directory
+        try:
+            directory = parent.open_or_create(name)
+        finally:
+            if parent is not thread:
+                parent.close()
+    return directory
+
+
+def _steps(last: int) -> Iterator[str]:
+    digits = f"{last:x}"
+    yield f"{len(digits):02x}"
+    yield from digits[:-1]
+
 
 BATCH_RECORDS = 32
 _TRIES_MAX = 100

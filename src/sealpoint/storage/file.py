@@ -39,6 +39,7 @@ from sealpoint.storage._file_blobs import (
 from sealpoint.storage._file_directory import Directory
 from sealpoint.storage._file_entries import (
     BATCH_RECORDS,
+    RECORDS_MAX,
     drop_parts,
     fresh_positions,
     has_entries,
@@ -48,7 +49,6 @@ from sealpoint.storage._file_entries import (
     truncate_records,
     write_records,
 )
-from sealpoint.storage._file_positions import RECORDS_MAX
 from sealpoint.storage._file_root import (
     Failures,
     StoreRoot,

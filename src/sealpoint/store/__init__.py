@@ -10,7 +10,7 @@ from sealpoint.store._adopt import (
 from sealpoint.store._append import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
-from sealpoint.store._checkpoint_store import CheckpointStore
+from sealpoint.store._checkpoint_store import CheckpointStore, LeftOut, ThreadNames, unknown_threads
 from sealpoint.store._core import (
     EXPIRY_WARNING,
     Core,
@@ -66,7 +66,6 @@ from sealpoint.store._roster import (
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import ThreadState
-from sealpoint.store._thread_names import LeftOut, ThreadNames, unknown_threads
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 

@@ -1,18 +1,207 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An open store: its threads, and the list of their names."""
+"""An open store: its threads, the list of their names, and what that list leaves out.
+
+A name is listed when the anchor knows it for this very thread, and the store has the entry that
+the anchor has seen. Two kinds of threads are left out: those that the anchor knows and of which
+the store has not that entry, whatever their namespace, and those of the namespace that only the
+store knows, which somebody with another anchor saved. A list that leaves something out says so to
+whoever asks, and gives no name to whoever does not.
+
+What has no genuine genesis is no thread of anybody's: planted rows make no list incomplete.
+"""
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-from sealpoint.errors import UsageError
-from sealpoint.store._core import Core, StoreParts, warn_of_expiry
-from sealpoint.store._names import check_name
+from sealpoint.anchor import Position
+from sealpoint.errors import ListIncomplete, SealpointError, UsageError
+from sealpoint.ledger import link_hash, parse_header
+from sealpoint.store._adopt import genuine_name
+from sealpoint.store._core import Core, ListedThread, StoreParts, claimed_name, warn_of_expiry
+from sealpoint.store._names import check_name, is_reserved, thread_slot
 from sealpoint.store._refs import Collected
 from sealpoint.store._sweep import collect
-from sealpoint.store._thread_names import ThreadNames, list_threads
+
+_TOLD_MAX = 3
+_ID_DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A thread that a list of names leaves out."""
+
+    thread: str
+    """Its id in hexadecimal."""
+    name: str | None
+    """Its name; None if that cannot be known."""
+    anchored: bool
+    """Whether the anchor knows it, and the store lacks what the anchor has seen; otherwise the
+    store has it, and the anchor does not know it."""
+
+    def __str__(self) -> str:
+        shown = f"id {self.thread[:_ID_DIGITS]}" if self.name is None else repr(self.name)
+        why = "the store has not as it was seen" if self.anchored else "the anchor does not know"
+        return f"{shown}, which {why}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadNames:
+    """The names of the threads of a namespace; one that is not complete gives none unasked."""
+
+    namespace: str
+    left_out: tuple[LeftOut, ...]
+    """What it lacks; nothing if it is complete."""
+    partial: bool
+    """Whether the names were asked for although it may lack some."""
+    _found: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every thread that the anchor knows was found, and no others are there."""
+        return not self.left_out
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, sorted.
+
+        Raises:
+            ListIncomplete: Some are left out, and it was not asked for with `partial=True`.
+        """
+        if self.left_out and not self.partial:
+            raise self._incomplete()
+        return self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def _incomplete(self) -> ListIncomplete:
+        told = "; ".join(map(str, self.left_out[:_TOLD_MAX]))
+        more = len(self.left_out) - _TOLD_MAX
+        hints = ["sealpoint anchor show tells what has become of each."]
+        if not all(each.anchored for each in self.left_out):
+            hints.append(
+                "If this is the newest copy of the store, an operator lets the anchor know the "
+                "others: sealpoint anchor adopt --reason WHY."
+            )
+        hints.append("threads(partial=True), or sealpoint threads --partial, gives the rest.")
+        return ListIncomplete(
+            (
+                f"threads of namespace {self.namespace!r}: the list would leave out "
+                f"{len(self.left_out)}: {told}"
+            )
+            + (f"; and {more} more" if more > 0 else ""),
+            hint=" ".join(hints),
+            left_out=self.left_out,
+        )
+
+
+def list_threads(core: Core, *, partial: bool = False) -> ThreadNames:
+    """List the names of the namespace's threads, and say what the list leaves out.
+
+    Args:
+        core: The store.
+        partial: Give names even if some are left out.
+    """
+    core.trust()
+    threads = core.each_thread()
+    names: list[str] = []
+    left_out: list[LeftOut] = []
+    for each in threads:
+        if each.anchored is None:
+            continue
+        listing = _SlotListing(core, each.slot, each.anchored)
+        if listing.missing:
+            name = listing.name if listing.namespace == core.namespace else None
+            left_out.append(LeftOut(thread=each.thread.hex(), name=name, anchored=True))
+        elif listing.is_shown and listing.name is not None:
+            names.append(listing.name)
+    left_out += unknown_threads(core, threads)
+    return ThreadNames(
+        namespace=core.namespace,
+        left_out=tuple(left_out),
+        partial=partial,
+        _found=tuple(sorted(names)),
+    )
+
+
+def unknown_threads(core: Core, threads: Iterable[ListedThread]) -> Iterator[LeftOut]:
+    """Of these, the threads of the namespace that the store has and the anchor does not know.
+
+    They are those with a genuine genesis under a name that has no slot.
+    """
+    unknown = [each.thread for each in threads if each.anchored is None]
+    # A worker elsewhere may have been entered into the roster a moment ago.
+    trust = core.renewed_trust() if unknown else core.trust()
+    for thread in unknown:
+        name = genuine_name(core, trust, thread)
+        if name is not None and core.anchor.get(_slot(core, core.namespace, name)) is None:
+            yield LeftOut(thread=thread.hex(), name=name, anchored=False)
+
+
+def _slot(core: Core, namespace: str, name: str) -> bytes:
+    return thread_slot(core.parts.secret, namespace, name)
+
+
+class _SlotListing:
+    """What a slot of the anchor says, held against the store."""
+
+    def __init__(self, core: Core, slot: bytes, position: Position) -> None:
+        self._core = core
+        position = core.restored_or_same(position)
+        self.namespace = ""
+        self.name: str | None = None
+        """The name, proven by the slot; None if there is none to be listed."""
+        self.missing = False
+        """Whether the store lacks what the anchor has seen."""
+        if position.erased:
+            return
+        self._find_name(slot, position.thread)
+        if position.reserved:
+            # A name that was only reserved need not have become a thread.
+            if self.name is not None and self._is_lost(position):
+                self.name = None
+        elif self.name is None or not self._stands(position):
+            # Unless it was erased this very moment.
+            found = core.anchor.get(slot)
+            self.missing = found is None or not found.erased
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is a thread of the namespace, and not Sealpoint's own."""
+        mine = self.namespace == self._core.namespace
+        return mine and self.name is not None and not is_reserved(self.name)
+
+    def _find_name(self, slot: bytes, thread: bytes) -> None:
+        try:
+            namespace, name = claimed_name(self._core, thread)
+        except SealpointError:
+            return
+        if _slot(self._core, namespace, name) == slot:
+            self.namespace, self.name = namespace, name
+
+    def _is_lost(self, position: Position) -> bool:
+        """Whether what the store has of a thread was lost in a restore, and has come back."""
+        record = self._core.storage.read(position.thread, 0)
+        return record is not None and parse_header(record.header).epoch < position.epoch
+
+    def _stands(self, position: Position) -> bool:
+        """Whether the entry that the anchor has seen is where it was seen."""
+        try:
+            record = self._core.storage.read(position.thread, position.seq)
+        except SealpointError:
+            return False
+        return record is not None and link_hash(record.header) == position.entry
+
 
 _HANDLES_KEPT = 256
 

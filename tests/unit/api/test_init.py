@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sealpoint import api
-from sealpoint.api import _init as init_module
+from sealpoint.api import _open as init_module
 from sealpoint.config import KeyFiles, StoreFiles
 from sealpoint.errors import (
     NoPin,

@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from sealpoint import Registry
-from sealpoint.codec._time import known_zones
+from sealpoint.codec._scalars import known_zones
 from sealpoint.errors import ValueNotAllowed
 from tests.sameness import same
 
