@@ -21,6 +21,7 @@ from langgraph.func import entrypoint, task
 from langgraph.runtime import RunControl
 from langgraph.types import All, Command, Send, StateUpdate
 
+from sealpoint.adapters._function_code import Memory
 from sealpoint.adapters.face import GuardedRuns, RunWatch, to_display_json
 from sealpoint.adapters.langgraph._configuration import (
     DELIBERATE,
@@ -33,7 +34,6 @@ from sealpoint.adapters.langgraph._configuration import (
     with_pass,
 )
 from sealpoint.adapters.langgraph._conversion import Address
-from sealpoint.adapters.langgraph._function_code import Memory
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.codec import Registry

@@ -38,8 +38,9 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
-from sealpoint.adapters.langgraph._graph_parts import TASK, Parts, parts_of
+from sealpoint.adapters._world_parts import Parts
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
+from sealpoint.adapters.langgraph._world import KINDS, TASK
 from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry, allow_line, is_builtin
 from sealpoint.config import imported_name
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, UsageError
@@ -244,7 +245,7 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
     if isinstance(graph, Pregel):
         runnables += [node.bound for node in graph.nodes.values()]
     yield from _written_schemas(graph, builder)
-    parts = parts_of(runnables, "node")
+    parts = KINDS.parts_of(runnables, "node")
     for place, function in parts.functions:
         # Tasks and entrypoints have no other schema than their annotations.
         if place.startswith(TASK) or builder is None:
@@ -280,8 +281,8 @@ def _parts(graph: Any) -> Parts:
     """What the nodes of a graph consist of."""
     builder = _builder_of(graph)
     if builder is not None:
-        return parts_of([node.runnable for node in builder.nodes.values()], "node")
-    return parts_of([node.bound for node in graph.nodes.values()], "node")
+        return KINDS.parts_of([node.runnable for node in builder.nodes.values()], "node")
+    return KINDS.parts_of([node.bound for node in graph.nodes.values()], "node")
 
 
 def _signature(function: Any) -> dict[str, Any]:

@@ -16,37 +16,55 @@ Secrets are left out by construction: of a model only fields of the closed list 
 plain texts and numbers of those. Two processes that run the same code give the same world.
 """
 
-import json
-import sys
+import inspect
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import urlsplit
 
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.messages import SystemMessage
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.tools import BaseTool
+from langgraph.func import _TaskFunction
 from langgraph.pregel import Pregel
 from langgraph.pregel._write import ChannelWriteEntry
 from pydantic.errors import PydanticUserError
 
-from sealpoint.adapters.langgraph._function_code import Memory, joined_digest
-from sealpoint.adapters.langgraph._graph_parts import Model, Parts, parts_of
-from sealpoint.config import code_of, imported_name
+from sealpoint.adapters._function_code import Frameworks, Memory
+from sealpoint.adapters._world_parts import (
+    Found,
+    Kinds,
+    Search,
+    WorldDraft,
+    attributes,
+    json_digest,
+    kind_of,
+    model_of,
+    plain_json,
+    put,
+    runtime_of,
+)
+from sealpoint.config import imported_name
 from sealpoint.errors import UsageError, WorldInvalid
-from sealpoint.world import JSON, Code, Tool, World
+from sealpoint.world import JSON, Tool, World
+
+TASK = "task."
+"""What the places of tasks of the functional API begin with."""
 
 _PACKAGES = (
     *("langchain", "langchain-core", "langgraph", "langgraph-checkpoint", "langgraph-prebuilt"),
 )
-_NAMES = ("model", "model_name", "model_id", "deployment_name", "azure_deployment")
-_SETTINGS = (
+_MODEL_NAMES = (
+    *("model", "model_name", "model_id", "deployment_name", "azure_deployment"),
     *("temperature", "top_p", "top_k", "n", "seed", "stop", "stop_sequences", "max_tokens"),
     *("max_output_tokens", "max_completion_tokens", "max_tokens_to_sample", "num_ctx"),
     *("frequency_penalty", "presence_penalty", "reasoning_effort", "tool_choice"),
     *("parallel_tool_calls", "strict"),
 )
 _ADDRESSES = ("base_url", "openai_api_base", "anthropic_api_url", "azure_endpoint", "endpoint_url")
-_LIST_MAX = 64
 
 
 def world_of(
@@ -83,15 +101,88 @@ def world_again(graph: Pregel[Any, Any, Any, Any], before: Memory | None) -> tup
 @cache
 def _runtime() -> dict[str, str]:
     """Which frameworks run; what is installed later is not what was imported."""
-    made = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
-    for package in _PACKAGES:
-        try:
-            version = code_of(package).version
-        except WorldInvalid:
-            continue  # not all of them are needed
-        if version is not None:
-            made[package] = version
-    return made
+    return runtime_of(_PACKAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model, and what it was bound with."""
+
+    model: BaseLanguageModel[Any]
+    bound: Mapping[str, Any]
+
+
+def _find_graph(search: Search, found: Found) -> None:
+    search.parts.graphs.append(found.value)
+
+
+def _find_model(search: Search, found: Found) -> None:
+    search.parts.models.append(Model(model=found.value, bound={}))
+
+
+def _find_prompt(search: Search, found: Found) -> None:
+    search.parts.prompts.append(found.value)
+
+
+def _find_tool(search: Search, found: Found) -> None:
+    """A tool, and what runs when it is called."""
+    tool: BaseTool = found.value
+    search.parts.tools.append(tool)
+    place, package = f"tool.{tool.name}", FRAMEWORKS.package_of(type(tool))
+    runs = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
+    if any(runs):
+        search.add(runs, place, package)
+        return
+    methods = (inspect.getattr_static(type(tool), name, None) for name in ("_run", "_arun"))
+    own = [method for method in methods if FRAMEWORKS.package_of(method) not in FRAMEWORKS]
+    search.add(own, place, package)
+    search.enter(tool, place, found.package)
+
+
+def _find_binding(search: Search, found: Found) -> None:
+    bound: dict[str, Any] = {}
+    inner = found.value
+    while isinstance(inner, RunnableBindingBase):
+        bound = {**inner.kwargs, **bound}
+        inner = inner.bound
+    if isinstance(inner, BaseLanguageModel):
+        search.parts.models.append(Model(model=inner, bound=bound))
+    else:
+        search.add([inner], found.place, found.package)
+    search.add([bound.get("tools")], found.place, found.package)
+
+
+def _find_task(search: Search, found: Found) -> None:
+    """A task: where its function is defined, and what the framework calls it."""
+    function = found.value.func
+    module, given = getattr(function, "__module__", ""), getattr(function, "__name__", "")
+    name = getattr(function, "__qualname__", "") or type(function).__qualname__
+    if given and name.rpartition(".")[2] != given:
+        name = f"{name}.{given}"
+    search.add([function], f"{TASK}{imported_name(module)}.{name}", found.package)
+
+
+FRAMEWORKS = Frameworks("langchain", "langchain_core", "langgraph")
+
+KINDS = Kinds(
+    noun="graph",
+    frameworks=FRAMEWORKS,
+    forms=(
+        (Pregel, _find_graph),
+        (BaseTool, _find_tool),
+        (BaseLanguageModel, _find_model),
+        ((SystemMessage, BasePromptTemplate), _find_prompt),
+        (RunnableBindingBase, _find_binding),
+        (_TaskFunction, _find_task),
+    ),
+    objects=(Runnable,),
+    collected=(
+        *(BaseLanguageModel, BasePromptTemplate, BaseTool, Pregel, Runnable, SystemMessage),
+        _TaskFunction,
+    ),
+    calls=("__call__", "invoke", "ainvoke"),
+)
+"""How the objects of the framework are looked at."""
 
 
 class _World:
@@ -101,73 +192,39 @@ class _World:
         self._graph = graph
         self._memory = memory
         self._around = [*above, graph]
-        self._code: dict[str, set[str]] = {}
-        self._tools: dict[str, Tool] = {}
         self._bound: dict[str, dict[str, Any]] = {}
-        self._models: dict[str, Any] = {}
-        self._prompts: dict[str, str] = {}
-        self._agents: dict[str, World] = {}
+        self._draft = WorldDraft()
 
     def world(self, extra: Mapping[str, JSON]) -> World:
         for name, node in self._graph.nodes.items():
-            runs = [node.bound, node.mapper, *node.writers]
-            self._add(name, parts_of(runs, f"node.{name}", self._memory))
+            self._add(name, [node.bound, node.mapper, *node.writers], f"node.{name}")
         for start, branches in _branches(self._graph).items():
             for name, branch in branches.items():
-                self._add(start, parts_of(branch.path, f"branch.{start}.{name}", self._memory))
+                self._add(start, branch.path, f"branch.{start}.{name}")
         for name, channel in self._graph.channels.items():
             operator = getattr(channel, "operator", None)
             if operator is not None:
-                self._add(name, parts_of(operator, f"channel.{name}", self._memory))
+                self._add(name, operator, f"channel.{name}")
         for name, definition in self._bound.items():
             # Mostly a node has the tool itself, and a model is told the same of it.
-            if name not in self._tools:
-                self._tools[name] = Tool(name, definition)
-        return World(
-            code=Code(
-                modules={place: joined_digest(sorted(each)) for place, each in self._code.items()},
-            ),
-            tools=self._tools.values(),
-            model=self._models,
-            prompts=self._prompts,
-            agents=self._agents,
-            topology=_topology(self._graph),
-            runtime=_runtime(),
-            extra=extra,
-        )
+            if name not in self._draft.tools:
+                self._draft.tools[name] = Tool(name, definition)
+        return self._draft.world(topology=_topology(self._graph), runtime=_runtime(), extra=extra)
 
-    def _add(self, node: str, parts: Parts) -> None:
-        for place, digests in parts.code.items():
-            self._code.setdefault(place, set()).update(digests)
+    def _add(self, node: str, runs: Any, place: str) -> None:
+        draft, parts = self._draft, KINDS.parts_of(runs, place, self._memory)
+        draft.add_code(parts)
         for tool in parts.tools:
-            self._add_tool(node, tool.name, _definition(tool))
+            draft.add_tool(node, tool.name, _definition(tool))
         for model in parts.models:
             bound = _bound_tools(model.bound.get("tools"))
             self._bound |= bound
-            _put(self._models, node, _model(model, bound))
+            put(draft.models, node, _model(model, bound))
         for prompt in parts.prompts:
-            _put(self._prompts, node, _prompt_text(prompt))
+            put(draft.prompts, node, _prompt_text(prompt))
         for graph in parts.graphs:
             if not any(graph is each for each in self._around):
-                _put(self._agents, node, _World(graph, self._around, self._memory).world({}))
-
-    def _add_tool(self, node: str, name: str, definition: dict[str, Any]) -> None:
-        made = Tool(name, definition)
-        if name in self._tools and self._tools[name] != made:
-            # Another tool of the same name, in another node.
-            made = Tool(f"{name} of {node}", definition)
-        self._tools[made.name] = made
-
-
-def _put(into: dict[str, Any], name: str, value: Any) -> None:
-    """Put a value under a name that is free: `agent`, `agent 2`, and so on; each value once."""
-    place, number = name, 1
-    while place in into:
-        if into[place] == value:
-            return
-        number += 1
-        place = f"{name} {number}"
-    into[place] = value
+                put(draft.agents, node, _World(graph, self._around, self._memory).world({}))
 
 
 def _topology(graph: Any) -> dict[str, Any]:
@@ -176,13 +233,13 @@ def _topology(graph: Any) -> dict[str, Any]:
         name: {
             "triggers": dict.fromkeys(node.triggers, True),
             "writes": _writes(node.writers),
-            "kind": _kind(node.bound),
+            "kind": kind_of(node.bound),
         }
         for name, node in graph.nodes.items()
     }
     made: dict[str, Any] = {
         "nodes": nodes,
-        "channels": {name: _kind(channel) for name, channel in graph.channels.items()},
+        "channels": {name: kind_of(channel) for name, channel in graph.channels.items()},
         "interrupt_before": _stops(graph.interrupt_before_nodes),
         "interrupt_after": _stops(graph.interrupt_after_nodes),
     }
@@ -212,11 +269,6 @@ def _stops(nodes: Any) -> dict[str, bool]:
     return dict.fromkeys([nodes] if isinstance(nodes, str) else nodes or (), True)
 
 
-def _kind(value: Any) -> str:
-    kind = value if isinstance(value, type) else type(value)
-    return f"{imported_name(kind.__module__)}.{kind.__qualname__}"
-
-
 def _definition(tool: BaseTool) -> dict[str, Any]:
     """What a model is told of a tool, and whether its result ends the run."""
     made = {"description": tool.description, "inputSchema": _json_schema(tool)}
@@ -227,7 +279,7 @@ def _json_schema(tool: BaseTool) -> Any:
     try:
         schema: Any = tool.tool_call_schema
         if isinstance(schema, dict):
-            return _plain(schema)
+            return plain_json(schema)
         told = getattr(schema, "model_json_schema", None) or schema.schema
         return told()
     except (PydanticUserError, TypeError, ValueError) as exc:
@@ -244,57 +296,18 @@ def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:
             inner = tool.get("function")
             told = inner if isinstance(inner, Mapping) else tool
             name = told.get("name") or tool.get("type") or f"tool {place}"
-            found[str(name)] = _plain({key: told[key] for key in told if key != "name"})
+            found[str(name)] = plain_json({key: told[key] for key in told if key != "name"})
     return found
 
 
 def _model(found: Model, tools: Mapping[str, Any]) -> dict[str, Any]:
-    """A model: its class, and what a closed list of its fields says in plain values."""
-    made: dict[str, Any] = {"class": _kind(found.model)}
-    fields = {**_fields(found.model), **found.bound}
-    for name in (*_NAMES, *_SETTINGS):
-        value = fields.get(name)
-        if value is not None and _is_plain(value):
-            made[name] = list(value) if isinstance(value, tuple) else value
-    for name in _ADDRESSES:
-        origin = _origin(fields.get(name))
-        if origin is not None:
-            made[name] = origin
+    """A model, with what it was bound with, and digests of its tools."""
+    made = model_of(
+        found.model, {**attributes(found.model), **found.bound}, _MODEL_NAMES, _ADDRESSES
+    )
     if tools:
-        made["tools"] = {name: _digest(definition) for name, definition in tools.items()}
+        made["tools"] = {name: json_digest(definition) for name, definition in tools.items()}
     return made
-
-
-def _fields(model: Any) -> dict[str, Any]:
-    found = getattr(model, "__dict__", None)
-    return dict(found) if isinstance(found, dict) else {}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return len(value) <= _LIST_MAX and all(type(item) is str for item in value)
-    return type(value) in (str, int, float, bool)
-
-
-def _origin(address: Any) -> str | None:
-    """Where a model is reached, without the rest of the address, which may hold a secret."""
-    if type(address) is not str:
-        return None
-    try:
-        parts = urlsplit(address)
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError:
-        return None
-    return f"{parts.scheme}://{parts.hostname}{port}" if parts.hostname else None
-
-
-def _plain(value: Any) -> Any:
-    """A value as plain JSON, with the names of classes in place of what is none."""
-    return json.loads(json.dumps(value, default=_kind))
-
-
-def _digest(value: Any) -> str:
-    return joined_digest([json.dumps(value, sort_keys=True)])
 
 
 def _prompt_text(prompt: Any) -> str:

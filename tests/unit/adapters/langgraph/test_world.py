@@ -22,8 +22,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, SecretStr
 
-from sealpoint.adapters.langgraph._graph_parts import parts_of
-from sealpoint.adapters.langgraph._world import _runtime, world_of
+from sealpoint.adapters.langgraph._world import KINDS, _runtime, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World, WorldDiff
 
@@ -326,7 +325,7 @@ def test_a_search_without_end_is_refused() -> None:
         return held, state
 
     with pytest.raises(WorldInvalid, match="holds more than"):
-        parts_of(node, "node.work")
+        KINDS.parts_of(node, "node.work")
 
 
 def test_a_library_that_an_application_uses_is_not_looked_through() -> None:
@@ -423,6 +422,20 @@ def test_a_comment_or_another_format_is_the_same_world(
     )
 
     assert edited == world_after()
+
+
+def test_code_has_the_digests_that_checkpoints_were_saved_with(
+    world_after: Callable[..., World],
+) -> None:
+    """A release of Sealpoint is no change of an application."""
+    code = world_after().code
+    assert code is not None
+
+    assert {name: digest[:16] for name, digest in code.modules.items() if ":" in name} == {
+        "function.sp_agent.total: total": "c9575a3e4896acf1",
+        "node.answer: answer": "e1ab7c07cc024aa4",
+        "tool.pay: pay": "605d6d0e2bcc6da8",
+    }
 
 
 @pytest.mark.parametrize(

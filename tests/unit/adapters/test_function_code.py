@@ -16,9 +16,13 @@ import pytest
 from langgraph.graph import add_messages
 from langgraph.prebuilt import tools_condition
 
-from sealpoint.adapters.langgraph._function_code import code_name, function_digest, package_of
+from sealpoint.adapters._function_code import Frameworks
 
 Load = Callable[[str], ModuleType]
+
+_FRAMEWORKS = Frameworks("langgraph")
+code_name, package_of = _FRAMEWORKS.code_name, _FRAMEWORKS.package_of
+function_digest = _FRAMEWORKS.function_digest
 
 
 @pytest.fixture
@@ -114,7 +118,8 @@ def test_lambdas_that_cannot_be_told_apart_count_by_what_was_compiled(tmp_path: 
     }.items():
         (tmp_path / f"{name}.py").write_text(
             f"{text}\n"
-            "from sealpoint.adapters.langgraph._function_code import function_digest\n"
+            "from sealpoint.adapters._function_code import Frameworks\n"
+            "function_digest = Frameworks().function_digest\n"
             "print(function_digest(f), function_digest(g))\n"
         )
         done = subprocess.run(
@@ -163,7 +168,8 @@ def test_what_was_compiled_counts_altogether(one: str, other: str) -> None:
 def test_code_without_source_is_the_same_in_every_process() -> None:
     """The order of a set, which differs between processes, does not show."""
     program = (
-        "from sealpoint.adapters.langgraph._function_code import function_digest\n"
+        "from sealpoint.adapters._function_code import Frameworks\n"
+        "function_digest = Frameworks().function_digest\n"
         'exec(\'def f(x): return x in {"a", "b", "c"}, lambda: x\')\n'
         "print(function_digest(f))\n"
     )
