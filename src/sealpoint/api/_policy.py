@@ -151,7 +151,7 @@ def _persons(roster: Roster, role: Role, namespace: str, at: datetime) -> set[st
 
 def _has_key(roster: Roster, identity: Identity, at: datetime) -> bool:
     for key, (holder, _) in roster.keys.items():
-        expires = roster.expires(key.raw.hex())
+        expires = roster.expiries.get(key.raw.hex())
         if holder.name == identity.name and (expires is None or at < expires):
             return True
     return False

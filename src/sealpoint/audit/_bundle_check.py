@@ -308,7 +308,7 @@ class _Check:
                 f"bundle: expected a signature by an identity of namespace {begin.ns!r} in roster "
                 f"{roster.seq}, found key {end.by[:12]}"
             )
-        expires = roster.expires(end.by)
+        expires = roster.expiries.get(end.by)
         if expires is not None and end.at >= expires:
             raise NotTrusted(
                 f"bundle: expected a key that has not expired, found {end.by[:12]} of "

@@ -97,7 +97,7 @@ def _expiries(core: Core, chain: StoreChain) -> list[Finding]:
     now, roster = core.now(), chain.roster
     found = []
     for key, (identity, _) in roster.keys.items():
-        expires = roster.expires(key.raw.hex())
+        expires = roster.expiries.get(key.raw.hex())
         if expires is None or now < expires - EXPIRY_WARNING:
             continue
         who = f"key {key.short()} of {identity.name!r}"

@@ -124,18 +124,15 @@ class TreeMemo:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
     """
 
-    __slots__ = ("_before", "_now", "again", "objects")
+    __slots__ = ("_before", "_now", "again", "objects", "was_long")
 
     def __init__(self, again: Callable[[Sequence[bytes]], bool]) -> None:
         self.again = again
         self._before: list[ChunkedList | None] = []
         self._now: list[ChunkedList | None] = []
         self.objects = ObjectMemos()
-
-    @property
-    def was_long(self) -> bool:
+        self.was_long = False
         """Whether the value before had a list that was cut."""
-        return bool(self._before)
 
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
@@ -144,6 +141,7 @@ class TreeMemo:
     def end(self) -> None:
         """The value has been encoded."""
         self._before, self._now = self._now, []
+        self.was_long = bool(self._before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
         """Where the chunks end that are as in the list that stood at this place before.

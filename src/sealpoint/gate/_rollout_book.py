@@ -158,7 +158,7 @@ class RolloutBook:
         if asked.denials or statement.policy != policy.digest:
             return None
         # Whose words count changes with the roster, with each word, and when a key expires.
-        ends = [roster.expires(word.credential) for word in asked.attestations]
+        ends = [roster.expiries.get(word.credential) for word in asked.attestations]
         living = sum(end is None or now < end for end in ends)
         stands = (roster.seq, len(ends), living)
         known = self._counted.get(asked.id)

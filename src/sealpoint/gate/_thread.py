@@ -227,7 +227,8 @@ class Thread:
             StorageUnavailable: It was not saved, or nobody can tell: repeat it under the same id.
             Tampered, RolledBack, Forked, Unanchored: The store is not what it was.
         """
-        draft = SaveDraft(state, id, parent, metadata, World.of(world), question=question)
+        declared = None if world is None else World.of(world)
+        draft = SaveDraft(state, id, parent, metadata, declared, question=question)
         (outcome,) = self._gate.commit([draft])
         if isinstance(outcome, SealpointError):
             raise outcome

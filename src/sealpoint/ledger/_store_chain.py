@@ -518,7 +518,7 @@ class StoreChain:
         It is that of an operator of all namespaces, and has not expired.
         """
         holder = self.roster.holder(key)
-        expires = self.roster.expires(key.raw.hex())
+        expires = self.roster.expiries.get(key.raw.hex())
         if holder is None or (expires is not None and at >= expires):
             return None
         return holder if holder[0].may(Role.OPERATOR, ANY_NAMESPACE) else None

@@ -283,7 +283,7 @@ def _require_eligible(
 
 
 def _require_unexpired(attestation: Attestation, roster: Roster, now: datetime) -> None:
-    expires = roster.expires(attestation.credential)
+    expires = roster.expiries.get(attestation.credential)
     if expires is not None and now >= expires:
         raise NotTrusted(
             f"{_by(attestation)}: expected a key that has not expired, found one that has"

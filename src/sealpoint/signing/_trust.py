@@ -317,15 +317,16 @@ class Roster:
         NotTrusted: The document contradicts itself, or asks for what this version does not know.
     """
 
-    __slots__ = ("_by_name", "_expires", "cutoffs", "document", "keys", "members", "seq")
+    __slots__ = ("_by_name", "cutoffs", "document", "expiries", "keys", "members", "seq")
 
     def __init__(self, document: RosterDocument, *, seq: int) -> None:
         self.document = document
         self.seq = seq
         self.keys: dict[KeyId, tuple[Identity, PublicKey]] = {}
         """Every key that somebody holds, with its holder."""
+        self.expiries: dict[str, datetime] = {}
+        """When those of them expire that do, by the digits of their ids."""
         self._by_name: dict[str, Identity] = {}
-        self._expires: dict[str, datetime] = {}
         self.cutoffs = {each.key: each.positions for each in document.cutoffs}
         """Every key that has come to its end, with the digest of its list of positions."""
         self.members = {pool.name: frozenset(pool.members) for pool in document.pools}
@@ -373,7 +374,7 @@ class Roster:
                 if key.expires.tzinfo is not UTC:
                     # One instant has one spelling, and none is without its zone.
                     raise NotTrusted(f"roster {self.seq}: expected an expiry in UTC")
-                self._expires[public.id.raw.hex()] = key.expires
+                self.expiries[public.id.raw.hex()] = key.expires
             self.keys[public.id] = (identity, public)
 
     @property
@@ -435,10 +436,6 @@ class Roster:
         if not self.cutoffs:
             return self
         return Roster(msgspec.structs.replace(self.document, cutoffs=()), seq=self.seq)
-
-    def expires(self, key: str) -> datetime | None:
-        """When a key expires, by the digits of its id; None if it does not, or is not held."""
-        return self._expires.get(key)
 
     def pool_of(self, identity: str) -> str | None:
         """The pool that an identity is a member of, if it is one of exactly one."""

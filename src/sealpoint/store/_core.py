@@ -474,7 +474,7 @@ def require_unexpired(
     Raises:
         NotTrusted: It has.
     """
-    expires = trust.roster.expires(key)
+    expires = trust.roster.expiries.get(key)
     if expires is None:
         return
     at = core.now(newest)
@@ -508,7 +508,7 @@ def check_expiry(
     newest = max(told, default=None)
     if entry.header.kind is Kind.HANDOFF and body is not None:
         _check_approvers(core, trust, entry, body, newest)
-    expires = trust.roster.expires(entry.header.by)
+    expires = trust.roster.expiries.get(entry.header.by)
     if expires is not None and core.now(newest) >= expires:
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: the key "
@@ -543,7 +543,7 @@ def _check_approvers(
 
 
 def _has_expired(trust: StoreChain, key: str, at: datetime) -> bool:
-    expires = trust.roster.expires(key)
+    expires = trust.roster.expiries.get(key)
     return expires is not None and at >= expires
 
 
@@ -551,7 +551,7 @@ def warn_of_expiry(core: Core, trust: StoreChain) -> None:
     """Tell whoever listens if this store's own key has expired or soon will; for opening."""
     if core.parts.read_only or core.parts.signer is None:
         return
-    expires = trust.roster.expires(core.parts.signer.key)
+    expires = trust.roster.expiries.get(core.parts.signer.key)
     if expires is not None:
         at = core.now()
         if at >= expires - EXPIRY_WARNING:

@@ -263,9 +263,9 @@ def test_a_key_expires_when_the_roster_says() -> None:
     keys = (msgspec.structs.replace(_key(1), expires=late), _key(2))
     roster = _roster(msgspec.structs.replace(_identity("alice"), keys=keys))
 
-    assert roster.expires(signer(1).key) == late
-    assert roster.expires(signer(2).key) is None
-    assert roster.expires(signer(3).key) is None
+    assert roster.expiries.get(signer(1).key) == late
+    assert roster.expiries.get(signer(2).key) is None
+    assert roster.expiries.get(signer(3).key) is None
 
 
 def test_an_expiry_may_be_set_moved_and_taken_away() -> None:

@@ -135,7 +135,7 @@ def test_between_stop_and_cut_nothing_is_saved(memory: Deployment) -> None:
     worker.thread("t").save(1)
 
     def look() -> None:
-        assert worker.core.trust().roster.expires(key("worker").key) == STOPPED
+        assert worker.core.trust().roster.expiries.get(key("worker").key) == STOPPED
         with pytest.raises(NotTrusted, match="which is being ended"):
             worker.thread("t").save(2)
         assert worker.thread("t").load().state == 1
