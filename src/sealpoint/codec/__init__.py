@@ -11,7 +11,8 @@ from sealpoint.codec._keys import collision_fault
 from sealpoint.codec._memo import ObjectMemo, TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
-from sealpoint.codec._rules import TypeRule, UntypedValue
+from sealpoint.codec._rules import TypeRule, UntypedValue, unknown_name
+from sealpoint.codec._shape import where_registry_goes
 
 __all__ = [
     "BUILTINS",
@@ -29,4 +30,6 @@ __all__ = [
     "collision_fault",
     "is_builtin",
     "tree_blobs",
+    "unknown_name",
+    "where_registry_goes",
 ]

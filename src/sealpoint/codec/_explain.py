@@ -19,7 +19,7 @@ from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS
 from sealpoint.codec._encode import Encoding
 from sealpoint.codec._kinds import EnumKind, PairKind
 from sealpoint.codec._rules import TypeRule, is_rule_name, make_rule
-from sealpoint.errors import EncodeError, RuleInvalid, ValueNotAllowed
+from sealpoint.errors import EncodeError, RuleInvalid
 from sealpoint.limits import Limits
 
 ROOT = "state"
@@ -64,7 +64,7 @@ def _fields_of(value: Any, rule: TypeRule) -> Iterator[tuple[str, Any]]:
         return
     try:
         fields, *beside = rule.kind.to_body(value)
-    except ValueNotAllowed:
+    except EncodeError:
         return
     if isinstance(rule.kind, PairKind):
         yield ".<encoded>", fields

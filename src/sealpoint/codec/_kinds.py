@@ -46,7 +46,14 @@ from sealpoint.codec._containers import FACTORIES
 from sealpoint.codec._keys import generated_hash
 from sealpoint.codec._shape import ClassShape, resolved_annotations
 from sealpoint.codec._wire import array_header, map_header
-from sealpoint.errors import BytesMalformed, DecodeError, RuleFailed, RuleInvalid, ValueNotAllowed
+from sealpoint.errors import (
+    BytesMalformed,
+    DecodeError,
+    EncodeError,
+    RuleFailed,
+    RuleInvalid,
+    ValueNotAllowed,
+)
 
 Default = Callable[[], Any]
 Defaults = dict[str, Default]
@@ -405,7 +412,7 @@ class PairKind:
     def to_body(self, value: Any) -> Body:
         try:
             return [self._encode(value)]
-        except MemoryError:
+        except (MemoryError, EncodeError):
             raise
         except Exception as exc:
             message = f"encode function of the rule: failed with {type(exc).__name__}"

@@ -71,6 +71,14 @@ class Registry:
         """The rules in force, in the order of their names."""
         return tuple(self._tables.by_name[name] for name in sorted(self._tables.by_name))
 
+    def rule_of(self, cls: type) -> TypeRule | None:
+        """The rule that allows a type, if there is one."""
+        return self._tables.by_type.get(cls)
+
+    def rule_named(self, name: str) -> TypeRule | None:
+        """The rule with a name, if there is one."""
+        return self._tables.by_name.get(name)
+
     @overload
     def allow(
         self,
@@ -312,7 +320,8 @@ class Registry:
             return error
         path = find_path(value, culprit, self._tables.by_type)
         hint = error.hint
-        if isinstance(error, TypeNotAllowed):
+        # A rule that refuses a type by itself, such as one that a value refers to, says which.
+        if isinstance(error, TypeNotAllowed) and type(culprit) not in self._tables.by_type:
             line = allow_line(type(culprit))
             is_rule = line.startswith("registry.")
             hint = f"Write: {where_registry_goes(line)}" if is_rule else line

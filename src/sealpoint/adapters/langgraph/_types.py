@@ -51,15 +51,15 @@ from langgraph.types import (
     TimeoutPolicy,
 )
 
-from sealpoint.adapters.langgraph._types_models import (
+from sealpoint.adapters._field_forms import (
     REQUIRED,
+    FieldForm,
     Pair,
-    dataclass_pair,
-    message_memo,
-    model_pair,
+    defaults_of,
     named_tuple_pair,
-    slots_pair,
+    object_pair,
 )
+from sealpoint.adapters.langgraph._types_models import message_memo, model_pair
 from sealpoint.codec import Registry
 from sealpoint.errors import BytesMalformed, TypeNotAllowed
 
@@ -87,6 +87,11 @@ _CHAT = (*_MESSAGE, "role")
 _DOCUMENT = ("id", "metadata", "page_content", "type")
 _ITEM = dict.fromkeys(("value", "key", "namespace", "created_at", "updated_at"), REQUIRED)
 _SEND = {"node": REQUIRED, "arg": REQUIRED, "timeout": None}
+
+
+def _fields_pair(cls: type, defaults: Mapping[str, Any] | None = None) -> Pair:
+    """The pair for a class of slots; those of a dataclass have their own defaults."""
+    return object_pair(FieldForm(cls, defaults_of(cls) if defaults is None else defaults))
 
 
 def _text_pair() -> Pair:
@@ -159,16 +164,16 @@ _PAIRS: tuple[tuple[str, type, Pair], ...] = (
     ("langchain.remove", RemoveMessage, model_pair(RemoveMessage, _MESSAGE)),
     ("langchain.document", Document, model_pair(Document, _DOCUMENT)),
     ("langchain.text", TextAccessor, _text_pair()),
-    ("langgraph.send", Send, slots_pair(Send, _SEND)),
-    ("langgraph.command", Command, dataclass_pair(Command)),
-    ("langgraph.interrupt", Interrupt, dataclass_pair(Interrupt)),
-    ("langgraph.overwrite", Overwrite, dataclass_pair(Overwrite)),
-    ("langgraph.timeout", TimeoutPolicy, dataclass_pair(TimeoutPolicy)),
+    ("langgraph.send", Send, _fields_pair(Send, _SEND)),
+    ("langgraph.command", Command, _fields_pair(Command)),
+    ("langgraph.interrupt", Interrupt, _fields_pair(Interrupt)),
+    ("langgraph.overwrite", Overwrite, _fields_pair(Overwrite)),
+    ("langgraph.timeout", TimeoutPolicy, _fields_pair(TimeoutPolicy)),
     ("langgraph.snapshot", StateSnapshot, named_tuple_pair(StateSnapshot)),
     ("langgraph.task", PregelTask, named_tuple_pair(PregelTask)),
     ("langgraph.delta", _DeltaSnapshot, named_tuple_pair(_DeltaSnapshot)),
-    ("langgraph.item", Item, slots_pair(Item, _ITEM)),
-    ("langgraph.search-item", SearchItem, slots_pair(SearchItem, {**_ITEM, "score": None})),
+    ("langgraph.item", Item, _fields_pair(Item, _ITEM)),
+    ("langgraph.search-item", SearchItem, _fields_pair(SearchItem, {**_ITEM, "score": None})),
     ("langgraph.get-op", GetOp, named_tuple_pair(GetOp)),
 )
 

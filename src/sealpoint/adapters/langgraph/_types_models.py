@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frameworks' models, dataclasses, slotted classes and named tuples as plain data.
+"""The frameworks' models as plain data.
 
-The form of a dataclass, slotted class or named tuple is a map of the fields that differ from their
-defaults, by name. That of a pydantic model is `[fields, given]`, or `[fields, given, extra,
-private]` for an object that has more to say. `fields` is a map by name: the *settled* fields, which
-are listed beside the rule, and of any others those that were given or differ from their defaults.
-So a field that a framework adds changes nothing about the bytes of objects that do not use it.
-`given` has one bit for each name of `fields`, then of `extra`, that the object counts as given,
-lowest first.
+The form of a pydantic model is `[fields, given]`, or `[fields, given, extra, private]` for an
+object that has more to say. `fields` is a map by name: the *settled* fields, which are listed
+beside the rule, and of any others those that were given or differ from their defaults. So a field
+that a framework adds changes nothing about the bytes of objects that do not use it. `given` has one
+bit for each name of `fields`, then of `extra`, that the object counts as given, lowest first.
 
 Putting together sets fields on a bare object: no constructor and no validator runs. Fields that
 are not stored get their defaults; one that the installed version does not have is refused, never
 dropped.
 """
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -26,115 +23,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from sealpoint.adapters._field_forms import REQUIRED, Pair, is_named, unknown_field
 from sealpoint.codec import ObjectMemo
-from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
-
-Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-"""The functions that take an object apart and put it together again."""
-
-REQUIRED = object()
-"""Stands for the default of a field that has none."""
-
-_SHOWN_CHARS_MAX = 60
-
-
-def unknown_field(cls: type, name: str) -> VersionUnknown:
-    """The error for a stored field that the installed version of a class does not have."""
-    shown = repr(name) if name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX else "another"
-    package = cls.__module__.partition(".")[0].replace("_", "-")
-    return VersionUnknown(
-        f"{cls.__qualname__}: expected fields that the installed {package} has, found {shown}",
-        hint=f"Install the version of {package} that wrote the checkpoint, or a newer one.",
-    )
-
-
-def dataclass_pair(cls: type) -> Pair:
-    """The pair for a dataclass whose fields lie in slots."""
-    fields: Any = dataclasses.fields(cls)
-    defaults = {
-        field.name: REQUIRED if field.default is dataclasses.MISSING else field.default
-        for field in fields
-    }
-    return slots_pair(cls, defaults)
-
-
-def slots_pair(cls: type, defaults: Mapping[str, Any]) -> Pair:
-    """The pair for a class with slots of these names; each has a default, or `REQUIRED`."""
-    slots: dict[str, Any] = {name: _slot(cls, name) for name in defaults}
-
-    def take(value: Any) -> dict[str, Any]:
-        if getattr(value, "__dict__", None):
-            raise ValueNotAllowed(
-                "attributes: expected only declared fields, found attributes of its own"
-            )
-        try:
-            found = {name: slot.__get__(value) for name, slot in slots.items()}
-        except AttributeError as exc:
-            raise ValueNotAllowed(
-                "fields: expected every field to be set, found one that is not"
-            ) from exc
-        return _told(found, defaults)
-
-    def build(form: Any) -> Any:
-        value: Any = object.__new__(cls)
-        for name, item in _filled(cls, form, defaults).items():
-            slots[name].__set__(value, item)
-        return value
-
-    return take, build
-
-
-def named_tuple_pair(cls: Any) -> Pair:
-    """The pair for a named tuple."""
-    given: dict[str, Any] = cls._field_defaults
-    defaults = {name: given.get(name, REQUIRED) for name in cls._fields}
-
-    def take(value: Any) -> dict[str, Any]:
-        return _told(dict(zip(defaults, value, strict=True)), defaults)
-
-    def build(form: Any) -> Any:
-        return tuple.__new__(cls, _filled(cls, form, defaults).values())
-
-    return take, build
-
-
-def _slot(cls: type, name: str) -> Any:
-    for base in cls.__mro__:
-        slot = base.__dict__.get(name)
-        if hasattr(slot, "__set__"):
-            return slot
-    raise AttributeError(f"{cls.__qualname__}: no slot {name}")
-
-
-def _told(found: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something: those whose values are not their defaults."""
-    return {name: item for name, item in found.items() if not _is_default(item, defaults[name])}
-
-
-def _is_default(item: Any, default: Any) -> bool:
-    # The defaults of all these classes are None, texts, truth values and the empty tuple; nothing
-    # of another type is even compared.
-    return item is default or (type(item) is type(default) and item == default)
-
-
-def _is_named(form: Any) -> bool:
-    """Whether a form is a map with names as keys."""
-    return type(form) is dict and all(type(name) is str for name in form)
-
-
-def _filled(cls: type, form: Any, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """All fields in declared order, from those that were stored."""
-    if not _is_named(form):
-        raise BytesMalformed("fields: expected a map with names as keys, found another value")
-    for name in form:
-        if name not in defaults:
-            raise unknown_field(cls, name)
-    filled = {**defaults, **form}
-    for name, item in filled.items():
-        if item is REQUIRED:
-            raise BytesMalformed(f"field {name!r}: its value is missing")
-    return filled
-
+from sealpoint.errors import BytesMalformed, ValueNotAllowed
 
 _SHORT, _LONG = 2, 4
 _MASKS_MAX = 256
@@ -233,7 +124,7 @@ class _Model:
         if type(form) is not list or len(form) not in (_SHORT, _LONG):
             raise BytesMalformed("model: expected fields and which of them were given")
         fields, mask, extra, private = form if len(form) == _LONG else (*form, {}, {})
-        if not all(map(_is_named, (fields, extra, private))):
+        if not all(map(is_named, (fields, extra, private))):
             raise BytesMalformed("model: expected maps with names as keys")
         self._require_declared(fields, self.declared)
         if not fields.keys().isdisjoint(extra) or (extra and not self.allows_extra):

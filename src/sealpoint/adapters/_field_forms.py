@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects of a framework as maps of their fields.
+
+The form of an object is a map of the fields that differ from their defaults, by name. So a field
+that a framework adds changes nothing about the bytes of objects that do not use it.
+
+Putting together checks the kinds of the fields, as far as they are given, and sets them on a bare
+object: no constructor and no code of the framework runs. Fields that are not stored get their
+defaults; one that the installed version does not have is refused, never dropped. What would be
+refused on the way back is refused on the way there.
+"""
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from itertools import compress
+from operator import is_not
+from typing import Any
+
+from sealpoint.errors import BytesMalformed, ValueNotAllowed, VersionUnknown
+
+Pair = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""The functions that take an object apart and put it together again."""
+
+REQUIRED = object()
+"""Stands for the default of a field that has none."""
+
+_SHOWN_CHARS_MAX = 60
+_TEXT = frozenset({str})
+_SINGLE = (type(None), bool, Enum)
+"""Types that have one object for each value."""
+_CONTAINERS = (list, dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldKind:
+    """What a field may hold: objects of these types and of classes below them."""
+
+    types: tuple[type, ...]
+    members: tuple[type, ...] = ()
+    """What a list may hold, or a dict as its values; nothing given means anything."""
+
+    def fits(self, item: Any) -> bool:
+        """Whether a value is of this kind."""
+        if not issubclass(type(item), self.types):
+            return False
+        if not self.members or item is None:
+            return True
+        held = item.values() if isinstance(item, dict) else item
+        return all(issubclass(each, self.members) for each in set(map(type, held)))
+
+    def __str__(self) -> str:
+        names = " or ".join(_name_of(each) for each in self.types)
+        return f"{names} of {' or '.join(map(_name_of, self.members))}" if self.members else names
+
+
+def _name_of(cls: type) -> str:
+    return "None" if cls is type(None) else cls.__qualname__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAs:
+    """How the value of one field is stored, and read."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+Fault = Callable[[Mapping[str, Any]], str | None]
+"""Says what is wrong with the fields of an object, taken together."""
+
+
+def unknown_field(cls: type, name: str) -> VersionUnknown:
+    """The error for a stored field that the installed version of a class does not have."""
+    shown = repr(name) if name.isidentifier() and len(name) <= _SHOWN_CHARS_MAX else "another"
+    package = cls.__module__.partition(".")[0].replace("_", "-")
+    return VersionUnknown(
+        f"{cls.__qualname__}: expected fields that the installed {package} has, found {shown}",
+        hint=f"Install the version of {package} that wrote the checkpoint, or a newer one.",
+    )
+
+
+def is_named(form: Any) -> bool:
+    """Whether a form is a map with names as keys."""
+    return type(form) is dict and _TEXT.issuperset(map(type, form))
+
+
+class FieldForm:
+    """How the fields of one class are stored.
+
+    Args:
+        cls: The class.
+        defaults: The default of each field, or `REQUIRED`, in the order of the fields; an empty
+            list or dict stands for a new one.
+        kinds: What fields may hold; one that is not named may hold anything.
+        stored_as: Fields that are stored as something else.
+        dropped: Fields that are not stored.
+        fault: What else can be wrong with an object.
+    """
+
+    def __init__(
+        self,
+        cls: type,
+        defaults: Mapping[str, Any],
+        *,
+        kinds: Mapping[str, FieldKind] | None = None,
+        stored_as: Mapping[str, StoredAs] | None = None,
+        dropped: Iterable[str] = (),
+        fault: Fault | None = None,
+    ) -> None:
+        self.cls = cls
+        self.names = tuple(defaults)
+        self._values = tuple(defaults.values())
+        self._blank = dict(defaults)
+        self._required = frozenset(name for name, each in defaults.items() if each is REQUIRED)
+        self._fresh = tuple(
+            (name, type(each)) for name, each in defaults.items() if type(each) in _CONTAINERS
+        )
+        self._compared = tuple(
+            (name, each)
+            for name, each in defaults.items()
+            if each is not REQUIRED and not isinstance(each, _SINGLE)
+        )
+        self._kinds = {
+            name: (frozenset(() if each.members else each.types), each)
+            for name, each in (kinds or {}).items()
+        }
+        self._stored_as = dict(stored_as or {})
+        self._dropped = tuple(name for name in dropped if name in defaults)
+        self._fault = fault
+
+    def told(self, found: dict[str, Any]) -> dict[str, Any]:
+        """The fields that say something: those whose values are not their defaults.
+
+        Args:
+            found: All fields, in the order of their names.
+
+        Raises:
+            ValueNotAllowed: A field holds what it may not hold.
+        """
+        form = dict(compress(found.items(), map(is_not, found.values(), self._values)))
+        for name, default in self._compared:
+            item = form.get(name)
+            # Nothing of another type than the default's is even compared.
+            if type(item) is type(default) and item == default:
+                del form[name]
+        for name in self._dropped:
+            form.pop(name, None)
+        if (fault := self._first_fault(form)) is not None:
+            raise ValueNotAllowed(fault)
+        for name, stored in self._stored_as.items():
+            if name in form:
+                form[name] = stored.encode(form[name])
+        return form
+
+    def filled(self, form: Any) -> dict[str, Any]:
+        """All fields in the order of their names, from those that were stored.
+
+        Raises:
+            DecodeError: It is not a form that `told` gives.
+        """
+        if not is_named(form):
+            raise BytesMalformed("fields: expected a map with names as keys, found another value")
+        if not form.keys() <= self._blank.keys():
+            raise unknown_field(self.cls, next(name for name in form if name not in self._blank))
+        if not self._required <= form.keys():
+            missing = next(name for name in self.names if name in self._required - form.keys())
+            raise BytesMalformed(f"field {missing!r}: its value is missing")
+        for name in self._dropped:
+            if name in form:
+                raise BytesMalformed(f"field {name!r}: expected that it is not stored")
+        for name, stored in self._stored_as.items():
+            if name in form:
+                form[name] = stored.decode(form[name])
+        if (fault := self._first_fault(form)) is not None:
+            raise BytesMalformed(fault)
+        filled = {**self._blank, **form}
+        for name, make in self._fresh:
+            if name not in form:
+                filled[name] = make()
+        return filled
+
+    def _first_fault(self, form: dict[str, Any]) -> str | None:
+        kinds = self._kinds
+        for name, item in form.items():
+            exact, kind = kinds.get(name, _ANYTHING)
+            if type(item) not in exact and kind is not None and not kind.fits(item):
+                found = _name_of(type(item))
+                return f"field {name!r}: expected {kind}, found {found} or others in it"
+        return None if self._fault is None else self._fault(form)
+
+
+_ANYTHING: tuple[frozenset[type], FieldKind | None] = (frozenset(), None)
+
+
+def defaults_of(cls: type) -> dict[str, Any]:
+    """The default of each field of a dataclass."""
+    fields: Any = dataclasses.fields(cls)
+    return {field.name: _default(field) for field in fields}
+
+
+def _default(field: "dataclasses.Field[Any]") -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    made = REQUIRED if field.default_factory is dataclasses.MISSING else field.default_factory()
+    return made if type(made) in _CONTAINERS and not made else REQUIRED
+
+
+def object_pair(form: FieldForm) -> Pair:
+    """The pair for a class whose fields lie in slots, or all in `__dict__`."""
+    slots = {name: _slot(form.cls, name) for name in form.names}
+    if form.names and None not in slots.values():
+        return _slots_pair(form, slots)
+    return _attributes_pair(form)
+
+
+def _slots_pair(form: FieldForm, slots: Mapping[str, Any]) -> Pair:
+    def take(value: Any) -> dict[str, Any]:
+        if getattr(value, "__dict__", None):
+            raise ValueNotAllowed(
+                "attributes: expected only declared fields, found attributes of its own"
+            )
+        try:
+            found = {name: slot.__get__(value) for name, slot in slots.items()}
+        except AttributeError as exc:
+            raise ValueNotAllowed(
+                "fields: expected every field to be set, found one that is not"
+            ) from exc
+        return form.told(found)
+
+    def build(stored: Any) -> Any:
+        value: Any = object.__new__(form.cls)
+        for name, item in form.filled(stored).items():
+            slots[name].__set__(value, item)
+        return value
+
+    return take, build
+
+
+def _attributes_pair(form: FieldForm) -> Pair:
+    cls, names, told, filled, bare = form.cls, form.names, form.told, form.filled, object.__new__
+    set_attributes: Any = types.GetSetDescriptorType.__set__  # past any __setattr__
+    attributes_of: Any = _slot(cls, "__dict__")
+
+    def take(value: Any) -> dict[str, Any]:
+        attributes = value.__dict__
+        return told(attributes if tuple(attributes) == names else _ordered(attributes, names))
+
+    def build(stored: Any) -> Any:
+        value: Any = bare(cls)
+        set_attributes(attributes_of, value, filled(stored))
+        return value
+
+    return take, build
+
+
+def _ordered(attributes: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Attributes in the order of the fields, if they are those."""
+    for name in attributes:
+        # What `Class[X](...)` leaves behind says nothing about the object.
+        if name not in names and name != "__orig_class__":
+            raise ValueNotAllowed(
+                f"attribute {name!r}: expected only declared fields, found this attribute"
+            )
+    for name in names:
+        if name not in attributes:
+            raise ValueNotAllowed(f"field {name!r}: it is not set")
+    return {name: attributes[name] for name in names}
+
+
+def named_tuple_pair(cls: Any) -> Pair:
+    """The pair for a named tuple."""
+    given: dict[str, Any] = cls._field_defaults
+    form = FieldForm(cls, {name: given.get(name, REQUIRED) for name in cls._fields})
+
+    def take(value: Any) -> dict[str, Any]:
+        return form.told(dict(zip(form.names, value, strict=True)))
+
+    def build(stored: Any) -> Any:
+        return tuple.__new__(cls, form.filled(stored).values())
+
+    return take, build
+
+
+def _slot(cls: type, name: str) -> Any:
+    """What sets and gets a slot, or the `__dict__`, of objects of a class."""
+    for base in cls.__mro__:
+        slot = base.__dict__.get(name)
+        if hasattr(slot, "__set__"):
+            return slot
+    return None
