@@ -2,32 +2,18 @@
 """The application's types, as far as a graph names them.
 
 A type that a schema, the return annotation of a tool or the response format of an agent names is
-the application's own statement that it belongs to the state. It is allowed under a name that is
-made of its module and its qualified name:
-
-    shop.models.Plan         -> app.shop.models.plan
-    shop.models.Plan.Step    -> app.shop.models.plan.step
-
-The started program has the name that it would have as a module: what `python agent.py` stores is
-read after `import agent`. Names are in lower case, with `-` for every other character than letters,
-digits, `_`, `-` and `.`; a name of more than 100 characters ends in a digest instead of its tail.
-To rename or change such a class later, make its rule yourself under the stored name: types that
-have a rule are left alone.
+the application's own statement that it belongs to the state (`_declared_types`).
 
 Nothing is imported to find a type, and stored data takes no part in it.
 """
 
-import dataclasses
-import hashlib
 import inspect
-import re
 import sys
 import types
 import typing
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from itertools import chain
 from typing import Any
 
@@ -38,86 +24,39 @@ from langgraph.channels import UntrackedValue
 from langgraph.graph import StateGraph
 from langgraph.pregel import Pregel
 
+from sealpoint.adapters._declared_types import (
+    BUILT_IN_TYPES,
+    UNIONS,
+    allow_declared,
+    annotations_of,
+    can_have_rule,
+    find_types,
+    types_in,
+)
 from sealpoint.adapters._world_parts import Parts
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.adapters.langgraph._world import KINDS, TASK
-from sealpoint.codec import BUILTINS, PLAIN_REASONS, Registry, allow_line, is_builtin
-from sealpoint.config import imported_name
+from sealpoint.codec import Registry, allow_line, is_builtin
 from sealpoint.errors import RuleInvalid, TypeNotAllowed, UsageError
 
-_NAME_CHARS_MAX = 100
-_DIGEST_CHARS = 16
-UNIONS = (typing.Union, types.UnionType)
-"""The origins of the two spellings of a union."""
 _AGENT_PACKAGES = frozenset({"langchain", "langgraph"})
 """Where the functions come from that make agents."""
 _ARTIFACT = 1
 """The place of the artifact in what such a tool returns."""
-_OTHER = re.compile(r"[^a-z0-9_.-]")
 
-_ALLOWED_ALREADY = frozenset(
-    {
-        *(each.cls for each in FRAMEWORK_TYPES),
-        *(kind for builtin in BUILTINS for kind in builtin.types),
-        *PLAIN_REASONS,
-    }
-)
-
-
-def rule_name(cls: type) -> str:
-    """The name under which a type of a schema is stored."""
-    exact = f"{imported_name(cls.__module__)}.{cls.__qualname__}"
-    parts = (part or "-" for part in _OTHER.sub("-", exact.lower()).split("."))
-    name = f"app.{'.'.join(parts)}"
-    if len(name) <= _NAME_CHARS_MAX:
-        return name
-    digest = hashlib.sha256(exact.encode()).hexdigest()[:_DIGEST_CHARS]
-    return f"{name[: _NAME_CHARS_MAX - _DIGEST_CHARS - 1]}-{digest}"
+_ALLOWED_ALREADY = BUILT_IN_TYPES | {each.cls for each in FRAMEWORK_TYPES}
 
 
 def allow_types(registry: Registry, found: Iterable[type]) -> list[str]:
-    """Add a rule for each type that the registry has none for.
+    """Add a rule for each type that is not the framework's and that the registry has none for.
 
     Returns:
         The names of the rules that were added.
 
     Raises:
-        RuleInvalid: No rule can be made for a type without functions of its own, or its name is
-            that of another type.
+        RuleInvalid: As of `allow_declared`.
     """
-    there = {rule.name: rule.cls for rule in registry.rules}
-    added: list[str] = []
-    for cls in found:
-        if cls in there.values() or cls in _ALLOWED_ALREADY:
-            continue
-        name = rule_name(cls)
-        if name in there:
-            raise _same_name(name, there[name], cls)
-        registry.allow(cls, name=name)
-        there[name] = cls
-        added.append(name)
-    return added
-
-
-def _same_name(name: str, one: type, other: type) -> RuleInvalid:
-    """The error for two types that would be stored under one name."""
-    exact = [f"{each.__module__}.{each.__qualname__}" for each in (one, other)]
-    hint = (
-        f"Give one of them a rule with a name of its own, before the saver is made: "
-        f'registry.allow({other.__qualname__}, name="{name}-2")\nwhere registry = '
-        "sealpoint.Registry(), and the store is opened with "
-        "sealpoint.open_store(url, registry=registry)"
-    )
-    modules = one.__module__, other.__module__
-    if modules[0] != modules[1] and len(set(map(imported_name, modules))) == 1:
-        hint = (
-            "The started program is imported a second time, so that its classes are there twice. "
-            "Put the types into a module of their own, and import them from there."
-        )
-    return RuleInvalid(
-        f"rule {name!r}: two types have this name, {exact[0]} and {exact[1]}",
-        hint=hint,
-    )
+    return allow_declared(registry, (cls for cls in found if cls not in _ALLOWED_ALREADY))
 
 
 def types_of_allowlist(pairs: Collection[Any], *, strict: bool = True) -> list[type]:
@@ -153,15 +92,6 @@ def _resolved(pair: Any) -> type | None:
     return value if isinstance(value, type) else None
 
 
-def can_have_rule(cls: type) -> bool:
-    """Whether a type can be allowed without functions of its own."""
-    try:
-        Registry().allow(cls, name="app.type")
-    except RuleInvalid:
-        return False
-    return True
-
-
 def is_allowed_already(cls: type) -> bool:
     """Whether a type needs no rule: built in, of an array library, or the framework's."""
     return cls in _ALLOWED_ALREADY or is_builtin(cls)
@@ -178,30 +108,7 @@ def graph_types(graph: Any, named: Iterable[type] = ()) -> list[type]:
     Raises:
         UsageError: It is none of these, or what is named is no type.
     """
-    search = _TypeSearch()
-    own = list(named)
-    for each in own:
-        if not isinstance(each, type):
-            raise UsageError(f"types: expected classes, found {type(each).__name__}")
-        search.look(each)
-    for schema in _schemas(graph, []):
-        search.look(schema)
-    found = [cls for cls in search.found if _is_data(cls) and can_have_rule(cls)]
-    # What was named is meant, also where no rule can be made for it: that is then said.
-    return [*dict.fromkeys((*own, *found))]
-
-
-def types_in(annotation: Any) -> list[type]:
-    """Every class that an annotation names, outermost first; not those in the fields of one."""
-    found: dict[type, None] = {}
-    waiting = [annotation]
-    while waiting:
-        each = waiting.pop(0)
-        inside = _arguments(each)
-        if isinstance(each, type) and not inside:
-            found[each] = None
-        waiting.extend(inside)
-    return list(found)
+    return find_types(_schemas(graph, []), named, _is_data)
 
 
 def graphs_within(graph: Any) -> Iterator[tuple[Any, Parts]]:
@@ -249,7 +156,7 @@ def _schemas(graph: Any, above: list[Any]) -> Iterator[Any]:
     for place, function in parts.functions:
         # Tasks and entrypoints have no other schema than their annotations.
         if place.startswith(TASK) or builder is None:
-            yield from _signature(function).values()
+            yield from annotations_of(function).values()
     yield from chain.from_iterable(map(_returns, parts.tools))
     yield from _response_formats(runnables)
     for subgraph in parts.graphs:
@@ -285,20 +192,13 @@ def _parts(graph: Any) -> Parts:
     return KINDS.parts_of([node.bound for node in graph.nodes.values()], "node")
 
 
-def _signature(function: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError, SyntaxError):
-        return {}  # a name that only a type checker can see
-
-
 def _returns(tool: BaseTool) -> Iterator[Any]:
     """What the functions of a tool say that they return."""
     functions = [getattr(tool, "func", None), getattr(tool, "coroutine", None)]
     if not any(functions):
         functions = [type(tool)._run, type(tool)._arun]  # noqa: SLF001 (what a tool defines)
     for function in functions:
-        returned = _signature(function).get("return")
+        returned = annotations_of(function).get("return")
         if returned is not None:
             yield returned
 
@@ -343,68 +243,6 @@ def _formats(held: Any) -> Iterator[Any]:
     if isinstance(held, tuple):
         held = held[-1]
     yield held if isinstance(held, type) else getattr(held, "schema", held)
-
-
-def _arguments(annotation: Any) -> list[Any]:
-    """What an annotation is made of; nothing if it is a class."""
-    arguments = list(typing_extensions.get_args(annotation))
-    origin = typing_extensions.get_origin(annotation)
-    if origin is typing.Annotated:
-        return arguments[:1]
-    if origin is typing.Literal:
-        return [type(each) for each in arguments]
-    if origin in UNIONS:
-        return arguments
-    if origin is not None:
-        return [origin, *arguments]
-    if hasattr(annotation, "__supertype__"):  # a NewType
-        return [annotation.__supertype__]
-    if isinstance(annotation, typing_extensions.TypeAliasType):
-        return [annotation.__value__]
-    if isinstance(annotation, typing.TypeVar):
-        return [annotation.__bound__, *annotation.__constraints__]
-    return annotation if isinstance(annotation, list) else []  # the arguments of a Callable
-
-
-class _TypeSearch:
-    """The types that annotations name, also inside of one another."""
-
-    def __init__(self) -> None:
-        self.found: dict[type, None] = {}
-        self._seen: dict[int, Any] = {}
-
-    def look(self, annotation: Any) -> None:
-        waiting = [annotation]
-        while waiting:
-            each = waiting.pop()
-            if id(each) not in self._seen:
-                self._seen[id(each)] = each
-                waiting.extend(self._inside(each))
-
-    def _inside(self, annotation: Any) -> Iterable[Any]:
-        return _arguments(annotation) or (
-            self._of_class(annotation) if isinstance(annotation, type) else []
-        )
-
-    def _of_class(self, cls: Any) -> Iterable[Any]:
-        if typing_extensions.is_typeddict(cls):
-            return _hints(cls)
-        named_tuple = issubclass(cls, tuple) and hasattr(cls, "_fields")
-        declares = ("__pydantic_fields__", "__attrs_attrs__", "__struct_fields__")
-        if named_tuple or dataclasses.is_dataclass(cls) or any(hasattr(cls, n) for n in declares):
-            self.found[cls] = None
-            return _hints(cls)
-        if issubclass(cls, Enum):
-            self.found[cls] = None
-        return []
-
-
-def _hints(cls: type) -> Iterable[Any]:
-    try:
-        return typing.get_type_hints(cls, include_extras=True).values()
-    except (NameError, TypeError, AttributeError, SyntaxError):
-        fields = getattr(cls, "model_fields", {}).values()
-        return [field.annotation for field in fields]
 
 
 # What a graph declares that it will store: checked before anything has run.

@@ -69,9 +69,7 @@ CONTENTS: tuple[Content, ...] = (
     Content.from_code_interpreter_tool_call(call_id="c", inputs=[Content.from_text("1 + 1")]),
     Content.from_code_interpreter_tool_result(call_id="c", outputs=[Content.from_text("2")]),
     Content("computer_tool_call", id="i", call_id="c", actions=[{"type": "click", "x": 1}]),
-    Content(
-        "computer_tool_result", call_id="c", screenshot=Content.from_data(b"png", "image/png")
-    ),
+    Content("computer_tool_result", call_id="c", screenshot=Content.from_data(b"png", "image/png")),
     Content.from_image_generation_tool_call(image_id="img"),
     Content.from_image_generation_tool_result(image_id="img", outputs=Content.from_text("done")),
     Content.from_mcp_server_tool_call("c", "search", server_name="s", arguments={"q": "x"}),

@@ -30,10 +30,10 @@ from langgraph.types import Send
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType, TypedDict
 
+from sealpoint.adapters._declared_types import rule_name
 from sealpoint.adapters.langgraph._schemas import (
     allow_types,
     graph_types,
-    rule_name,
     types_of_allowlist,
 )
 from sealpoint.codec import Registry
