@@ -131,26 +131,14 @@ class TypeReferences:
             if form not in _NAMED:
                 raise UnknownType("type reference: expected the name of a built-in type")
             return _NAMED[form]
-        if type(form) is not dict or len(form) != 1 or depth > _DEPTH_MAX:
-            raise _malformed()
-        ((kind, said),) = form.items()
-        if type(kind) is not str:
-            raise _malformed()
+        kind, said = _opened(form, depth)
         if kind == "rule":
             return self._decode_rule(said)
-        if type(said) is not list or not said or len(said) > _MEMBERS_MAX + 1:
+        if type(said) is not list or not 0 < len(said) <= _MEMBERS_MAX + 1:
             raise _malformed()
         if kind == "literal":
             return _literal(said)
-        parts = [self.decode(each, depth + 1) for each in said]
-        try:
-            if kind in _UNIONS:
-                return _UNIONS[kind][1](parts)
-            if kind == "of" and _takes_arguments(parts[0]):
-                return parts[0][tuple(parts[1:])]
-        except TypeError as exc:
-            raise _malformed() from exc
-        raise _malformed()
+        return _made(kind, [self.decode(each, depth + 1) for each in said])
 
     def encode_format(self, found: Any) -> Any:
         """The stored form of a response format: of a type, or of a JSON schema."""
@@ -194,6 +182,28 @@ def _takes_arguments(head: Any) -> bool:
         return _NAMES[head] in _CONTAINERS
     own = inspect.getattr_static(typing.Generic, "__class_getitem__")
     return isinstance(head, type) and inspect.getattr_static(head, "__class_getitem__", 0) is own
+
+
+def _opened(form: Any, depth: int) -> tuple[str, Any]:
+    """What kind of reference a form is, and what it says."""
+    if type(form) is not dict or len(form) != 1 or depth > _DEPTH_MAX:
+        raise _malformed()
+    ((kind, said),) = form.items()
+    if type(kind) is not str:
+        raise _malformed()
+    return kind, said
+
+
+def _made(kind: str, parts: list[Any]) -> Any:
+    """The type that is made of others."""
+    try:
+        if kind in _UNIONS:
+            return _UNIONS[kind][1](parts)
+        if kind == "of" and _takes_arguments(parts[0]):
+            return parts[0][tuple(parts[1:])]
+    except TypeError as exc:
+        raise _malformed() from exc
+    raise _malformed()
 
 
 def _literal(said: list[Any]) -> Any:

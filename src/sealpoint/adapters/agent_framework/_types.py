@@ -388,112 +388,52 @@ _WORKFLOW = (
 )
 
 
-def _orchestration_types(package: Any) -> Iterator[WorkflowType]:
-    """The types of the orchestrations: group chat, handoff, magentic, and their questions."""
-    ledger, item = package.MagenticProgressLedger, package.MagenticProgressLedgerItem
-    messages, message = {"messages": _each(Message)}, {"message": _one(Message)}
-    rows: tuple[tuple[str, type, str, dict[str, FieldKind]], ...] = (
-        (
-            "group-chat-request",
-            package.GroupChatRequestMessage,
-            "Asks a participant to speak: an instruction, and data about it.",
-            {"additional_instruction": _TEXT, "metadata": _MAP},
-        ),
-        (
-            "group-chat-message",
-            package.GroupChatParticipantMessage,
-            "What a participant said, for the others.",
-            messages,
-        ),
-        (
-            "group-chat-response",
-            package.GroupChatResponseMessage,
-            "What a participant said, for the orchestrator.",
-            message,
-        ),
-        (
-            "group-chat-state",
-            package.GroupChatState,
-            "What the choice of the next speaker is made from: who is there and what was said.",
-            {"current_round": _NUMBER, "participants": _MAP, "conversation": _each(Message)},
-        ),
-        (
-            "state",
-            package.OrchestrationState,
-            "What an orchestrator keeps: the conversation, the round and data about it.",
-            {
-                "conversation": _each(Message),
-                "round_index": _NUMBER,
-                "metadata": _MAP,
-                "orchestrator_name": _TEXT,
-                "task": _one(Message),
-            },
-        ),
-        (
-            "handoff-request",
-            package.HandoffAgentUserRequest,
-            "A question to a person after an agent's turn: what the agent answered.",
-            {"agent_response": _one(AgentResponse)},
-        ),
-        (
-            "agent-answer",
-            package.AgentRequestInfoResponse,
-            "What a person answers to an agent: messages.",
-            messages,
-        ),
-        (
-            "plan-request",
-            package.MagenticPlanReviewRequest,
-            "A plan that waits for a person's review.",
-            {
-                "plan": _one(Message),
-                "current_progress": _one(ledger, type(None)),
-                "is_stalled": _FLAG,
-            },
-        ),
-        (
-            "plan-answer",
-            package.MagenticPlanReviewResponse,
-            "What a person says about a plan: messages.",
-            {"review": _each(Message)},
-        ),
-        (
-            "progress",
-            ledger,
-            "What a manager holds to be done and open: texts.",
-            dict.fromkeys(defaults_of(ledger), _one(item)),
-        ),
-        (
-            "progress-item",
-            item,
-            "One line of a manager's progress: an answer and its reason.",
-            {"reason": _TEXT, "answer": _one(str, bool)},
-        ),
-        (
-            "magentic-context",
-            package.MagenticContext,
-            "What a manager decides from: the task, the chat and three counts.",
-            {
-                "task": _TEXT,
-                "chat_history": _each(Message),
-                "participant_descriptions": _by_name(str),
-                **dict.fromkeys(("round_count", "stall_count", "reset_count"), _NUMBER),
-            },
-        ),
+def _orchestration(
+    name: str, cls: type, reason: str, kinds: Mapping[str, FieldKind]
+) -> WorkflowType:
+    return WorkflowType(
+        cls=cls,
+        name=f"agent_framework.orchestrations.{name}",
+        reason=reason,
+        defaults=defaults_of(cls),
+        kinds=kinds,
     )
-    for name, cls, reason, kinds in rows:
-        yield WorkflowType(
-            cls=cls,
-            name=f"agent_framework.orchestrations.{name}",
-            reason=reason,
-            defaults=defaults_of(cls),
-            kinds=kinds,
-        )
-    yield WorkflowType(
-        cls=package.MagenticResetSignal,
-        name="agent_framework.orchestrations.reset",
-        reason="Tells participants to forget the chat; it holds nothing.",
-        defaults={},
+
+
+def _group_chat_types(package: Any) -> Iterator[WorkflowType]:
+    """What orchestrators and participants send each other, and keep."""
+    yield _orchestration(
+        "group-chat-request",
+        package.GroupChatRequestMessage,
+        "Asks a participant to speak: an instruction, and data about it.",
+        {"additional_instruction": _TEXT, "metadata": _MAP},
+    )
+    yield _orchestration(
+        "group-chat-message",
+        package.GroupChatParticipantMessage,
+        "What a participant said, for the others.",
+        {"messages": _each(Message)},
+    )
+    yield _orchestration(
+        "group-chat-response",
+        package.GroupChatResponseMessage,
+        "What a participant said, for the orchestrator.",
+        {"message": _one(Message)},
+    )
+    yield _orchestration(
+        "group-chat-state",
+        package.GroupChatState,
+        "What the choice of the next speaker is made from: who is there and what was said.",
+        {"current_round": _NUMBER, "participants": _MAP, "conversation": _each(Message)},
+    )
+    yield _orchestration(
+        "state",
+        package.OrchestrationState,
+        "What an orchestrator keeps: the conversation, the round and data about it.",
+        {
+            **{"conversation": _each(Message), "round_index": _NUMBER, "metadata": _MAP},
+            **{"orchestrator_name": _TEXT, "task": _one(Message)},
+        },
     )
     yield WorkflowType(
         cls=package.AgentOrchestrationOutput,
@@ -502,10 +442,77 @@ def _orchestration_types(package: Any) -> Iterator[WorkflowType]:
     )
 
 
+def _question_types(package: Any) -> Iterator[WorkflowType]:
+    """What orchestrations ask people, and their answers."""
+    yield _orchestration(
+        "handoff-request",
+        package.HandoffAgentUserRequest,
+        "A question to a person after an agent's turn: what the agent answered.",
+        {"agent_response": _one(AgentResponse)},
+    )
+    yield _orchestration(
+        "agent-answer",
+        package.AgentRequestInfoResponse,
+        "What a person answers to an agent: messages.",
+        {"messages": _each(Message)},
+    )
+    yield _orchestration(
+        "plan-request",
+        package.MagenticPlanReviewRequest,
+        "A plan that waits for a person's review.",
+        {
+            "plan": _one(Message),
+            "current_progress": _one(package.MagenticProgressLedger, type(None)),
+            "is_stalled": _FLAG,
+        },
+    )
+    yield _orchestration(
+        "plan-answer",
+        package.MagenticPlanReviewResponse,
+        "What a person says about a plan: messages.",
+        {"review": _each(Message)},
+    )
+
+
+def _magentic_types(package: Any) -> Iterator[WorkflowType]:
+    """What a magentic manager keeps and says."""
+    ledger, item = package.MagenticProgressLedger, package.MagenticProgressLedgerItem
+    yield _orchestration(
+        "progress",
+        ledger,
+        "What a manager holds to be done and open: texts.",
+        dict.fromkeys(defaults_of(ledger), _one(item)),
+    )
+    yield _orchestration(
+        "progress-item",
+        item,
+        "One line of a manager's progress: an answer and its reason.",
+        {"reason": _TEXT, "answer": _one(str, bool)},
+    )
+    yield _orchestration(
+        "magentic-context",
+        package.MagenticContext,
+        "What a manager decides from: the task, the chat and three counts.",
+        {
+            **{"task": _TEXT, "chat_history": _each(Message)},
+            "participant_descriptions": _by_name(str),
+            **dict.fromkeys(("round_count", "stall_count", "reset_count"), _NUMBER),
+        },
+    )
+    yield WorkflowType(
+        cls=package.MagenticResetSignal,
+        name="agent_framework.orchestrations.reset",
+        reason="Tells participants to forget the chat; it holds nothing.",
+        defaults={},
+    )
+
+
 def _installed_types() -> Iterator[WorkflowType]:
     yield from (*_ENUMS, *_CHAT, *_WORKFLOW)
     if orchestrations is not None:
-        yield from _orchestration_types(orchestrations)
+        yield from _group_chat_types(orchestrations)
+        yield from _question_types(orchestrations)
+        yield from _magentic_types(orchestrations)
 
 
 WORKFLOW_TYPES = tuple(_installed_types())

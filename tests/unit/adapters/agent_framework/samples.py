@@ -29,9 +29,7 @@ from agent_framework._workflows._workflow_executor import ExecutionContext
 from agent_framework_orchestrations import (
     AgentOrchestrationOutput,
     AgentRequestInfoResponse,
-    GroupChatParticipantMessage,
     GroupChatRequestMessage,
-    GroupChatResponseMessage,
     GroupChatState,
     HandoffAgentUserRequest,
     MagenticContext,
@@ -41,6 +39,10 @@ from agent_framework_orchestrations import (
     MagenticProgressLedgerItem,
     MagenticResetSignal,
     OrchestrationState,
+)
+from agent_framework_orchestrations._base_group_chat_orchestrator import (
+    GroupChatParticipantMessage,
+    GroupChatResponseMessage,
 )
 
 from sealpoint.adapters.agent_framework._types import allow_framework_types
