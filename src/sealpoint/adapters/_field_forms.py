@@ -114,14 +114,10 @@ class FieldForm:
         self.names = tuple(defaults)
         self._values = tuple(defaults.values())
         self._blank = dict(defaults)
-        self._required = frozenset(name for name, each in defaults.items() if each is REQUIRED)
-        self._fresh = tuple(
-            (name, type(each)) for name, each in defaults.items() if type(each) in _CONTAINERS
-        )
-        self._compared = tuple(
-            (name, each)
-            for name, each in defaults.items()
-            if each is not REQUIRED and not isinstance(each, _SINGLE)
+        self._required = frozenset(_where(defaults, lambda each: each is REQUIRED))
+        self._fresh = _where(defaults, lambda each: type(each) in _CONTAINERS)
+        self._compared = _where(
+            defaults, lambda each: each is not REQUIRED and not isinstance(each, _SINGLE)
         )
         self._kinds = {
             name: (frozenset(() if each.members else each.types), each)
@@ -141,7 +137,7 @@ class FieldForm:
             ValueNotAllowed: A field holds what it may not hold.
         """
         form = dict(compress(found.items(), map(is_not, found.values(), self._values)))
-        for name, default in self._compared:
+        for name, default in self._compared.items():
             item = form.get(name)
             # Nothing of another type than the default's is even compared.
             if type(item) is type(default) and item == default:
@@ -161,6 +157,19 @@ class FieldForm:
         Raises:
             DecodeError: It is not a form that `told` gives.
         """
+        self._check_names(form)
+        for name, stored in self._stored_as.items():
+            if name in form:
+                form[name] = stored.decode(form[name])
+        if (fault := self._first_fault(form)) is not None:
+            raise BytesMalformed(fault)
+        filled = {**self._blank, **form}
+        for name, empty in self._fresh.items():
+            if name not in form:
+                filled[name] = empty.copy()
+        return filled
+
+    def _check_names(self, form: Any) -> None:
         if not is_named(form):
             raise BytesMalformed("fields: expected a map with names as keys, found another value")
         if not form.keys() <= self._blank.keys():
@@ -171,16 +180,6 @@ class FieldForm:
         for name in self._dropped:
             if name in form:
                 raise BytesMalformed(f"field {name!r}: expected that it is not stored")
-        for name, stored in self._stored_as.items():
-            if name in form:
-                form[name] = stored.decode(form[name])
-        if (fault := self._first_fault(form)) is not None:
-            raise BytesMalformed(fault)
-        filled = {**self._blank, **form}
-        for name, make in self._fresh:
-            if name not in form:
-                filled[name] = make()
-        return filled
 
     def _first_fault(self, form: dict[str, Any]) -> str | None:
         kinds = self._kinds
@@ -190,6 +189,10 @@ class FieldForm:
                 found = _name_of(type(item))
                 return f"field {name!r}: expected {kind}, found {found} or others in it"
         return None if self._fault is None else self._fault(form)
+
+
+def _where(defaults: Mapping[str, Any], is_such: Callable[[Any], bool]) -> dict[str, Any]:
+    return {name: each for name, each in defaults.items() if is_such(each)}
 
 
 _ANYTHING: tuple[frozenset[type], FieldKind | None] = (frozenset(), None)

@@ -431,8 +431,11 @@ def _group_chat_types(package: Any) -> Iterator[WorkflowType]:
         package.OrchestrationState,
         "What an orchestrator keeps: the conversation, the round and data about it.",
         {
-            **{"conversation": _each(Message), "round_index": _NUMBER, "metadata": _MAP},
-            **{"orchestrator_name": _TEXT, "task": _one(Message)},
+            "conversation": _each(Message),
+            "round_index": _NUMBER,
+            "metadata": _MAP,
+            "orchestrator_name": _TEXT,
+            "task": _one(Message),
         },
     )
     yield WorkflowType(
@@ -494,7 +497,8 @@ def _magentic_types(package: Any) -> Iterator[WorkflowType]:
         package.MagenticContext,
         "What a manager decides from: the task, the chat and three counts.",
         {
-            **{"task": _TEXT, "chat_history": _each(Message)},
+            "task": _TEXT,
+            "chat_history": _each(Message),
             "participant_descriptions": _by_name(str),
             **dict.fromkeys(("round_count", "stall_count", "reset_count"), _NUMBER),
         },
