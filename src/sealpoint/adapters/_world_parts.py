@@ -61,6 +61,9 @@ class Parts:
     models: list[Any] = field(default_factory=list)
     prompts: list[Any] = field(default_factory=list)
     graphs: list[Any] = field(default_factory=list)
+    agents: list[Any] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    """Other objects of the framework that an adapter wants to be told of."""
 
 
 class Found(NamedTuple):
@@ -94,19 +97,23 @@ class Kinds:
     calls: tuple[str, ...]
     """By which methods the framework calls an object."""
 
-    def parts_of(self, root: Any, place: str, memory: Memory | None = None) -> Parts:
+    def parts_of(
+        self, root: Any, place: str, memory: Memory | None = None, *, called: bool = False
+    ) -> Parts:
         """Find what something that the framework runs consists of.
 
         Args:
             root: A function, an object, or a list of them.
             place: What its code is called.
             memory: What an application's own objects held at an earlier look.
+            called: Whether the framework calls it itself, also if it is an object of no class that
+                it knows.
 
         Raises:
             WorldInvalid: It is too large to be looked through.
         """
         search = Search(self, memory or Memory())
-        search.add([root], place, "")
+        (search.add_called if called else search.add)([root], place, "")
         search.run()
         return search.parts
 
@@ -150,11 +157,28 @@ class Search:
                 )
             form(self, found)
 
-    def enter(self, owner: Any, place: str, within: str) -> None:
-        """Look at what an object holds: all of it, if it is the framework's."""
+    def add_called(self, values: Iterable[Any], place: str, package: str) -> None:
+        """Look at what the framework calls, also if it is an object of no class that it knows."""
+        for value in values:
+            kind: Any = type(value)
+            if _form_of(self._kinds, kind) is not Search.OTHERWISE:
+                self.add([value], place, package)
+            elif kind not in PLAIN and self._frameworks.package_of(kind) not in self._frameworks:
+                self._object(Found(value, place, "", own=False))
+
+    def enter(self, owner: Any, place: str, within: str, *, remembered: bool = False) -> None:
+        """Look at what an object holds: all of it, if it is the framework's.
+
+        Args:
+            owner: The object.
+            place: What the code in it is called.
+            within: The package that refers to it.
+            remembered: Whether what was empty at the first look stays out, as it does in an
+                application's own objects.
+        """
         slots, package = attributes(owner), self._frameworks.package_of(type(owner))
         own = package not in self._frameworks
-        if own:
+        if own or remembered:
             slots = self._memory.held(owner, slots)
         if self._is_application(package, within):
             self.add([type(owner)], place, package)
@@ -347,11 +371,13 @@ class WorldDraft:
         for place, digests in parts.code.items():
             self._code.setdefault(place, set()).update(digests)
 
-    def add_tool(self, holder: str, name: str, definition: Mapping[str, Any]) -> None:
+    def add_tool(
+        self, holder: str, name: str, definition: Mapping[str, Any], launch: str | None = None
+    ) -> None:
         """Add a tool; another one of the same name, in another place, is called by its holder."""
-        made = Tool(name, definition)
+        made = Tool(name, definition, launch)
         if name in self.tools and self.tools[name] != made:
-            made = Tool(f"{name} of {holder}", definition)
+            made = Tool(f"{name} of {holder}", definition, launch)
         self.tools[made.name] = made
 
     def world(
@@ -407,22 +433,28 @@ def kind_of(value: Any) -> str:
 
 
 def model_of(
-    model: Any, fields: Mapping[str, Any], names: Iterable[str], addresses: Iterable[str]
+    kind: str, fields: Mapping[str, Any], names: Iterable[str], addresses: Iterable[str]
 ) -> dict[str, Any]:
     """A model: its class, and what a closed list of its fields says in plain values.
 
     Of an address only the origin is told: the rest may hold a secret.
     """
-    made: dict[str, Any] = {"class": kind_of(model)}
-    for name in names:
-        value = fields.get(name)
-        if value is not None and _is_plain(value):
-            made[name] = list(value) if isinstance(value, tuple) else value
+    made = {"class": kind, **settings_of(fields, names)}
     for name in addresses:
-        origin = _origin(fields.get(name))
+        origin = origin_of(fields.get(name))
         if origin is not None:
             made[name] = origin
     return made
+
+
+def settings_of(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """What those of the named fields say that hold plain values."""
+    found = ((name, fields.get(name)) for name in names)
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in found
+        if value is not None and _is_plain(value)
+    }
 
 
 def _is_plain(value: Any) -> bool:
@@ -431,7 +463,8 @@ def _is_plain(value: Any) -> bool:
     return type(value) in (str, int, float, bool)
 
 
-def _origin(address: Any) -> str | None:
+def origin_of(address: Any) -> str | None:
+    """Where an address leads, without the rest of it; None if it is none."""
     if type(address) is not str:
         return None
     try:

@@ -302,9 +302,8 @@ def _bound_tools(tools: Any) -> dict[str, dict[str, Any]]:
 
 def _model(found: Model, tools: Mapping[str, Any]) -> dict[str, Any]:
     """A model, with what it was bound with, and digests of its tools."""
-    made = model_of(
-        found.model, {**attributes(found.model), **found.bound}, _MODEL_NAMES, _ADDRESSES
-    )
+    fields = {**attributes(found.model), **found.bound}
+    made = model_of(kind_of(found.model), fields, _MODEL_NAMES, _ADDRESSES)
     if tools:
         made["tools"] = {name: json_digest(definition) for name, definition in tools.items()}
     return made
