@@ -1,2 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Microsoft Agent Framework on a sealed store."""
+"""Microsoft Agent Framework on a sealed store.
+
+`SealedCheckpointStorage` is the checkpoint storage, `guard` gates a workflow.
+"""
+
+from sealpoint.adapters.face import extra_missing
+
+try:
+    from sealpoint.adapters.agent_framework._guard import declared_world, guard
+    from sealpoint.adapters.agent_framework._storage import RunStopped, SealedCheckpointStorage
+    from sealpoint.adapters.agent_framework._world import world_of
+except ImportError as exc:
+    raise extra_missing("agent_framework", ("agent_framework",), exc) from exc
+
+__all__ = [
+    "RunStopped",
+    "SealedCheckpointStorage",
+    "declared_world",
+    "guard",
+    "world_of",
+]

@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`SealedCheckpointStorage`: checkpoint storage for Microsoft Agent Framework on a sealed store.
+
+It translates and nothing else. The framework names a workflow and checkpoints of it, never a run;
+here a run and all that goes on from it is a thread of the store, found by `previous_checkpoint_id`,
+so that two conversations of one workflow have owners and histories of their own. Reading verifies
+and decides nothing: the framework loads for many reasons. What is saved says where its run stands,
+and is judged by the gate where a run begins with it.
+
+The framework drops the error of a save that was refused and goes on; `RunStopped` is what it does
+not drop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, Self, TypeVar
+
+from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
+
+from sealpoint.adapters.agent_framework._declared import allow_types_of
+from sealpoint.adapters.agent_framework._types import allow_framework_types
+from sealpoint.adapters.face import (
+    AdapterThread,
+    GuardedRuns,
+    Key,
+    RunPass,
+    RunPosition,
+    SaveDraft,
+    Snapshot,
+    to_display_json_or_type,
+)
+from sealpoint.api import Store
+from sealpoint.errors import (
+    Paused,
+    SealpointError,
+    Superseded,
+    UnknownCheckpoint,
+    UnknownThread,
+    UsageError,
+)
+from sealpoint.store import CheckpointRef
+from sealpoint.world import World
+
+OnRefusedSave = Literal["stop", "warn"]
+_KNOWN_MAX = 100_000
+_SUPERSEDED_HINT = (
+    "Resume the newest checkpoint of the thread. If an older one is meant, run the workflow "
+    'through guard(workflow, storage, actor=...) and pass deliberate="why" to run.'
+)
+_WORKFLOW = "workflow_name"
+_TIMESTAMP = "timestamp"
+_ITERATION = "iteration_count"
+_T = TypeVar("_T")
+
+
+class RunStopped(BaseException):
+    """A run was stopped because what it did could not be saved, or because of a pause.
+
+    No `Exception`: the framework drops those that a storage raises, and goes on. A guarded workflow
+    raises `error` itself in its place.
+    """
+
+    def __init__(self, error: SealpointError) -> None:
+        super().__init__(str(error))
+        self.error = error
+        """Why."""
+
+
+class Known(NamedTuple):
+    """What is known of a checkpoint without reading it."""
+
+    thread: str
+    asks: frozenset[str]
+    """The requests that wait for a response."""
+
+
+class SealedCheckpointStorage:
+    """Checkpoint storage for Microsoft Agent Framework on a sealed store.
+
+    ```python
+    store = sealpoint.open_store("sqlite:///agents.db")
+    storage = SealedCheckpointStorage(store)
+    workflow = WorkflowBuilder(start_executor=..., checkpoint_storage=storage).build()
+    ```
+
+    It may be used by any number of event loops; what blocks is done in other OS threads.
+
+    Args:
+        store: An open store. The framework's types are added to its registry.
+        world: What the workflows of this storage are able to do, as `world_of(workflow)` tells it.
+        thread: The thread that all its checkpoints belong to, such as a conversation; without it
+            every run that begins has one of its own, called after workflow and checkpoint.
+        on_refused_save: What becomes of a run whose checkpoint cannot be saved, which the framework
+            would not be told: it is stopped, or only the framework's log has a warning.
+
+    Raises:
+        UsageError: It is no store that `sealpoint.open_store` gives, or an argument is none of
+            these.
+        NameInvalid: No thread can have that name.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        world: World | Mapping[str, Any] | None = None,
+        thread: str | None = None,
+        on_refused_save: OnRefusedSave = "stop",
+    ) -> None:
+        if not isinstance(store, Store):
+            raise UsageError(
+                f"SealedCheckpointStorage: expected an open store, found {type(store).__name__}",
+                hint="Pass the store that sealpoint.open_store(url) gives: what blocks is done in "
+                "other OS threads.",
+            )
+        if on_refused_save not in ("stop", "warn"):
+            raise UsageError(
+                f"on_refused_save: expected 'stop' or 'warn', found {on_refused_save!r}",
+                hint="'stop' ends a run whose checkpoint cannot be saved, 'warn' lets it go on.",
+            )
+        allow_framework_types(store.registry)
+        self.on_refused_save = on_refused_save
+        self.refused_saves = 0
+        """How many checkpoints could not be saved."""
+        self.last_refusal: SealpointError | None = None
+        """Why the last of them could not."""
+        self._store = store
+        self._world = World.of(world)
+        self._places = CheckpointPlaces(store, thread)
+        self._lineages: dict[str, _Lineage] = {}
+
+    @classmethod
+    def for_workflow(
+        cls,
+        workflow: Any,
+        store: Store,
+        *,
+        types: Iterable[type] = (),
+        world: World | Mapping[str, Any] | None = None,
+        thread: str | None = None,
+        on_refused_save: OnRefusedSave = "stop",
+    ) -> Self:
+        """A storage that also allows the types that a workflow names in its annotations.
+
+        Args:
+            workflow: A workflow of the builder, or a functional one.
+            store: As for the class.
+            types: More types, which the workflow does not name.
+            world: As for the class.
+            thread: As for the class.
+            on_refused_save: As for the class.
+
+        Raises:
+            RuleInvalid: Two types have one name, or no rule can be made for one of `types`.
+        """
+        made = cls(store, world=world, thread=thread, on_refused_save=on_refused_save)
+        allow_types_of(workflow, store.registry, types)
+        return made
+
+    @property
+    def store(self) -> Store:
+        """The store that everything is kept in."""
+        return self._store
+
+    @property
+    def places(self) -> "CheckpointPlaces":
+        """Which thread holds which checkpoint."""
+        return self._places
+
+    async def thread_of(self, checkpoint_id: str) -> str:
+        """The thread that a checkpoint belongs to, as `sealpoint threads` names it.
+
+        Raises:
+            WorkflowCheckpointException: There is no such checkpoint, or it cannot be read.
+        """
+        return (await _off_loop(self._places.find, checkpoint_id)).thread
+
+    # ------------------------------------------------------------------ what the framework calls
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """Save a checkpoint. When it returns, it survives a crash and a power cut.
+
+        Raises:
+            RunStopped: It was not saved, or the thread is paused.
+            WorkflowCheckpointException: It was not saved, and that is only to be warned of.
+        """
+        return await self.save_for(None, None, checkpoint)
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        """A checkpoint, verified; reading decides nothing.
+
+        Raises:
+            WorkflowCheckpointException: There is none, or it was refused; the cause says why.
+        """
+        return (await self.load_with_hash(checkpoint_id))[0]
+
+    async def load_with_hash(self, checkpoint_id: str) -> tuple[WorkflowCheckpoint, str]:
+        """A checkpoint, and the hash of its signed entry, which no other checkpoint has.
+
+        Raises:
+            WorkflowCheckpointException: As for `load`.
+        """
+        found = await _off_loop(self._read, checkpoint_id)
+        return _checkpoint_of(found), found.ref.entry
+
+    async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
+        """All checkpoints of a workflow, oldest first.
+
+        Raises:
+            WorkflowCheckpointException: One of them is not what it was, or is missing.
+        """
+        return await _off_loop(self._read_all, workflow_name)
+
+    async def list_checkpoint_ids(self, *, workflow_name: str) -> list[str]:
+        """Their ids, oldest first. Nothing is decoded.
+
+        Raises:
+            WorkflowCheckpointException: As for `list_checkpoints`.
+        """
+        found = await _off_loop(self._places.of_workflow, workflow_name)
+        return [ref.id for _, ref in found]
+
+    async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
+        """The checkpoint of a workflow with the latest timestamp.
+
+        Raises:
+            WorkflowCheckpointException: As for `list_checkpoints`.
+        """
+        return await _off_loop(self._read_latest, workflow_name)
+
+    async def delete(self, checkpoint_id: str) -> bool:
+        """Delete a checkpoint: a signed entry records it, and it is shown no more.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            WorkflowCheckpointException: The thread belongs to another identity, or is not what it
+                was.
+        """
+        return await _off_loop(self._delete, checkpoint_id)
+
+    # ------------------------------------------------------------------ what they do
+
+    async def save_for(
+        self, thread: str | None, run: RunPass | None, checkpoint: WorkflowCheckpoint
+    ) -> str:
+        """Save a checkpoint for a run that has been let in, or for one that nobody decided about.
+
+        Raises:
+            RunStopped, WorkflowCheckpointException: As for `save`.
+        """
+        try:
+            saved = await asyncio.to_thread(self._write, thread, run, checkpoint)
+        except SealpointError as error:
+            self.refused_saves += 1
+            self.last_refusal = error
+            if self.on_refused_save == "stop":
+                raise RunStopped(error) from error
+            raise _told(error) from error
+        if saved.held:
+            raise RunStopped(Paused("workflow: its thread is paused; what had been done is kept"))
+        return checkpoint.checkpoint_id
+
+    def _write(
+        self, thread: str | None, run: RunPass | None, checkpoint: WorkflowCheckpoint
+    ) -> CheckpointRef:
+        previous = checkpoint.previous_checkpoint_id
+        if thread is None:
+            thread = self._places.for_save(checkpoint)
+        asks = frozenset(map(str, checkpoint.pending_request_info_events))
+        position = (
+            self._position(thread, previous, asks) if run is None else RunPosition(token=run.token)
+        )
+        draft = SaveDraft(
+            checkpoint.to_dict(),
+            checkpoint.checkpoint_id,
+            previous,
+            _metadata_of(checkpoint),
+            self._world if run is None else run.world,
+            question=self._question_of(checkpoint),
+            holds=True,
+            position=position,
+        )
+        (outcome,) = self._store.thread(thread).adapter.commit([draft])
+        if isinstance(outcome, Superseded):
+            raise Superseded(outcome.message, hint=_SUPERSEDED_HINT)
+        if isinstance(outcome, SealpointError):
+            raise outcome
+        assert isinstance(outcome, CheckpointRef)  # what a save becomes  # noqa: S101
+        self._places.note(checkpoint.checkpoint_id, Known(thread, asks))
+        self._lineage(thread).saved(checkpoint.checkpoint_id)
+        return outcome
+
+    def _position(self, thread: str, previous: str | None, asks: frozenset[str]) -> RunPosition:
+        """Where a run stands that nobody decided about, as far as a storage is told."""
+        if previous is None:
+            return RunPosition(begins=True, rising=False)
+        before = self._places.known(previous)
+        lineage = self._lineages.get(thread)
+        return RunPosition(
+            checkpoint=previous,
+            rising=False,
+            inside=lineage is not None and lineage.is_beside(previous),
+            answered=before is not None and not before.asks <= asks,
+        )
+
+    def _lineage(self, thread: str) -> "_Lineage":
+        found = self._lineages.setdefault(thread, _Lineage())
+        if len(self._lineages) > _KNOWN_MAX:
+            self._lineages.pop(next(iter(self._lineages)), None)
+        return found
+
+    def _question_of(self, checkpoint: WorkflowCheckpoint) -> Any:
+        registry = self._store.registry
+        return [
+            {"id": str(id_), "value": to_display_json_or_type(event.data, registry)}
+            for id_, event in checkpoint.pending_request_info_events.items()
+        ] or None
+
+    def _read(self, checkpoint_id: str) -> Snapshot:
+        known = self._places.find(checkpoint_id)
+        found = self._store.thread(known.thread).adapter.snapshot("", checkpoint_id)
+        if found is None:
+            raise unknown(checkpoint_id)
+        if lineage := self._lineages.get(known.thread):
+            lineage.loaded(checkpoint_id)
+        return found
+
+    def _read_all(self, workflow_name: str) -> list[WorkflowCheckpoint]:
+        found = self._places.of_workflow(workflow_name)
+        read = (self._store.thread(name).adapter.snapshot("", ref.id) for name, ref in found)
+        return [_checkpoint_of(each) for each in read if each is not None]
+
+    def _read_latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
+        found = [ref for _, ref in self._places.of_workflow(workflow_name)]
+        if not found:
+            return None
+        return _checkpoint_of(self._read(max(found, key=_timestamp).id))
+
+    def _delete(self, checkpoint_id: str) -> bool:
+        try:
+            thread = self._places.find(checkpoint_id).thread
+        except UnknownCheckpoint:
+            return False
+        keys = [Key("", checkpoint_id)]
+        return self._store.thread(thread).adapter.delete(keys, reason="delete") is not None
+
+
+class _Lineage:
+    """What a storage has saved and loaded of a thread, as far as that tells its runs apart.
+
+    Steps that run beside each other save with the same previous checkpoint. Who goes on from an
+    older one has loaded it before.
+    """
+
+    def __init__(self) -> None:
+        self._last: str | None = None
+        self._loaded: set[str] = set()
+
+    def saved(self, id_: str) -> None:
+        self._last = id_
+        self._loaded.clear()
+
+    def loaded(self, id_: str) -> None:
+        self._loaded.add(id_)
+
+    def is_beside(self, previous: str) -> bool:
+        """Whether a save with that previous checkpoint is of a step beside the last one."""
+        return self._last not in (None, previous) and previous not in self._loaded
+
+
+class CheckpointPlaces:
+    """Which thread holds which checkpoint.
+
+    The framework names no run, so a checkpoint that this process has not met is looked for in all
+    threads, about a tenth of a millisecond each. What is remembered only says where to look: what
+    is found there is verified like anything else.
+    """
+
+    def __init__(self, store: Store, thread: str | None) -> None:
+        self._store = store
+        self.thread = None if thread is None else store.thread(thread).name
+        """The one thread that it is about, if it is only about one."""
+        self._lock = threading.Lock()
+        self._known: dict[str, Known] = {}
+
+    def note(self, checkpoint_id: str, known: Known) -> None:
+        """Remember where a checkpoint lies."""
+        with self._lock:
+            self._known[checkpoint_id] = known
+            if len(self._known) > _KNOWN_MAX:
+                del self._known[next(iter(self._known))]
+
+    def known(self, checkpoint_id: str) -> Known | None:
+        """What is remembered of a checkpoint."""
+        with self._lock:
+            return self._known.get(checkpoint_id)
+
+    def find(self, checkpoint_id: str) -> Known:
+        """Where a checkpoint lies.
+
+        Raises:
+            UnknownCheckpoint: Nowhere.
+            SealpointError: Nowhere that can be read; the first thread that cannot be says why.
+        """
+        found = self.known(checkpoint_id)
+        if found is not None:
+            return found
+        refused: SealpointError | None = None
+        for name in self._candidates(checkpoint_id):
+            try:
+                for ref in self._refs(name):
+                    self.note(ref.id, Known(name, _asks_of(ref)))
+            except SealpointError as error:
+                refused = refused or error
+            if (found := self.known(checkpoint_id)) is not None:
+                return found
+        raise refused or unknown(checkpoint_id)
+
+    def for_save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """The thread that a checkpoint is saved in: that of the one before it, or a new one.
+
+        Raises:
+            SealpointError: The one before it cannot be looked for.
+        """
+        if self.thread is not None:
+            return self.thread
+        previous = checkpoint.previous_checkpoint_id
+        if previous is not None:
+            try:
+                return self.find(previous).thread
+            except UnknownCheckpoint:
+                pass  # of another storage, or deleted: what goes on from it begins a thread
+        return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
+
+    def new_thread(self, workflow_name: str, id_: str) -> str:
+        """The name of a thread for a run that begins."""
+        return self.thread or f"{workflow_name}/{id_}"
+
+    def of_workflow(self, workflow_name: str) -> list[tuple[str, CheckpointRef]]:
+        """All checkpoints of a workflow with their threads, oldest first.
+
+        Raises:
+            ListIncomplete: Threads are missing, or were added, so that nobody can tell.
+            SealpointError: One of them is not what it was.
+        """
+        found = [
+            (name, ref)
+            for name in self._names(partial=False)
+            if self.thread or name.startswith(f"{workflow_name}/")
+            for ref in self._refs(name)
+            if ref.metadata.get(_WORKFLOW) == workflow_name
+        ]
+        return sorted(found, key=lambda each: (each[1].time, each[1].seq))
+
+    def _candidates(self, checkpoint_id: str) -> Iterator[str]:
+        """The threads that may hold a checkpoint, the likeliest first."""
+        names = self._names(partial=True)
+        yield from sorted(names, key=lambda name: not name.endswith(f"/{checkpoint_id}"))
+        if self.thread is None:
+            self._names(partial=False)  # what cannot be listed might have held it
+
+    def _names(self, *, partial: bool) -> tuple[str, ...]:
+        if self.thread is not None:
+            return (self.thread,)
+        return self._store.threads(partial=partial).names
+
+    def _refs(self, name: str) -> Iterator[CheckpointRef]:
+        """The checkpoints of the framework in a thread."""
+        thread: AdapterThread = self._store.thread(name).adapter
+        try:
+            yield from (ref for ref in thread.snapshots("") if _WORKFLOW in ref.metadata)
+        except UnknownThread:
+            return
+
+
+class RunStorage:
+    """The storage of one run that has been let in: what it saves and loads is of that run."""
+
+    def __init__(self, storage: SealedCheckpointStorage, thread: str, run: RunPass) -> None:
+        self.storage = storage
+        self.saves = 0
+        """How many checkpoints the run has saved."""
+        self.last: str | None = None
+        """The last of them."""
+        self._thread = thread
+        self._run = run
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """As `SealedCheckpointStorage.save`, in the name of the run."""
+        self.saves += 1
+        try:
+            return await self.storage.save_for(self._thread, self._run, checkpoint)
+        finally:
+            if self.storage.places.known(checkpoint.checkpoint_id) is not None:
+                self.last = checkpoint.checkpoint_id
+
+    async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
+        """What was decided about, for the run; as `SealedCheckpointStorage.load` for the rest."""
+        return _checkpoint_of(await _off_loop(self._read, checkpoint_id))
+
+    def _read(self, checkpoint_id: str) -> Snapshot:
+        runs = GuardedRuns.of(self.storage.store)
+        found = runs.read(self._thread, self._run.token, "", checkpoint_id)
+        if found is None:
+            raise unknown(checkpoint_id)
+        return found
+
+    async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
+        """As `SealedCheckpointStorage.list_checkpoints`."""
+        return await self.storage.list_checkpoints(workflow_name=workflow_name)
+
+    async def list_checkpoint_ids(self, *, workflow_name: str) -> list[str]:
+        """As `SealedCheckpointStorage.list_checkpoint_ids`."""
+        return await self.storage.list_checkpoint_ids(workflow_name=workflow_name)
+
+    async def get_latest(self, *, workflow_name: str) -> WorkflowCheckpoint | None:
+        """As `SealedCheckpointStorage.get_latest`."""
+        return await self.storage.get_latest(workflow_name=workflow_name)
+
+    async def delete(self, checkpoint_id: str) -> bool:
+        """As `SealedCheckpointStorage.delete`."""
+        return await self.storage.delete(checkpoint_id)
+
+
+def unknown(checkpoint_id: str) -> UnknownCheckpoint:
+    """The error for a checkpoint that is not there."""
+    return UnknownCheckpoint(f"checkpoint {checkpoint_id!r}: no thread of the store holds it")
+
+
+async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Do what blocks in another OS thread, and tell errors as the framework does."""
+    try:
+        return await asyncio.to_thread(call, *arguments)
+    except SealpointError as error:
+        raise _told(error) from error
+
+
+def _told(error: SealpointError) -> WorkflowCheckpointException:
+    return WorkflowCheckpointException(str(error))
+
+
+def _metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
+    """What can be told of a checkpoint without decoding it."""
+    return {
+        _WORKFLOW: checkpoint.workflow_name,
+        _TIMESTAMP: checkpoint.timestamp,
+        _ITERATION: checkpoint.iteration_count,
+    }
+
+
+def _checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
+    return WorkflowCheckpoint.from_dict(found.state)
+
+
+def _asks_of(ref: CheckpointRef) -> frozenset[str]:
+    return frozenset(str(each["id"]) for each in ref.question or ())
+
+
+def _timestamp(ref: CheckpointRef) -> datetime:
+    """When the framework made a checkpoint, as it says; a time without a zone is UTC."""
+    try:
+        found = datetime.fromisoformat(ref.metadata[_TIMESTAMP])
+    except ValueError:
+        return ref.time
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
