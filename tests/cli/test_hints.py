@@ -2,8 +2,10 @@
 """Hints work when they are followed literally: fail, run exactly what the hint says, go on."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,19 @@ def test_a_locked_key_is_opened_as_the_hint_says(
     assert "SEALPOINT_PASSPHRASE_FILE" in hint
     monkeypatch.setenv("SEALPOINT_PASSPHRASE_FILE", str(secret))
     machine.done("save", "t", stdin="1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+@pytest.mark.parametrize("name", ["config", "stores", "pin.json", "slots.key", "anchor.slots"])
+def test_what_another_user_owns_is_taken_back_as_the_hint_says(machine: Machine, name: str) -> None:
+    """Directories, the pin, the secret of the anchor, and the anchor itself."""
+    machine.done("save", "t", stdin="1")
+    (path,) = (each for each in machine.home.rglob(name) if each.parent.name != "keys")
+    os.chown(path, 12345, -1)
+    result = machine.run("load", "t", "--json")
+    hint = json.loads(result.stderr)["error"]["hint"]
+    command = shlex.split(hint.rpartition(": ")[2])
+
+    assert command[0] == "sudo"
+    subprocess.run(command[1:], check=True)
+    machine.done("load", "t")
