@@ -12,7 +12,7 @@ from typing import Any
 
 from sealpoint.world import World
 
-__all__ = ["FRAMEWORKS", "Framework"]
+__all__ = ["FRAMEWORKS", "Framework", "framework_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +20,10 @@ class Framework:
     """What is known of a framework before it is imported."""
 
     name: str
+    noun: str
+    """What it calls that which runs."""
+    packages: tuple[str, ...]
+    """The outermost packages of its classes, and that of its door."""
     types: tuple[str, ...]
     """How the names of its own types begin."""
     registry: str
@@ -28,18 +32,47 @@ class Framework:
     """The world of one of its graphs or workflows; it imports the framework."""
 
 
+def framework_of(value: Any) -> Framework | None:
+    """The framework that an object is of, by its class; nothing is imported for it."""
+    modules = [f"{each.__module__}." for each in type(value).__mro__]
+    for framework in FRAMEWORKS:
+        if any(each.startswith(f"{name}.") for each in modules for name in framework.packages):
+            return framework
+    return None
+
+
 def _langgraph_world(graph: Any) -> World:
     from sealpoint.adapters.langgraph import declared_world  # noqa: PLC0415 - an extra
 
     return declared_world(graph)
 
 
+def _agent_framework_world(workflow: Any) -> World:
+    from sealpoint.adapters.agent_framework._world import world_of  # noqa: PLC0415 - an extra
+
+    guarded = getattr(workflow, "sealpoint_world", None)
+    return world_of(workflow) if guarded is None else guarded()
+
+
 FRAMEWORKS = (
     Framework(
         name="LangGraph",
+        noun="a compiled graph",
+        packages=("langchain", "langchain_core", "langgraph", "sealpoint.adapters.langgraph"),
         types=("langchain.", "langgraph."),
         registry="sealpoint.adapters.langgraph.framework:registry",
         declared_world=_langgraph_world,
+    ),
+    Framework(
+        name="Agent Framework",
+        noun="a workflow",
+        packages=(
+            *("agent_framework", "agent_framework_orchestrations", "agent_framework_declarative"),
+            "sealpoint.adapters.agent_framework",
+        ),
+        types=("agent_framework.",),
+        registry="sealpoint.adapters.agent_framework.framework:registry",
+        declared_world=_agent_framework_world,
     ),
 )
 """Every framework that has a door."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sealpoint rollout`: accept a change of what runs are able to do once, for many threads.
 
-The new world is that of a graph, which is imported, or a file that the application's own pipeline
-has made. What is proposed is always named: the worlds that threads go on from, by their digests.
+The new world is that of a graph or workflow, which is imported, or a file that the application's
+own pipeline has made. What is proposed is always named: the worlds that threads go on from, by
+their digests.
 """
 
 import shlex
@@ -12,7 +13,7 @@ from typing import Any
 import click
 import msgspec
 
-from sealpoint.adapters import FRAMEWORKS
+from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, examine
 from sealpoint.cli._json import parse_json, read_document, write_document
 from sealpoint.cli._options import VerbGroup, import_object, json_option, reason_option, time_option
@@ -57,8 +58,8 @@ def _world_options(function: Any) -> Any:
         click.option(
             "--graph",
             metavar="MODULE:OBJECT",
-            help="The graph that is to run from now on, or a function that makes it; its module is "
-            "imported.",
+            help="The graph or workflow that is to run from now on, or a function that makes it; "
+            "its module is imported.",
         ),
     ):
         function = option(function)
@@ -80,17 +81,23 @@ def _new_world(graph: str | None, world_file: str | None) -> World:
 
 
 def _graph_world(reference: str) -> World:
-    (framework,) = FRAMEWORKS  # with a second one, whose graph it is has to be told apart here
     found = import_object(reference)
-    if isinstance(found, World):
-        return found
-    if callable(found) and not hasattr(found, "invoke"):
+    if framework_of(found) is None and callable(found):
         try:
             found = found()
         except Exception as exc:
             raise ObjectNotFound(
-                f"object {reference!r}: calling it to make a graph raised {type(exc).__name__}"
+                f"object {reference!r}: calling it to make what runs raised {type(exc).__name__}"
             ) from exc
+    if isinstance(found, World):
+        return found
+    framework = framework_of(found)
+    if framework is None:
+        nouns = " or ".join(f"{each.noun} ({each.name})" for each in FRAMEWORKS)
+        raise UsageError(
+            f"object {reference!r}: expected {nouns}, found {type(found).__name__}",
+            hint="Name what runs, a function without parameters that makes it, or a World.",
+        )
     return framework.declared_world(found)
 
 
@@ -104,11 +111,11 @@ def rollout() -> None:
     "--graph",
     required=True,
     metavar="MODULE:OBJECT",
-    help="The graph, or a function that makes it; its module is imported.",
+    help="The graph or workflow, or a function that makes it; its module is imported.",
 )
 @click.option("--output", metavar="FILE", default=_STDOUT, help="Where to write it; else printed.")
 def world_(graph: str, output: str) -> None:
-    """Write the world of a graph as JSON, for plan --world and propose --world."""
+    """Write the world of a graph or workflow as JSON, for plan --world and propose --world."""
     data = msgspec.json.format(_graph_world(graph).encode(), indent=2) + b"\n"
     if output == _STDOUT:
         print_document(data)
