@@ -13,6 +13,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -20,6 +21,7 @@ import pytest
 import sealpoint
 from sealpoint import aio, api, audit, cli, errors, ids, limits, models
 from sealpoint.adapters import langgraph
+from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.config import Settings
 from sealpoint.errors import SealpointError
@@ -110,12 +112,16 @@ def test_method_is_in_the_reference(name: str) -> None:
     assert _has_line(_reference("api.md"), name)
 
 
-def test_every_type_of_the_framework_is_listed_with_its_reason() -> None:
-    """The page on types has a row for each that a saver allows, with its name and its reason."""
-    page = (ROOT / "docs" / "guides" / "langgraph-types.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| ")]
+@pytest.mark.parametrize(
+    ("page", "allowed"),
+    [("langgraph-types.md", FRAMEWORK_TYPES), ("agent-framework-types.md", WORKFLOW_TYPES)],
+)
+def test_every_type_of_a_framework_is_listed_with_its_reason(page: str, allowed: Any) -> None:
+    """The page on types has a row for each that an adapter allows, with its name and its reason."""
+    text = (ROOT / "docs" / "guides" / page).read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
 
-    for each in FRAMEWORK_TYPES:
+    for each in allowed:
         end = f".{each.cls.__name__}` | `{each.name}` | {each.reason} |"
         assert any(row.endswith(end) for row in rows), each.name
 

@@ -39,9 +39,7 @@ class Forgery:
         if name not in self._classes:
             cls = type(name, (), {})
             self._classes[name] = cls
-            self.registry.allow(
-                cls, name=name, encode=lambda each: each.form, decode=lambda _: None
-            )
+            self.registry.allow(cls, name=name, encode=_form_of, decode=_form_of)
         made = self._classes[name]()
         made.form = form
         return made
@@ -49,6 +47,10 @@ class Forgery:
     def encoded(self, name: str, form: Any) -> bytes:
         """The bytes."""
         return self.registry.encode(self.value(name, form))
+
+
+def _form_of(forged: Any) -> Any:
+    return forged.form
 
 
 def _event(**changed: Any) -> dict[str, Any]:

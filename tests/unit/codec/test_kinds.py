@@ -14,7 +14,13 @@ import pydantic
 import pytest
 
 from sealpoint import Registry
-from sealpoint.errors import DecodeError, RuleFailed, RuleInvalid, ValueNotAllowed
+from sealpoint.errors import (
+    DecodeError,
+    RuleFailed,
+    RuleInvalid,
+    TypeNotAllowed,
+    ValueNotAllowed,
+)
 from tests.sameness import same
 
 
@@ -367,6 +373,21 @@ def test_a_pair_that_decodes_to_another_type_is_refused() -> None:
 
     with pytest.raises(RuleFailed, match="_Slot"):
         registry.decode(registry.encode(_Slot()))
+
+
+def test_a_pair_says_by_itself_what_it_refuses() -> None:
+    """Its message and its hint arrive, with the path to the object; other failures have a name."""
+    registry = Registry()
+
+    def refuse(_: _Slot) -> None:
+        raise TypeNotAllowed("slot: expected another, found this", hint="Take another.")
+
+    registry.allow(_Slot, name="app.slot", encode=refuse, decode=lambda _: _Slot())
+
+    with pytest.raises(TypeNotAllowed, match=r'state\["a"\]: slot: expected another') as told:
+        registry.encode({"a": _Slot()})
+    assert told.value.hint == "Take another."
+    assert not registry.explain([_Slot()]).allowed
 
 
 def test_attrs_private_names_converters_and_aliases_come_back() -> None:

@@ -354,6 +354,15 @@ def test_rules_are_listed_in_the_order_of_their_names() -> None:
     assert [rule.name for rule in registry.rules] == ["a", "b"]
 
 
+def test_a_rule_is_found_by_its_type_and_by_its_name() -> None:
+    """The same one, or none."""
+    registry = Registry()
+    registry.allow(_Plan, name="app.plan")
+
+    assert registry.rule_of(_Plan) is registry.rule_named("app.plan") is registry.rules[0]
+    assert registry.rule_of(int) is registry.rule_named("plan") is None
+
+
 def test_registries_do_not_share_rules() -> None:
     """Allowing a type in one registry allows it in no other."""
     Registry().allow(_Plan, name="plan")
