@@ -4,9 +4,13 @@
 Two kinds of event are kept: those that Python reports to audit hooks (import, open, exec,
 compile, sockets, processes and all others), and calls of application code, which the types in
 `_application` report themselves.
+
+The garbage collector stands still meanwhile: it would run finalizers of whatever this process left
+lying about before, and what those do is not done by the bytes.
 """
 
 import contextlib
+import gc
 import sys
 from collections.abc import Iterator
 from types import TracebackType
@@ -53,6 +57,8 @@ class Watch:
 
     def __enter__(self) -> Self:
         global _watching  # noqa: PLW0603 - one hook per interpreter, which cannot be removed
+        self._collects = gc.isenabled()
+        gc.disable()
         _watching = True
         return self
 
@@ -64,6 +70,8 @@ class Watch:
     ) -> None:
         global _watching  # noqa: PLW0603 - as above
         _watching = False
+        if self._collects:
+            gc.enable()
         if _events:
             self.events = tuple(_events)
             _events.clear()

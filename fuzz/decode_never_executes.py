@@ -11,7 +11,10 @@ For one case this is, in order:
 5. that value can be encoded again, and from there on bytes and value no longer change: flat, and
    for some cases as a tree too;
 6. with an object in it that is not allowed, the same value is refused, with a path, and explained;
-7. for a tree, `tree_blobs` lists the blobs that were fetched, and (1) to (3) hold for it as well.
+7. for a tree, `tree_blobs` lists the blobs that were fetched, and (1) to (3) hold for it as well;
+8. for a registry that has no rules and shows untyped values, (1) to (4) hold as well; it shows
+   whatever the application's registry takes, unless such values are keys of a dict or members of
+   a set, and what it shows has one encoding.
 
 A case is one byte that selects limits and form, then either one flat encoding, or blobs, each
 with its id and its length in front. Whatever the bytes are, they are some case.
@@ -36,7 +39,14 @@ from fuzz._claim import Escape, Outcome
 from fuzz._refused import refused_values
 from fuzz._watch import Watch
 from sealpoint import Registry
-from sealpoint.codec import BUILTINS, PLAIN_REASONS, Reached, TreeMemo, tree_blobs
+from sealpoint.codec import (
+    BUILTINS,
+    PLAIN_REASONS,
+    Reached,
+    TreeMemo,
+    UntypedValue,
+    tree_blobs,
+)
 from sealpoint.errors import EncodeError, EncodeLimitExceeded, SealpointError
 from sealpoint.limits import Limits
 
@@ -65,6 +75,7 @@ _SMALL = Limits(
 )
 _NARROW = Limits(value_bytes_max=1 << 17, value_nodes_max=1 << 12, reference_depth_max=2)
 
+_UNHASHABLE = "expected keys with Python's own hash"
 _PATH = re.compile(r"^state[^ ]*: ")
 _VARYING = re.compile(r"""(?:(?:blob [0-9a-f]+|[0-9a-f]{12,}|\d+|'[^']*'|"[^"]*")(?:, )?)+""")
 
@@ -121,9 +132,12 @@ def _field_members(names: tuple[str, ...]) -> Callable[[Any], Iterable[Any]]:
     return lambda value: [object.__getattribute__(value, name) for name in names]
 
 
-def _member_table() -> dict[type, Callable[[Any], Iterable[Any]]]:
-    """For every allowed type, how to look into it without running its code."""
-    table: dict[type, Callable[[Any], Iterable[Any]]] = dict.fromkeys(PLAIN_REASONS, _no_members)
+_Members = dict[type, Callable[[Any], Iterable[Any]]]
+"""For every allowed type, how to look into it without running its code."""
+
+
+def _member_table() -> _Members:
+    table: _Members = dict.fromkeys(PLAIN_REASONS, _no_members)
     for builtin in BUILTINS:
         table.update(dict.fromkeys(builtin.types, _no_members))
     table.update({np.ndarray: _no_members, torch.Tensor: _no_members})
@@ -148,7 +162,15 @@ class Target:
     def __init__(self, wrap: Callable[[Registry], Any] = lambda registry: registry) -> None:
         plain, small, narrow = map(make_registry, (None, _SMALL, _NARROW))
         self._registries: tuple[Any, ...] = tuple(map(wrap, (plain, small, narrow, plain)))
+        self._showing: tuple[Any, ...] = tuple(
+            wrap(Registry(limits=registry.limits).showing_untyped(""))
+            for registry in (plain, small, narrow, plain)
+        )
         self._members = _member_table()
+        self._shown_members = {
+            **{kind: look for kind, look in self._members.items() if kind not in FIELDS},
+            UntypedValue: lambda value: value.fields.values(),
+        }
         self._refused = refused_values()
         self._templates: dict[str, str] = {}
 
@@ -177,9 +199,10 @@ class Target:
         else:
             came_in = len(case.data)
             value = self._decoded(lambda: registry.decode(case.data), outcome, case.selector)
+        self._check_shown(self._showing[which], case, came_in, outcome)
         if not outcome.accepted:
             return outcome
-        self._check_types(value, outcome, registry.limits, came_in)
+        self._check_types(value, outcome, registry.limits, came_in, self._members)
         # A tree expands to more than its flat limit would let in, so only its form is checked.
         again = self._registries[0] if case.selector & IS_TREE else registry
         encoded = self._check_fixed_point(value, again)
@@ -223,6 +246,23 @@ class Target:
         if again or (outcome.accepted and reached.blobs != fetched):
             raise Escape("tree_blobs listed other blobs than decode_tree fetched")
 
+    def _check_shown(self, registry: Any, case: Case, came_in: int, outcome: Outcome) -> None:
+        """(8): what somebody who has none of the types is shown."""
+
+        def show() -> Any:
+            if case.selector & IS_TREE:
+                return self._from_tree(registry, case, set())
+            return registry.decode(case.data)
+
+        shown = Outcome()
+        value = self._decoded(show, shown, case.selector)
+        if shown.accepted:
+            self._check_types(value, shown, registry.limits, came_in, self._shown_members)
+            self._check_shown_encoding(value, registry)
+        elif outcome.accepted and not any(_UNHASHABLE in text for _, text in shown.features):
+            raise Escape("what is decoded with its types is not shown", str(shown.features))
+        outcome.features.update((128, feature) for feature in shown.features)
+
     def _decoded(self, decode: Callable[[], Any], outcome: Outcome, selector: int) -> Any:
         """(1) to (3): what decoding does and how it ends."""
         value: Any = None
@@ -261,12 +301,13 @@ class Target:
             template = self._templates[text] = _VARYING.sub("#", text)[:100]
         return template
 
-    def _check_types(self, value: Any, outcome: Outcome, limits: Limits, came_in: int) -> None:
+    def _check_types(
+        self, value: Any, outcome: Outcome, limits: Limits, came_in: int, table: _Members
+    ) -> None:
         """(4): what the value is made of."""
         waiting = [(type(None), value)]
         count = 0
         features = outcome.features
-        table = self._members
         while waiting:
             parent, found = waiting.pop()
             count += 1
@@ -302,6 +343,16 @@ class Target:
         if again != encoded:
             raise Escape("encode of a decoded value is no fixed point")
         return encoded
+
+    def _check_shown_encoding(self, value: Any, registry: Any) -> None:
+        """(8): bytes by which two values that are shown can be compared."""
+        try:
+            if registry.encode(value) != registry.encode(value):
+                raise Escape("a value that is shown has two encodings")
+        except EncodeLimitExceeded:
+            return  # names of types and of fields are longer than what stood for them
+        except EncodeError as exc:
+            raise Escape(f"encode of a shown value raised {_kind(exc)}", _shown(exc)) from exc
 
     def _check_tree(self, value: Any, registry: Any, encoded: bytes, selector: int) -> None:
         """(5), as a tree, its blobs named by bytes or by text."""

@@ -90,6 +90,11 @@ def return_stranger(value: Any) -> Any:
     return [value, Stranger()]
 
 
+def return_plan(_: Any) -> Any:
+    """Return an object of the application's, which some readers do not have."""
+    return object.__new__(Plan)
+
+
 def return_view(_: Any) -> Any:
     """Return what can be saved but never comes back as it is."""
     return memoryview(b"planted")

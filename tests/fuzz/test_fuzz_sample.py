@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Half a minute of fuzzing finds nothing; and with a planted fault, fuzzing finds it."""
 
+import gc
 import random
 import re
 import subprocess
@@ -22,6 +23,7 @@ from fuzz._seeds import known_labels, seeds
 from fuzz._session import escape_path, read_staged
 from fuzz._supervise import Run, supervise
 from fuzz._tokens import parse
+from fuzz._watch import Watch
 from fuzz.decode_never_executes import Case, Target
 from tests.fuzz import planted
 
@@ -77,6 +79,49 @@ def test_planted_fault_is_found_and_saved(
     assert found
     with pytest.raises(Escape, match=re.escape(kind)):
         target.run(escape_path(tmp_path, found[0]).read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (planted.raise_value_error, "decode raised ValueError"),
+        (planted.call_constructor, "while decoding: application code Plan.__init__"),
+        (planted.return_plan, "decode returned a Plan"),
+    ],
+)
+def test_planted_fault_of_a_registry_that_shows_untyped_values_is_found(
+    fault: Callable[[Any], Any], kind: str
+) -> None:
+    """Every case is decoded by somebody who has none of the types, under the same claim."""
+    target = Target(
+        lambda registry: planted.Faulty(registry, fault) if registry.shows_untyped else registry
+    )
+
+    with pytest.raises(Escape, match=re.escape(kind)):
+        target.run(bytes(Case(selector=0, data=planted.WORD)))
+
+
+def test_what_lay_about_before_a_case_is_not_collected_while_it_is_watched() -> None:
+    """Finalizers of other objects run before the watch or after it, and are not taken for its."""
+    ran = []
+
+    class Leftover:
+        def __init__(self) -> None:
+            self.myself = self
+
+        def __del__(self) -> None:
+            planted.open_file(None)
+            ran.append(self)
+
+    Leftover()
+    with Watch() as watch:
+        made = [[] for _ in range(100_000)]
+    del made
+    gc.collect()
+
+    assert watch.events == ()
+    assert ran
+    assert gc.isenabled()
 
 
 def test_slow_case_is_an_escape() -> None:

@@ -177,13 +177,18 @@ class UntypedValue:
         """
         if type(body) is not list or not body:
             raise BytesMalformed(f"{name} version {version}: expected a body")
-        fields = body[0] if type(body[0]) is dict else {"value": body[0]}
+        # A dict of other keys is what `encode=` of a rule returned.
+        fields = body[0] if _is_by_name(body[0]) else {"value": body[0]}
         extra = [part for part in body[1:] if type(part) is dict]  # those of a pydantic model
+        if not all(map(_is_by_name, extra)):
+            raise BytesMalformed(f"{name} version {version}: expected fields by name")
         for part in extra:
             fields = {**part, **fields}
-        if any(type(key) is not str for key in fields):
-            raise BytesMalformed(f"{name} version {version}: expected fields by name")
         return cls(name=name, version=version, fields=fields)
+
+
+def _is_by_name(part: Any) -> bool:
+    return type(part) is dict and all(type(key) is str for key in part)
 
 
 def unknown_name(name: str) -> UnknownType:

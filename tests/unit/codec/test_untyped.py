@@ -94,7 +94,16 @@ def test_no_stored_name_says_that_a_value_has_another_type(name: str) -> None:
     assert Registry().showing_untyped("").decode(data).name == name
 
 
-@pytest.mark.parametrize("body", [7, [], [{1: 2}]])
+def test_what_an_encode_function_returned_is_shown_whatever_it_is() -> None:
+    """A dict whose keys are no names of fields is one value."""
+    writer = Registry()
+    writer.allow(Plan, name="shop.plan", encode=lambda _: {1: "one"}, decode=lambda _: Plan([]))
+
+    shown = Registry().showing_untyped("").decode(writer.encode(Plan([])))
+    assert shown == UntypedValue(name="shop.plan", version=1, fields={"value": {1: "one"}})
+
+
+@pytest.mark.parametrize("body", [7, [], [{}, {1: 2}]])
 def test_what_is_no_body_is_refused(body: Any) -> None:
     """Bytes that no encoder wrote are malformed, whatever they are shown as."""
     with pytest.raises(BytesMalformed):
