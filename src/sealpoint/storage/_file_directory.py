@@ -56,6 +56,7 @@ from sealpoint._disk import (
 from sealpoint.errors import DirectoryUnusable, Edited, StorageUnavailable
 
 _CREATED_MODE = 0o1700
+_MAKE_TRIES = 100
 _SHARE_TRIES = 100
 _SHARE_PAUSE_S = 0.01
 
@@ -183,18 +184,24 @@ class Directory(_Open):
         return child
 
     def open_or_create(self, name: str) -> "Directory":
-        """Open a directory in this one for writing, making it if there is none."""
+        """Open a directory in this one for writing, making it if there is none.
+
+        Raises:
+            StorageUnavailable: Somebody removes it as fast as it is made.
+        """
         child = self.child(name, writing=True)
         if child is not None:
             return child
-        # Another process may be faster; its directory is as good.
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, _CREATED_MODE, dir_fd=self.descriptor)
-        child = self.child(name)
-        if child is None:
-            raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
-        self._make_durable(child)
-        return child
+        for _ in range(_MAKE_TRIES):
+            # Another process may be faster; its directory is as good.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, _CREATED_MODE, dir_fd=self.descriptor)
+            child = self.child(name)
+            if child is not None:
+                self._make_durable(child)
+                return child
+            # `compact` takes away what is empty, also what was made in this moment.
+        raise StorageUnavailable(f"{self.path}/{name}: expected it made, found it removed")
 
     def _make_durable(self, child: "Directory") -> None:
         """Wait until the name of a directory in this one is on the disk, and say so in its mode."""

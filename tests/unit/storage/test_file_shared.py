@@ -168,6 +168,50 @@ def test_directory_that_was_removed_under_the_lock_is_made_anew(tmp_path: Path) 
         assert storage.read(THREAD, 0) == RECORD
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_directory_that_is_removed_as_soon_as_it_is_made_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """A writer does not fail because `compact` takes its directory away before it is opened."""
+    store, made = tmp_path / "store", 0
+    real_mkdir = os.mkdir
+
+    def make_and_compact(path: str, mode: int, *, dir_fd: int) -> None:
+        nonlocal made
+        real_mkdir(path, mode, dir_fd=dir_fd)
+        if path == THREAD.hex() and made < times:
+            made += 1
+            other.compact()
+
+    with (
+        closing(FileStorage(store, create=True)) as storage,
+        closing(FileStorage(store)) as other,
+    ):
+        monkeypatch.setattr(os, "mkdir", make_and_compact)
+        storage.append(THREAD, 0, [RECORD], blobs={DIGEST: b"blob"})
+
+        assert made == times
+        assert storage.read(THREAD, 0) == RECORD
+        assert storage.blob(THREAD, DIGEST, 9) == b"blob"
+
+
+def test_directory_that_somebody_removes_for_ever_is_an_error_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer gives up when whatever it makes is gone at once."""
+    real_mkdir = os.mkdir
+
+    def make_and_remove(path: str, mode: int, *, dir_fd: int) -> None:
+        real_mkdir(path, mode, dir_fd=dir_fd)
+        os.rmdir(path, dir_fd=dir_fd)
+
+    with closing(FileStorage(tmp_path / "store", create=True)) as storage:
+        monkeypatch.setattr(os, "mkdir", make_and_remove)
+
+        with pytest.raises(StorageUnavailable, match="expected it made, found it removed"):
+            storage.append(THREAD, 0, [RECORD], blobs={})
+
+
 def test_compacting_removes_a_thread_that_is_empty(tmp_path: Path) -> None:
     """Directories of blobs that are gone go too; those of entries stay."""
     store, other = tmp_path / "store", bytes(16)
