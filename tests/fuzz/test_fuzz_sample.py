@@ -115,7 +115,7 @@ def test_what_lay_about_before_a_case_is_not_collected_while_it_is_watched() -> 
 
     Leftover()
     with Watch() as watch:
-        made = [[] for _ in range(100_000)]
+        made: list[list[int]] = [[] for _ in range(100_000)]
     del made
     gc.collect()
 
