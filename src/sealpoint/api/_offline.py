@@ -25,7 +25,14 @@ from sealpoint.api._why import verify_bundle
 from sealpoint.audit import BundleThread, fill_storage
 from sealpoint.codec import Registry, tree_blobs
 from sealpoint.config import PassphraseSource
-from sealpoint.errors import BundleInvalid, DecodeError, NotTrusted, SealpointError, UsageError
+from sealpoint.errors import (
+    BundleInvalid,
+    DecodeError,
+    Forked,
+    NotTrusted,
+    SealpointError,
+    UsageError,
+)
 from sealpoint.gate import Request, Thread
 from sealpoint.ledger import STORE_CHAIN, Kind, ResultsBody, parse_body, parse_header
 from sealpoint.limits import BUNDLE_BYTES_MAX, POSITION_LIST_BYTES_MAX, REQUEST_BYTES_MAX
@@ -34,6 +41,7 @@ from sealpoint.storage import Record, Storage
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import (
     BlobReader,
+    Chain,
     CheckpointRef,
     Core,
     PendingResult,
@@ -494,20 +502,23 @@ def open_bundle(source: bytes | BinaryIO, trust: Trust) -> Store:
     core = Core(parts)
     core.anchor_store_chain()
     for thread in report.threads:
-        if thread.name:
-            enter_copy(core, thread.name, bytes.fromhex(thread.thread))
-        else:
-            _enter_erased(core, thread)
+        _enter_proven(core, thread)
     return Store(replace(parts, read_only=True))
 
 
-def _enter_erased(core: Core, thread: BundleThread) -> None:
-    """Let the anchor of a copy know a thread whose name an erasure has taken."""
+def _enter_proven(core: Core, thread: BundleThread) -> None:
+    """Let the anchor of a copy know how far a bundle proves a thread.
+
+    So it is read as what was seen then: a key that has expired since takes nothing back.
+    """
     uid = bytes.fromhex(thread.thread)
     record = core.storage.read(uid, thread.seq)
     gen = 0 if record is None else parse_header(record.header).gen
     position = Position(uid, core.trust().epoch, gen, thread.seq, bytes.fromhex(thread.entry))
-    core.anchor.create(os.urandom(_SECRET_BYTES), position)
+    # An erasure has taken the name of a thread that has none.
+    slot = Chain(core, thread.name).slot if thread.name else os.urandom(_SECRET_BYTES)
+    if core.anchor.create(slot, position) != position:
+        raise Forked(f"bundle: two of its threads are called {thread.name!r}")
 
 
 def relay_answer(store: Store, data: bytes) -> tuple[Attestation, int]:

@@ -255,6 +255,7 @@ def _content(
             yield _entry(record)
             yield from beside.of(step, record.payload)
         walk.finish()
+        walk.require_kept()
 
 
 def _entry(record: Record) -> EntryLine:

@@ -15,6 +15,7 @@ believed for the time being, and must turn out at the end to be the one that the
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -88,6 +89,7 @@ def verify_store(
     for each in listed:
         if not each.stored and each.anchored is not None:
             findings += _find_lost(core, core.restored_or_same(each.anchored))
+    findings += _find_not_kept(chain, {each.thread for each in listed})
     tell(len(stored))
     findings.sort(key=lambda finding: finding.name)
     ok = not any(finding.refuses or finding.code == UNJUSTIFIED for finding in findings)
@@ -122,6 +124,7 @@ def _verify_again(
         try:
             for done in check.run():
                 tell(done)
+            walk.require_kept()
         except SealpointError as error:
             outdated = check.is_outdated()
             if outdated and rounds < VERIFY_ROUNDS_MAX:
@@ -136,11 +139,20 @@ def _find_lost(core: Core, anchored: Position) -> list[Finding]:
     # it may have come into being since the threads were listed.
     if anchored.reserved or core.storage.read(anchored.thread, 0) is not None:
         return []
-    error = RolledBack(
-        f"thread {anchored.thread.hex()[:12]}: expected entry {anchored.seq}, which the anchor has "
-        "seen, found no such thread in the store"
-    )
-    return [Finding(code=error.code, thread=anchored.thread.hex(), message=error.message)]
+    return [_lost(anchored.thread, f"expected entry {anchored.seq}, which the anchor has seen")]
+
+
+def _find_not_kept(chain: StoreChain, known: set[bytes]) -> Iterator[Finding]:
+    """Threads that the newest restore kept, and neither the anchor nor the store knows."""
+    with suppress(SealpointError):  # a list that is not there is a finding of its own
+        for thread in chain.kept_threads():
+            if thread not in known:
+                yield _lost(thread, "expected what the newest restore kept of it")
+
+
+def _lost(thread: bytes, expected: str) -> Finding:
+    message = f"thread {thread.hex()[:12]}: {expected}, found no such thread in the store"
+    return Finding(code=RolledBack.code, thread=thread.hex(), message=message)
 
 
 def _restless(name: str) -> HeadMoved:

@@ -352,6 +352,14 @@ class StoreChain:
         """
         return self.restores.kept(thread, self.lists) if self.epoch else None
 
+    def kept_threads(self) -> Iterator[bytes]:
+        """Every thread of which the newest restore kept something.
+
+        Raises:
+            Missing, Edited: The list is not there, or is another.
+        """
+        return self.lists.get(self.restores.all[-1].kept).threads() if self.epoch else iter(())
+
     def require_counted(self, header: Header, entry: bytes) -> None:
         """Refuse an entry of a thread that no longer counts.
 

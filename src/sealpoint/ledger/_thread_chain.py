@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sealpoint.errors import Forged, Forked, Misplaced, Missing, NotTrusted, RolledBack
+from sealpoint.errors import Edited, Forged, Forked, Misplaced, Missing, NotTrusted, RolledBack
 from sealpoint.ledger._bodies import (
     GenesisBody,
     HandoffBody,
@@ -516,6 +516,8 @@ class Follower:
         self.place = place
         self.chain = chain
         self._tip: Tip | None = None
+        self._began = 0
+        """The epoch of its first entry."""
         self._cutoffs = CutoffCheck()
         self._bare = -1
         self._erased = -1
@@ -544,6 +546,8 @@ class Follower:
         body = None if data is None else readable_body(entry.header, data)
         # (3) links, fence, owner, pause
         tip = begin(entry, data, chain) if before is None else extend(before, entry, data, chain)
+        if before is None:
+            self._began = entry.header.epoch
         if data is None:
             self._bare = entry.seq
         if entry.header.kind is Kind.ERASE:
@@ -575,7 +579,13 @@ class Follower:
             Missing, Edited: The list of what was kept is not there, or is another.
         """
         last = -1 if self._tip is None else self._tip.entry.seq
-        kept = self.chain.kept(bytes.fromhex(self.place.thread))
+        try:
+            kept = self.chain.kept(bytes.fromhex(self.place.thread))
+        except (Missing, Edited):
+            # A list that is not there refuses what it has to judge, and no thread begun since.
+            if self._began < self.chain.epoch:
+                raise
+            return
         if kept is not None and kept[0] > last:
             raise RolledBack(
                 f"thread {self.place.thread[:12]}: expected entry {kept[0]}, which the newest "

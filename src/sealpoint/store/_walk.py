@@ -106,9 +106,7 @@ class ThreadWalk:
         for _, step in self.entries():
             yield step
         self.finish()
-        if self._follower is not None:
-            # An anchor may have seen less than the newest restore kept.
-            self._follower.require_kept()
+        self.require_kept()
 
     def entries(self, *, as_stored: bool = False) -> Iterator[tuple[Record, ChainStep]]:
         """The same with what the store has of each; whoever takes all of them calls `finish`.
@@ -149,6 +147,18 @@ class ThreadWalk:
         if self.anchored.seq > tip.entry.seq:
             raise self._ends_before(self.anchored, tip.entry.seq)
         return tip
+
+    def require_kept(self) -> None:
+        """Refuse a thread that ends before what the newest restore kept of it.
+
+        Whoever looks at a beginning of a thread does not ask.
+
+        Raises:
+            RolledBack: It does, and the anchor has seen no more either.
+            Missing, Edited: The list of what was kept is not there, or is another.
+        """
+        if self._follower is not None:
+            self._follower.require_kept()
 
     def verified_prefix(self) -> tuple[Entry | None, SealpointError | None]:
         """The last entry up to which the thread verifies, bodies included, and what comes then.

@@ -6,6 +6,7 @@ process asks of the system, as Python's audit events tell them, the member gets 
 moment, nothing private is opened to the group.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -18,6 +19,7 @@ from typing import NoReturn
 
 import pytest
 
+from sealpoint import _disk
 from sealpoint._disk import make_directory
 from sealpoint.config._group import Group, group_faults, make_shared_directory
 from sealpoint.errors import SealpointError
@@ -209,3 +211,43 @@ def test_a_repair_follows_no_link_and_runs_nothing_else(tmp_path: Path) -> None:
     assert "a symbolic link" in state[0]
     assert state[1] == f"ls -ld -- {linked}"
     assert not group_faults(_GROUP, [], [tmp_path / "none"])
+
+
+@pytest.mark.parametrize(("replace", "group"), [(False, None), (False, _TEAM), (True, _TEAM)])
+def test_a_file_that_was_swapped_when_it_got_its_name_is_not_taken_for_the_one_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, replace: bool, group: int | None
+) -> None:
+    """Whoever may rename in the directory cannot have its own file believed in its place."""
+    made = _swapped_when_made(tmp_path, monkeypatch)
+    group = None if group is None else tmp_path.stat().st_gid
+
+    with pytest.raises(OSError, match="another") as caught:
+        _disk.write_file(made, b"ours", replace=replace, group=group)
+
+    assert caught.value.errno == errno.ESTALE
+    assert made.read_bytes() == b"theirs"
+
+
+def test_two_who_replace_a_file_of_their_own_do_not_refuse_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody else may write, another file in its place is the user's own, and newer."""
+    made = _swapped_when_made(tmp_path, monkeypatch)
+
+    _disk.write_file(made, b"ours", replace=True)
+
+    assert made.read_bytes() == b"theirs"
+
+
+def _swapped_when_made(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file in whose place another is put as soon as its name is on the disk."""
+    made, theirs, sync = directory / "made", directory / "theirs", _disk.sync
+    theirs.write_bytes(b"theirs")
+
+    def sync_and_swap(descriptor: int) -> None:
+        sync(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            theirs.replace(made)
+
+    monkeypatch.setattr(_disk, "sync", sync_and_swap)
+    return made

@@ -4,6 +4,7 @@
 import io
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -28,6 +29,7 @@ from tests.deployment import Deployment
 from tests.ledgers import identity
 from tests.unit.audit.bundles import exported, history, lines_of
 from tests.unit.gate.team import Team
+from tests.unit.store.ended import expire
 
 
 @pytest.fixture
@@ -54,6 +56,19 @@ def test_a_bundle_verifies_with_the_pin_alone(team: Team) -> None:
     assert heads["t"].entry == link_hash(newest.header).hex()
     assert "later entries may exist" in report.claim
     assert json.loads(json.dumps(report.as_dict()))["ok"] is True
+
+
+def test_a_bundle_is_read_as_it_was_although_a_key_has_expired_since(team: Team) -> None:
+    """Evidence stays evidence: what was seen while the key was good is told later too."""
+    expire(team.world, "worker", team.world.clock + timedelta(hours=1))
+    data = exported(team)
+    assert team.world.clock + timedelta(hours=1) < datetime.now(UTC)
+
+    with api.open_bundle(data, team.world.pin) as store:
+        told = list(store.audit())
+
+    assert {record.thread for record in told} == {"", "t", "u"}
+    assert not [record.finding for record in told if record.finding]
 
 
 def test_a_bundle_can_be_read_from_a_file(team: Team) -> None:
