@@ -74,7 +74,10 @@ def submit(
     try:
         return pool.submit(function, *args, **kwargs)
     except RuntimeError as exc:
-        raise UsageError("store: it is closed") from exc
+        raise UsageError(
+            "store: it is closed",
+            hint="Open it again: what `with` opened is closed at the end of the block.",
+        ) from exc
 
 
 _REFS_AT_ONCE = 64

@@ -219,7 +219,10 @@ class KeyAdmin:
             Tampered, RolledBack, Forked, NotTrusted: The store chain cannot be believed.
         """
         if not reason.strip():
-            raise UsageError("revoke: a reason is needed, and none was given")
+            raise UsageError(
+                "revoke: a reason is needed, and none was given",
+                hint="Say in a few words why: whoever looks later reads it.",
+            )
         location = self._location
         with location.open_core(read_only=dry_run) as core:
             chain = core.renewed_trust()
@@ -500,7 +503,10 @@ def _expiry(expires: datetime | str | None) -> datetime | None:
     if expires is None:
         return None
     if expires.tzinfo is None:
-        raise UsageError("expires: expected a time with a zone, found one without")
+        raise UsageError(
+            "expires: expected a time with a zone, found one without",
+            hint="Give it with its zone, such as datetime(2030, 1, 1, tzinfo=UTC).",
+        )
     return expires.astimezone(UTC)
 
 
@@ -513,7 +519,10 @@ def identity_in(chain: StoreChain, name: str) -> Identity:
     identity = chain.roster.identity(name)
     if identity is None:
         known = ", ".join(each.name for each in chain.roster.identities) or "none"
-        raise UsageError(f"identity {name!r}: the roster has no such identity; it has {known}")
+        raise UsageError(
+            f"identity {name!r}: the roster has no such identity; it has {known}",
+            hint="Name one of those; sealpoint keys add enters another, where the root key is.",
+        )
     return identity
 
 

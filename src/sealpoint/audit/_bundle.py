@@ -24,7 +24,6 @@ from sealpoint.signing import Role, pae
 from sealpoint.storage import Record
 from sealpoint.store import BlobReader, Core, ThreadWalk
 
-# ---------------------------------------------------------------------- bundle lines
 # The lines of an evidence bundle: one JSON object each, in one spelling, with a bound.
 #
 # A bundle is read from its first line to its last and never held as a whole. Each line is bounded
@@ -175,9 +174,6 @@ def read_lines(source: bytes | BinaryIO) -> Iterator[tuple[Line, str, int]]:
         yield line, hashed.hexdigest(), number
         hashed.update(data)
         number += 1
-
-
-# ---------------------------------------------------------------------- bundle
 
 
 def export_bundle(

@@ -67,10 +67,6 @@ class Report:
         return json_form(self)
 
 
-# ---------------------------------------------------------------------- key findings
-# What a full verification says about the store chain: damaged lists, and keys that expire.
-
-
 _CODE = "key-expiry"
 
 

@@ -56,7 +56,6 @@ from sealpoint.storage import Record
 from sealpoint.store import Chain, Core, ThreadWalk, check_name
 from sealpoint.world import json_form, visible
 
-# ---------------------------------------------------------------------- words
 # What an entry says, in one line of plain words.
 #
 # Texts that somebody wrote into a body are made visible: no control character, no turned writing
@@ -228,9 +227,6 @@ _DESCRIBED: dict[type, Callable[[Any], str]] = {
 }
 
 
-# ---------------------------------------------------------------------- the store chain
-
-
 def describe_store_entry(body: Any, chain: StoreChain, seq: int) -> str:
     """What an entry of the store chain says.
 
@@ -293,8 +289,6 @@ def _policies(old: dict[str, str], new: dict[str, str]) -> str:
     gone = [f"; no policy for namespace {_show(name)}" for name in sorted(old.keys() - new.keys())]
     return "".join(changed + gone)
 
-
-# ---------------------------------------------------------------------- trail
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _ROOT = "root"
@@ -385,7 +379,10 @@ def audit_trail(
         raise UsageError(f"kind: expected one of {', '.join(words)}, found {kind[:64]!r}")
     for what, time in (("since", since), ("until", until)):
         if time is not None and time.tzinfo is None:
-            raise UsageError(f"{what}: expected a time with its time zone, found one without")
+            raise UsageError(
+                f"{what}: expected a time with its time zone, found one without",
+                hint="Give it with its zone, such as datetime(2030, 1, 1, tzinfo=UTC).",
+            )
     chosen = None if thread is None else select_threads(core, [thread])
     wanted = _Filter(actor, kind, since, until)
     return (record for record in _merge(core, chosen) if wanted.takes(record))
@@ -528,9 +525,6 @@ def record_of(step: ChainStep, name: str, *, released: bool = True) -> AuditReco
         else describe_entry(header.kind, body, roster, released=released),
         people=tuple(sorted(people - {""})),
     )
-
-
-# ---------------------------------------------------------------------- the store chain
 
 
 def _store_chain(core: Core, chain: StoreChain) -> Iterator[_Keyed]:

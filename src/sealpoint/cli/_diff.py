@@ -24,7 +24,6 @@ from sealpoint.cli._values import ValueParts, ValueShape, key_step, parts_of, sh
 from sealpoint.codec import Registry
 from sealpoint.store import Loaded
 
-# ---------------------------------------------------------------------- compare
 # What changed between two values, in words that people read.
 #
 # Two values are the same exactly when their encodings are, so that a difference of type or of
@@ -280,8 +279,6 @@ def _windows(old: str, new: str) -> tuple[str, str]:
     opening = f"{start:,} characters, then "
     return opening + _text(old[start:]), opening + _text(new[start:])
 
-
-# ---------------------------------------------------------------------- diff
 
 _LIMIT = 100
 _STYLES = {"changed": "warning", "added": "good", "removed": "bad"}

@@ -111,7 +111,10 @@ def read_document(file: str, what: str, *, bytes_max: int = Limits().value_bytes
             with Path(file).open("rb") as opened:
                 data = opened.read(bytes_max + 1)
     except (OSError, ValueError) as exc:
-        raise UsageError(f"{what} {file!r}: the file cannot be read: {_why(exc)}") from exc
+        raise UsageError(
+            f"{what} {file!r}: the file cannot be read: {_why(exc)}",
+            hint="Check the path and who may use it, or name another file.",
+        ) from exc
     if len(data) > bytes_max:
         raise UsageError(f"{what} {file!r}: it is larger than {bytes_max} bytes")
     return data
@@ -126,7 +129,10 @@ def write_document(file: str, data: bytes, what: str) -> None:
     try:
         Path(file).write_bytes(data)
     except (OSError, ValueError) as exc:
-        raise UsageError(f"{what} {file!r}: the file cannot be written: {_why(exc)}") from exc
+        raise UsageError(
+            f"{what} {file!r}: the file cannot be written: {_why(exc)}",
+            hint="Check the path and who may use it, or name another file.",
+        ) from exc
 
 
 def _why(exc: Exception) -> str:

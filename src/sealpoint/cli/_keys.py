@@ -38,9 +38,6 @@ from sealpoint.cli._terminal import (
 from sealpoint.errors import UsageError
 from sealpoint.signing import Role
 
-# ---------------------------------------------------------------------- keys passphrase
-# `sealpoint keys passphrase`: give a key a passphrase, another one, or none.
-
 
 @click.command("passphrase", cls=Verb)
 @click.argument("name")
@@ -77,8 +74,6 @@ def passphrase(
     print_line(Styled(done, "warning" if remove else "good"))
     print_fields([("name", name), ("file", str(path))])
 
-
-# ---------------------------------------------------------------------- keys
 
 _MIDNIGHT = "T00:00:00Z"
 

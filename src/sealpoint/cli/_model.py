@@ -32,7 +32,6 @@ from sealpoint.errors import UsageError
 from sealpoint.models import ModelFile, SealedFile, Tensor, open_checkpoint, sealed_files
 from sealpoint.store import CheckpointRef
 
-# ---------------------------------------------------------------------- model info
 # `sealpoint model save-info`: what is in a model file, without loading it.
 
 
@@ -144,8 +143,6 @@ def _print_tensors(tensors: tuple[Tensor, ...], most: int) -> None:
 def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape)) or "scalar"
 
-
-# ---------------------------------------------------------------------- model
 
 _FILES_SHOWN = 20
 _METADATA_CHARS_LEAST = 40

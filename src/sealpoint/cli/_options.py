@@ -132,7 +132,6 @@ def wants_json(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_JSON_KEY, False))
 
 
-# ---------------------------------------------------------------------- times
 # Times as people write them on the command line: a day, an instant, or a span from now.
 
 
@@ -186,7 +185,6 @@ def parse_time(text: str, now: datetime, option: str, *, past: bool) -> datetime
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found
 
 
-# ---------------------------------------------------------------------- import
 # Objects that the person at the command line names: MODULE:OBJECT.
 #
 # The one place in the package that imports by name. The name comes from the command line of the

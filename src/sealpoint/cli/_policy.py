@@ -27,10 +27,6 @@ from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
 from sealpoint.world import visible
 
-# ---------------------------------------------------------------------- approvers
-# Who can approve, in the words of `init`, `policy apply` and `status`.
-
-
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}
 
 
@@ -76,8 +72,6 @@ def _people(count: int) -> str:
 def _asks(found: Approvers) -> str:
     return "asks" if len(found.askers) == 1 else "ask"
 
-
-# ---------------------------------------------------------------------- policy
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 

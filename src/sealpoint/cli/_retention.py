@@ -247,9 +247,6 @@ def _print_collected(found: Collected, *, dry_run: bool) -> None:
         print_line((Styled(f"{count} not verify", "bad"), ": sealpoint verify says more."))
 
 
-# ---------------------------------------------------------------------- what the verbs share
-
-
 def _found(thread: Thread, text: str) -> "CheckpointRef | str":
     found = find_ref(thread, text)
     return text if found is None else found

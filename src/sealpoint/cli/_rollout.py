@@ -123,9 +123,6 @@ def world_(graph: str, output: str) -> None:
         write_document(output, data, "world")
 
 
-# ---------------------------------------------------------------------- planning
-
-
 @rollout.command("plan")
 @_world_options
 @store_options("namespace")
@@ -228,9 +225,6 @@ def _print_planned(each: PlannedWorld, policy: str) -> None:
     print_line("")
 
 
-# ---------------------------------------------------------------------- proposing
-
-
 @rollout.command("propose")
 @_world_options
 @click.option(
@@ -325,9 +319,6 @@ def _named_world(worlds: dict[str, World], text: str) -> World:
         "8 digits or more",
         hint="sealpoint rollout plan lists them.",
     )
-
-
-# ---------------------------------------------------------------------- looking and ending
 
 
 @rollout.command("list")

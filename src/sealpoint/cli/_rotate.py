@@ -41,7 +41,6 @@ from sealpoint.cli._terminal import (
 from sealpoint.errors import UsageError
 from sealpoint.signing import PublicKey, Role
 
-# ---------------------------------------------------------------------- public key
 # `--public-key`: the digits of a public key, or a file as OpenSSL and key services write it.
 
 
@@ -73,9 +72,6 @@ def _digits(text: str) -> str:
     if len(text) == _DIGITS:
         return str(PublicKey.parse(text))
     return str(PublicKey.read(read_document(text, "--public-key", bytes_max=_FILE_BYTES_MAX)))
-
-
-# ---------------------------------------------------------------------- key changes
 
 
 expires_option = time_option(

@@ -25,7 +25,6 @@ from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
 from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
 
-# ---------------------------------------------------------------------- release
 # A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
 #
 # All of it is printed: whoever approves must have been shown what would run. A value whose types
@@ -119,16 +118,11 @@ def _result_lines(shown: ShownResult, target: str) -> Iterator[Line]:
         yield f"    {line}"
 
 
-# ---------------------------------------------------------------------- measures
-
-
 def measure_text(measure: Measure) -> Styled:
     """What a rule asks for: the same word in the same colour by every verb."""
     refused = "bad" if measure == Measure.REFUSE else ""
     return Styled(str(measure), "warning" if measure.asks_people else refused)
 
-
-# ---------------------------------------------------------------------- statement
 
 _LABEL_COLUMNS = 12
 # Lines are aligned in a time that grows with both sides; beyond this they are shown as two blocks.
@@ -144,9 +138,6 @@ _STATUS_STYLES = {
     Status.EXPIRED: "quiet",
     Status.VOID: "quiet",
 }
-
-
-# ---------------------------------------------------------------------- JSON
 
 
 def request_document(request: Request) -> dict[str, Any]:
@@ -167,9 +158,6 @@ def request_document(request: Request) -> dict[str, Any]:
         "worlds": list(request.worlds),
         "requester_says": list(request.reasons),
     }
-
-
-# ---------------------------------------------------------------------- people
 
 
 def print_examined(examined: ExaminedRequest) -> None:

@@ -32,7 +32,6 @@ from sealpoint.config import (
 from sealpoint.errors import KeyLocked, ObjectNotFound, UrlInvalid, UsageError
 from sealpoint.limits import BUNDLE_BYTES_MAX
 
-# ---------------------------------------------------------------------- passphrase
 # Passphrases on the command line: from the environment, or asked for on a terminal.
 #
 # No option takes one: what stands on a command line is in the history of the shell and in the
@@ -104,8 +103,6 @@ def _ask(question: str, thing: str, other_way: str, *, again: str | None = None)
         )
     return ask_hidden(f"{question} {thing}", again=again)
 
-
-# ---------------------------------------------------------------------- store
 
 _OPERATOR = "operator"
 _Function = Callable[..., Any]

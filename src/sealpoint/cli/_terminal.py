@@ -373,7 +373,6 @@ def _spelt(char: str) -> str:
     return char.encode("ascii", "backslashreplace").decode()
 
 
-# ---------------------------------------------------------------------- amounts
 # Numbers of things and of bytes, as people say them.
 
 
@@ -409,7 +408,6 @@ def exact_size_text(size_bytes: int) -> str:
     return exact if said == exact else f"{said} ({exact})"
 
 
-# ---------------------------------------------------------------------- names
 # Names as people are shown them: no two that differ look the same.
 #
 # A name is in quotes if one could not see where it ends. If it holds characters that may be taken

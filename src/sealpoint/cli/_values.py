@@ -275,7 +275,6 @@ _LEAVES: tuple[tuple[Any, Callable[[Any, int], str]], ...] = (
 )
 
 
-# ---------------------------------------------------------------------- render
 # A state as lines that people read: every value with its type, nested values further in.
 #
 # What is left out is counted in the line that leaves it out, unless everything is asked for.

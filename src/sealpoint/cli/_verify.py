@@ -130,7 +130,10 @@ def _written(output: str) -> Iterator[BinaryIO]:
         partial.replace(output)
     except OSError as exc:
         found = exc.strerror or type(exc).__name__
-        raise UsageError(f"--output {output!r}: the file cannot be written: {found}") from exc
+        raise UsageError(
+            f"--output {output!r}: the file cannot be written: {found}",
+            hint="Check the path and who may use it, or name another file.",
+        ) from exc
     finally:
         partial.unlink(missing_ok=True)
 
@@ -172,7 +175,10 @@ def _opened(file: str) -> Iterator[BinaryIO]:
             yield opened
     except OSError as exc:
         found = exc.strerror or type(exc).__name__
-        raise UsageError(f"bundle {file!r}: the file cannot be read: {found}") from exc
+        raise UsageError(
+            f"bundle {file!r}: the file cannot be read: {found}",
+            hint="Check the path and who may use it, or name another file.",
+        ) from exc
 
 
 def _print_report(report: BundleReport) -> None:

@@ -78,11 +78,15 @@ class Bounds:
         self.unknown_key: Any = None
         """The key of a type that no rule allows, once it was found."""
 
-    def _exceeded(self, what: str, name: str, things: str, found: object = "more") -> Exception:
+    def _exceeded(
+        self, what: str, name: str, things: str, found: int | None = None, more: str = ""
+    ) -> Exception:
         most = getattr(self.limits, name)
-        return self._direction.exceeded(
-            f"{what}: expected at most {most} {things} ({name}), found {found}"
-        )
+        if found is None:
+            words = f"it has more than {most} {things} ({name}){more}"
+        else:
+            words = f"expected at most {most} {things} ({name}), found {found}"
+        return self._direction.exceeded(f"{what}: {words}")
 
     def check_bytes(self, size_bytes: int) -> None:
         """Refuse a value that is too long."""
@@ -139,18 +143,18 @@ class Bounds:
 
     def too_deep(self) -> Exception:
         """The error for plain containers that nest too deep."""
-        found = f"more{self._direction.cycle}"
-        return self._exceeded("value", "depth_max", "lists and dicts in one another", found)
+        things = "lists and dicts in one another"
+        return self._exceeded("value", "depth_max", things, more=self._direction.cycle)
 
     def too_many_extensions(self) -> Exception:
         """The error for extensions that nest too deep."""
-        found = f"more{self._direction.cycle}"
-        return self._exceeded("value", "extension_depth_max", "extensions in one another", found)
+        things = "extensions in one another"
+        return self._exceeded("value", "extension_depth_max", things, more=self._direction.cycle)
 
     def check_references(self, depth: int) -> None:
         """Refuse references that nest too deep."""
         if depth > self.limits.reference_depth_max + 1:
-            raise self._exceeded("reference", "reference_depth_max", "in one another")
+            raise self._exceeded("reference", "reference_depth_max", "references in one another")
 
     def check_levels(self, levels: int, what: str) -> None:
         """Refuse an index that is too high."""

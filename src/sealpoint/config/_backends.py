@@ -192,9 +192,6 @@ def _shown(text: str) -> str:
     return repr(text if len(text) <= _FOUND_CHARS_MAX else f"{text[:_FOUND_CHARS_MAX]}...")
 
 
-# ---------------------------------------------------------------------- stores that are paths
-
-
 def _read_path(text: str, *, prefix: str, what: str, relative: bool) -> str:
     """The path in a URL, absolute and without dots; links stay as they are."""
     decoded = _decoded(text, prefix.partition(":")[0], absolute_only=not relative)
@@ -299,9 +296,6 @@ def _open_file(target: str, *, create: bool, read_only: bool, group: int | None)
 
 def _open_sqlite(target: str, *, create: bool, read_only: bool, group: int | None) -> Storage:
     return SqliteStorage(Path(target), create=create, read_only=read_only, group=group)
-
-
-# ---------------------------------------------------------------------- the table
 
 
 def _read_memory(text: str) -> str:

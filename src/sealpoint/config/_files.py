@@ -447,7 +447,6 @@ def _parse_secret(data: bytes) -> bytes | None:
     return secret if len(secret) == _SECRET_BYTES and _format_secret(secret) == data else None
 
 
-# ---------------------------------------------------------------------- the kept roster
 # A backup of the store may be older than its roster, and no restore is accepted without the newest
 # one. So it is kept here by itself, as the document that `roster export` writes, under a name that
 # says how far it goes. It is a copy and no authority: whoever takes it back verifies it from the

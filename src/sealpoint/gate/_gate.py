@@ -323,7 +323,10 @@ class Gate:
         """Everything that approvers of this resume are asked for."""
         policy, release = judged.policy, judged.release
         if policy is None:
-            raise UsageError("request: no policy is in force, so nobody can approve anything")
+            raise UsageError(
+                "request: no policy is in force, so nobody can approve anything",
+                hint="Where the root key is, put one in force: sealpoint policy apply team",
+            )
         return self._context.statement(
             action=Action.RESUME,
             checkpoint=release.entry,

@@ -91,7 +91,10 @@ class Operations:
             while True:
                 self._context.require_living()
                 if self._chain.tip().paused is None:
-                    raise UsageError(f"thread {self._state.name!r}: it is not paused")
+                    raise UsageError(
+                        f"thread {self._state.name!r}: it is not paused",
+                        hint="Nothing is to be done: its runs may go on.",
+                    )
                 body = UnpauseBody(salt=self._core.salt(), reason=reason)
                 seq = self._context.write(Kind.UNPAUSE, body)
                 if seq is not None:

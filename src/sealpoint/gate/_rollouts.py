@@ -353,7 +353,10 @@ class Rollouts:
         """
         policy = self._policies.in_force(self._core.trust().roster)
         if policy is None:
-            raise UsageError("rollout: no policy is in force, so nobody can approve anything")
+            raise UsageError(
+                "rollout: no policy is in force, so nobody can approve anything",
+                hint="Where the root key is, put one in force: sealpoint policy apply team",
+            )
         worlds: dict[str, World] = {}
         measures: dict[tuple[str, str], Measure] = {}
         for before, after in ((_given_world(one), _given_world(other)) for one, other in pairs):

@@ -28,9 +28,6 @@ from sealpoint.signing import (
     check_attestation,
 )
 
-# ---------------------------------------------------------------------- body
-# What every body of an entry has.
-
 
 class Body(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
@@ -41,7 +38,6 @@ class Body(
     """32 random bytes in hexadecimal."""
 
 
-# ---------------------------------------------------------------------- pruning
 # What the owner of a thread gave up: the body of a prune and of a delete.
 #
 # Each says all that was given up so far, so the newest one tells everything.
@@ -120,8 +116,6 @@ def require_sense(body: PruneBody) -> None:
     if body.earlier is not None and body.earlier < 0:
         raise ValueError("expected a position")
 
-
-# ---------------------------------------------------------------------- bodies
 
 _DIGEST_DIGITS = 64
 _ID_DIGITS = 32

@@ -230,10 +230,10 @@ class Restores(msgspec.Struct, frozen=True):
         for restore in self.all[header.epoch :]:
             last = lists.get(restore.kept).position(thread)
             if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
-                stays = "nothing" if last is None else f"entries up to {last[0]}"
+                stays = "nothing" if last is None else f"entries up to {last[0]}, and not this one"
                 raise Misplaced(
-                    f"{where}: expected of epoch {header.epoch} {stays}, as the restore in entry "
-                    f"{restore.seq} of the store chain says, found this one"
+                    f"{where}: it is of epoch {header.epoch}, of which the restore in entry "
+                    f"{restore.seq} of the store chain kept {stays}"
                 )
 
     def cuts_off(
@@ -400,12 +400,12 @@ class StoreChain:
             return None
         last = self._last(digest, header, key)
         if last is None or header.seq > last[0] or (header.seq == last[0] and entry != last[1]):
-            listed = (
-                "no entry here" if last is None else f"entries up to {last[0]} as it lists them"
-            )
+            listed = "no entry of this thread"
+            if last is not None:
+                listed = f"entries of this thread up to {last[0]}, and not this one"
             raise NotTrusted(
-                f"entry {header.seq} of thread {header.thread[:12]}: expected of revoked key "
-                f"{key[:12]} {listed}, found this one",
+                f"entry {header.seq} of thread {header.thread[:12]}: it is of the revoked key "
+                f"{key[:12]}, whose cutoff lists {listed}",
                 hint="A revoked key signed this after its end. Find out who has the key; the "
                 "guide on keys and trust says how the thread is brought back.",
             )

@@ -243,7 +243,10 @@ def check_reason(reason: object, where: str) -> None:
     if not isinstance(reason, str):
         raise UsageError(f"{where}: expected a reason as text, found {type(reason).__name__}")
     if not any(each.isprintable() and not each.isspace() for each in reason):
-        raise UsageError(f"{where}: a reason is needed, and none was given")
+        raise UsageError(
+            f"{where}: a reason is needed, and none was given",
+            hint="Say in a few words why: whoever looks later reads it.",
+        )
     check_reason_size(reason, where)
 
 

@@ -143,7 +143,6 @@ def sync_log(path: Path) -> None:
             os.close(descriptor)
 
 
-# ---------------------------------------------------------------------- compacting
 # Overwriting what is dropped (`secure_delete`) is not enough. When SQLite moves rows from page to
 # page, it leaves copies in the gaps of pages, which nobody knows of when the row goes; and the
 # log holds pages as they were. So everything that is stored is copied to new pages (`VACUUM`),

@@ -248,8 +248,8 @@ class SqliteStorage:
             if not low <= number <= high:
                 # In a damaged index the batches would go round for ever.
                 raise Edited(
-                    f"entry {number} of thread {thread.hex()}: expected a position from {low} to "
-                    f"{high}, in order, found it among these"
+                    f"entry {number} of thread {thread.hex()}: expected positions from {low} to "
+                    f"{high} in order, found this one among them"
                 )
             if descending:
                 high = number - 1
@@ -308,7 +308,9 @@ class SqliteStorage:
                 digest, size_bytes = _stored_blob(thread, row)
                 if digest <= before:
                     # In a damaged index the batches would go round for ever.
-                    raise Edited(f"store {self._path}: expected blobs in order, found them in none")
+                    raise Edited(
+                        f"store {self._path}: expected blobs in rising order, found them in another"
+                    )
                 before = digest
                 yield digest, size_bytes
             if len(rows) < sql.STORED_ROWS:
@@ -334,7 +336,9 @@ class SqliteStorage:
             thread = _stored_thread(table, rows[0][0])
             if thread <= before:
                 # In a damaged index the leaps would go round for ever.
-                raise Edited(f"store {self._path}: expected threads in order, found them in none")
+                raise Edited(
+                    f"store {self._path}: expected threads in rising order, found them in another"
+                )
             before = thread
             yield thread
             rows = self._rows(next_sql, (thread,))

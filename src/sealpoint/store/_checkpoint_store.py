@@ -244,7 +244,10 @@ class CheckpointStore(Generic[_T]):
         name = check_name(name, "thread name")
         with self._lock:
             if self._closed:
-                raise UsageError("store: it is closed")
+                raise UsageError(
+                    "store: it is closed",
+                    hint="Open it again: what `with` opened is closed at the end of the block.",
+                )
             handle = self._handles.get(name)
             if handle is None:
                 handle = self._handles[name] = self._new_handle(self.core, name)

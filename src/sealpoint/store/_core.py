@@ -394,7 +394,6 @@ def _position(chain: StoreChain) -> Position:
     return Position(STORE_CHAIN, chain.epoch, 0, chain.seq, chain.hashes[-1])
 
 
-# ---------------------------------------------------------------------- genesis
 # The genesis of a thread, as the store shows it: where its name is said.
 #
 # Nothing here is verified. A name is no more than a claim until the anchor's slot of that name
@@ -435,7 +434,6 @@ def newest_genesis(core: Core, thread: bytes) -> tuple[int, Record] | None:
     return None
 
 
-# ---------------------------------------------------------------------- keys that expire
 # An expired key writes nothing, and proves nothing that is new. The newest roster says when. An
 # entry has a time, but whoever holds the key chooses it: so what the anchor has not seen yet is
 # refused once the key has expired, whatever time it claims, and so are the attestations that a
@@ -480,7 +478,7 @@ def require_unexpired(
     at = core.now(newest)
     if at >= expires:
         raise KeyNotInForce(
-            f"{where}: its key {key[:12]} has expired, {_since(expires)}",
+            f"{where}: its key {key[:12]} {_ended(expires)}",
             hint="Where the root key is, give it a new one: sealpoint keys rotate NAME",
         )
     if at >= expires - EXPIRY_WARNING:
@@ -512,8 +510,8 @@ def check_expiry(
     if expires is not None and core.now(newest) >= expires:
         raise NotTrusted(
             f"entry {entry.seq} of thread {entry.header.thread[:12]}: the key "
-            f"{entry.header.by[:12]} of {entry.writer!r} that signed it has expired "
-            f"({_since(expires)}), and the anchor has not seen the entry",
+            f"{entry.header.by[:12]} of {entry.writer!r} that signed it "
+            f"{_ended(expires)}, and the anchor has not seen the entry",
             hint="If its writer vouches for it, the root may move the expiry: sealpoint keys "
             "add NAME --person WHO --role ROLE --namespace NAMESPACE --expires LATER, with "
             "what sealpoint keys list shows; then load the thread, and rotate the key.",
@@ -566,5 +564,5 @@ def _warn(core: Core, roster: int, at: datetime, code: str) -> None:
         core.emit(code, STORE_CHAIN.hex(), roster, b"")
 
 
-def _since(expires: datetime) -> str:
-    return "which is being ended" if expires == STOPPED else f"expired at {expires.isoformat()}"
+def _ended(expires: datetime) -> str:
+    return "is being ended" if expires == STOPPED else f"expired at {expires.isoformat()}"

@@ -357,7 +357,6 @@ def _name(core: Core, thread: bytes) -> str:
         return ""
 
 
-# ---------------------------------------------------------------------- accept
 # Accepting a restored store: the entry that says so, and the store made to follow it.
 #
 # What is written is found anew and must be what was shown. Entries that the restore has cut off

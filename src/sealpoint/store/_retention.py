@@ -56,7 +56,10 @@ class _Keep:
         if last is not None and last < 1:
             raise UsageError(f"keep_last: expected 1 or more, found {last!r}")
         if since is not None and since.tzinfo is None:
-            raise UsageError("keep_since: the time needs a zone")
+            raise UsageError(
+                "keep_since: the time needs a zone",
+                hint="Give it with its zone, such as datetime(2030, 1, 1, tzinfo=UTC).",
+            )
         return cls(last, since, named)
 
     def keeps(self, place: int, ref: CheckpointRef) -> bool:

@@ -26,7 +26,6 @@ from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, claimed_name
 from sealpoint.store._roster import append_roster
 
-# ---------------------------------------------------------------------- usage
 # A look at every thread of a store: where some keys wrote last, for the cutoffs that end them.
 #
 # A thread's head is verified as for any read, and from it the links lead down to the newest entry
@@ -219,8 +218,6 @@ def _first_rosters(chain: StoreChain, keys: frozenset[str]) -> dict[str, int]:
         found[key] = next((each.seq for each in chain.rosters if each.holder(name)), 0)
     return found
 
-
-# ---------------------------------------------------------------------- revocation
 
 _LOOKS_MAX = 8
 

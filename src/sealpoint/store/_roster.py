@@ -194,7 +194,6 @@ def _append(
     return extended
 
 
-# ---------------------------------------------------------------------- roster copy
 # Taking the store chain out of a store as a document, and putting back what a store lacks of it.
 #
 # What is put back is verified from the pin alone, so it works for a store that cannot be opened

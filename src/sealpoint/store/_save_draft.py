@@ -70,7 +70,10 @@ def _check_origin(origin: Any) -> Origin:
             raise UsageError(f"origin: {name} must be {digits} lower-case hexadecimal digits")
     at: Any = origin.at  # nothing checks what a caller gives
     if not isinstance(at, datetime) or at.utcoffset() is None:
-        raise UsageError("origin: the time needs a zone")
+        raise UsageError(
+            "origin: the time needs a zone",
+            hint="Give it with its zone, such as datetime(2030, 1, 1, tzinfo=UTC).",
+        )
     try:
         return msgspec.structs.replace(origin, at=at.astimezone(UTC))
     except OverflowError as exc:

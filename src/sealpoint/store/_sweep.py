@@ -257,7 +257,6 @@ def _body(header: Header, record: Record) -> bytes:
     return record.body
 
 
-# ---------------------------------------------------------------------- collect
 # Collecting garbage over a whole store: unfinished sweeps, and blobs of saves that never ended.
 
 

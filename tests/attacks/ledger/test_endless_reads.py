@@ -170,7 +170,7 @@ def test_a_scan_never_gives_a_position_twice(scene: TamperedStore, *, descending
         scene.path.write_bytes(index_number(genuine, thread, seq, shown))
         with (
             closing(SqliteStorage(scene.path, read_only=True)) as storage,
-            pytest.raises(Edited, match="expected a position from"),
+            pytest.raises(Edited, match="expected positions from"),
         ):
             list(islice(storage.scan(thread, 0, descending=descending), 2 * len(honest)))
 

@@ -128,7 +128,7 @@ def test_entries_of_an_expired_key_are_not_proven_by_a_backup(memory: Deployment
     (loss,) = planned(memory).losses
 
     assert (loss.outcome, loss.kept) == (ThreadOutcome.GONE, None)
-    assert "has expired" in loss.stopped
+    assert "expired at" in loss.stopped
     expire(memory, "worker", None)
     (loss,) = planned(memory).losses
     assert (loss.outcome, loss.kept) == (ThreadOutcome.BEHIND, 3)
