@@ -1,78 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store and its threads for async code.
 
-Calls of a thread take effect in the order in which they were made. What a store opens is closed
-again, also when nobody waits any more.
+Each method is the one of the same name of `sealpoint.Thread`, `Store` or `Rollouts`, with its
+arguments, run by an OS thread of the store's own and awaited. Calls of a thread take effect in the
+order in which they were made. What a store opens is closed again, also when nobody waits any more.
 """
 
 import asyncio
-import os
 from collections import deque
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import datetime, timedelta
+from functools import partial, update_wrapper, wraps
 from itertools import islice
 from threading import Lock
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from sealpoint import api
-from sealpoint.audit import AuditRecord, Progress, Report
 from sealpoint.codec import Registry
-from sealpoint.config import PassphraseSource
 from sealpoint.errors import UsageError
-from sealpoint.gate import (
-    Decision,
-    Policy,
-    Request,
-    Requests,
-    RolloutPlan,
-    Rollouts,
-    Thread,
-    ThreadSummary,
-)
+from sealpoint.gate import Policy, Rollouts, Thread, ThreadSummary
 from sealpoint.ids import StoreId
-from sealpoint.signing import Attestation, Signer, TrustPin, Verdict
-from sealpoint.store import (
-    CheckpointRef,
-    Collected,
-    Erasure,
-    Event,
-    Loaded,
-    PendingResult,
-    Pruning,
-    Release,
-    Results,
-    ThreadNames,
-)
-from sealpoint.world import World, WorldDiff
-
-# Calls that other OS threads make. A store that was closed takes none.
-
 
 _P = ParamSpec("_P")
+_S = TypeVar("_S")
 _T = TypeVar("_T")
+_WORKERS = 4
+_REFS_AT_ONCE = 64
+_RECORDS_AT_ONCE = 64
+_PIECES_AT_ONCE = 16
 
 
-async def call(
-    pool: ThreadPoolExecutor, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-) -> _T:
-    return await asyncio.wrap_future(submit(pool, function, *args, **kwargs))
-
-
-def submit(
-    pool: ThreadPoolExecutor, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
-) -> Future[_T]:
+def _submit(pool: ThreadPoolExecutor, function: Callable[[], _T]) -> Future[_T]:
+    """Have another OS thread make a call; a store that was closed takes none."""
     try:
-        return pool.submit(function, *args, **kwargs)
+        return pool.submit(function)
     except RuntimeError as exc:
         raise UsageError(
             "store: it is closed",
@@ -80,148 +42,82 @@ def submit(
         ) from exc
 
 
-_REFS_AT_ONCE = 64
+class _Twin(Generic[_S]):
+    """Something whose methods block, and the OS threads that run them."""
+
+    def __init__(self, sync: _S, pool: ThreadPoolExecutor) -> None:
+        self._sync = sync
+        self._pool = pool
+
+    async def _run(self, call: Callable[[], _T]) -> _T:
+        return await asyncio.wrap_future(_submit(self._pool, call))
 
 
-class AsyncThread:
+def _awaited(
+    method: Callable[Concatenate[_S, _P], _T],
+) -> Callable[Concatenate[_Twin[_S], _P], Coroutine[Any, Any, _T]]:
+    """A method, with its own arguments, to be awaited."""
+
+    @wraps(method)
+    async def run(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await twin._run(partial(method, twin._sync, *args, **kwargs))  # noqa: SLF001
+
+    run.__doc__ = f"As `{method.__qualname__}`."
+    return run
+
+
+def _iterated(
+    method: Callable[Concatenate[_S, _P], Iterator[_T]], at_once: int
+) -> Callable[Concatenate[_Twin[_S], _P], AsyncIterator[_T]]:
+    """A method that gives an iterator, which is gone through some items at a time."""
+
+    @wraps(method)
+    async def each(twin: _Twin[_S], /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
+        items = await twin._run(partial(method, twin._sync, *args, **kwargs))  # noqa: SLF001
+        while batch := await twin._run(lambda: list(islice(items, at_once))):  # noqa: SLF001
+            for item in batch:
+                yield item
+
+    each.__doc__ = f"As `{method.__qualname__}`."
+    return each
+
+
+class AsyncThread(_Twin[Thread]):
     """A thread whose methods are awaited. See `sealpoint.Thread` for what they do."""
 
     def __init__(self, thread: Thread, pool: ThreadPoolExecutor) -> None:
-        self._thread = thread
-        self._pool = pool
+        super().__init__(thread, pool)
         self._lock = Lock()
         self._calls: deque[Callable[[], None]] = deque()
 
     @property
     def name(self) -> str:
         """What the application calls the thread."""
-        return self._thread.name
+        return self._sync.name
 
     @property
     def id(self) -> str:
         """As `Thread.id`."""
-        return self._thread.id
+        return self._sync.id
 
-    async def save(
-        self,
-        state: Any,
-        *,
-        id: str | None = None,  # noqa: A002 (the name callers write)
-        parent: str | CheckpointRef | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        world: World | Mapping[str, Any] | None = None,
-        question: Any = None,
-    ) -> CheckpointRef:
-        """As `Thread.save`."""
-        return await self._in_order(
-            lambda: self._thread.save(
-                state, id=id, parent=parent, metadata=metadata, world=world, question=question
-            )
-        )
+    save = _awaited(Thread.save)
+    load = _awaited(Thread.load)
+    history = _iterated(Thread.history, _REFS_AT_ONCE)
+    release = _awaited(Thread.release)
+    read_result = _awaited(Thread.read_result)
+    ref_of = _awaited(Thread.ref_of)
+    release_of = _awaited(Thread.release_of)
+    resume = _awaited(Thread.resume)
+    judge = _awaited(Thread.judge)
+    pause = _awaited(Thread.pause)
+    unpause = _awaited(Thread.unpause)
+    handoff = _awaited(Thread.handoff)
+    requests = _awaited(Thread.requests)
+    compare = _awaited(Thread.compare)
+    prune = _awaited(Thread.prune)
+    erase = _awaited(Thread.erase)
 
-    async def load(self, ref: str | CheckpointRef | None = None) -> Loaded:
-        """As `Thread.load`."""
-        return await self._in_order(lambda: self._thread.load(ref))
-
-    async def history(self) -> AsyncIterator[CheckpointRef]:
-        """As `Thread.history`."""
-        refs: Iterator[CheckpointRef] = self._thread.history()
-        while batch := await self._in_order(lambda: list(islice(refs, _REFS_AT_ONCE))):
-            for ref in batch:
-                yield ref
-
-    async def release(self, ref: str | CheckpointRef | None = None) -> Release:
-        """As `Thread.release`."""
-        return await self._in_order(lambda: self._thread.release(ref))
-
-    async def read_result(self, result: PendingResult) -> Results:
-        """As `Thread.read_result`."""
-        return await self._in_order(lambda: self._thread.read_result(result))
-
-    async def ref_of(self, release: Release) -> CheckpointRef:
-        """As `Thread.ref_of`."""
-        return await self._in_order(lambda: self._thread.ref_of(release))
-
-    async def release_of(self, request: Request) -> Release:
-        """As `Thread.release_of`."""
-        return await self._in_order(lambda: self._thread.release_of(request))
-
-    async def resume(
-        self,
-        *,
-        world: World | Mapping[str, Any] | None,
-        ref: str | CheckpointRef | None = None,
-        answer: Any = None,
-        actor: str | None = None,
-        deliberate: str | None = None,
-    ) -> Loaded:
-        """As `Thread.resume`."""
-        return await self._in_order(
-            lambda: self._thread.resume(
-                world=world, ref=ref, answer=answer, actor=actor, deliberate=deliberate
-            )
-        )
-
-    async def judge(
-        self,
-        *,
-        world: World | Mapping[str, Any] | None,
-        ref: str | CheckpointRef | None = None,
-        answer: Any = None,
-        deliberate: str | None = None,
-    ) -> Decision:
-        """As `Thread.judge`."""
-        return await self._in_order(
-            lambda: self._thread.judge(world=world, ref=ref, answer=answer, deliberate=deliberate)
-        )
-
-    async def pause(self, reason: str) -> int:
-        """As `Thread.pause`."""
-        return await self._in_order(lambda: self._thread.pause(reason))
-
-    async def unpause(self, reason: str) -> int:
-        """As `Thread.unpause`."""
-        return await self._in_order(lambda: self._thread.unpause(reason))
-
-    async def handoff(self, *, to: str, reason: str) -> int:
-        """As `Thread.handoff`."""
-        return await self._in_order(lambda: self._thread.handoff(to=to, reason=reason))
-
-    async def requests(self) -> tuple[Request, ...]:
-        """As `Thread.requests`."""
-        return await self._in_order(self._thread.requests)
-
-    async def compare(self, request: Request) -> WorldDiff | None:
-        """As `Thread.compare`."""
-        return await self._in_order(lambda: self._thread.compare(request))
-
-    async def prune(
-        self,
-        *,
-        keep_last: int | None = None,
-        keep_since: datetime | None = None,
-        keep: Sequence[str | CheckpointRef] = (),
-        reason: str | None = None,
-        dry_run: bool = False,
-        compact: bool = True,
-    ) -> Pruning:
-        """As `Thread.prune`."""
-        return await self._in_order(
-            lambda: self._thread.prune(
-                keep_last=keep_last,
-                keep_since=keep_since,
-                keep=keep,
-                reason=reason,
-                dry_run=dry_run,
-                compact=compact,
-            )
-        )
-
-    async def erase(self, *, reason: str, dry_run: bool = False) -> Erasure:
-        """As `Thread.erase`."""
-        return await self._in_order(lambda: self._thread.erase(reason=reason, dry_run=dry_run))
-
-    async def _in_order(self, call: Callable[[], _T]) -> _T:
+    async def _run(self, call: Callable[[], _T]) -> _T:
         """Run a call after every call that was made before it.
 
         The call joins the queue now. One worker at a time takes from it, the oldest first, so that
@@ -241,7 +137,7 @@ class AsyncThread:
 
         self._calls.append(run)
         try:
-            submit(self._pool, self._next)
+            _submit(self._pool, self._next)
         except UsageError:
             if future.cancel():  # else a worker has taken it already, and its outcome counts
                 raise
@@ -257,58 +153,25 @@ class AsyncThread:
                 self._lock.release()
 
 
-# The async twin of `Rollouts`.
-
-
-class AsyncRollouts:
+class AsyncRollouts(_Twin[Rollouts]):
     """The rollouts of an open store's namespace, with methods to await."""
 
-    def __init__(self, rollouts: Rollouts, pool: ThreadPoolExecutor) -> None:
-        self._rollouts = rollouts
-        self._pool = pool
-
-    async def plan(self, world: World | Mapping[str, Any]) -> RolloutPlan:
-        """As `Rollouts.plan`."""
-        return await call(self._pool, self._rollouts.plan, world)
-
-    async def propose(
-        self,
-        pairs: Iterable[tuple[World | Mapping[str, Any], World | Mapping[str, Any]]],
-        *,
-        reason: str,
-        until: datetime | timedelta = timedelta(days=14),
-    ) -> Request:
-        """As `Rollouts.propose`."""
-        return await call(self._pool, self._rollouts.propose, pairs, reason=reason, until=until)
-
-    async def list(self) -> tuple[Request, ...]:
-        """As `Rollouts.list`."""
-        return await call(self._pool, self._rollouts.list)
-
-    async def get(self, rollout_id: str) -> Request:
-        """As `Rollouts.get`."""
-        return await call(self._pool, self._rollouts.get, rollout_id)
-
-    async def compare(self, rollout: Request) -> tuple[tuple[str, str, WorldDiff], ...]:
-        """As `Rollouts.compare`."""
-        return await call(self._pool, self._rollouts.compare, rollout)
-
-    async def revoke(self, rollout_id: str, *, reason: str) -> Attestation:
-        """As `Rollouts.revoke`."""
-        return await call(self._pool, self._rollouts.revoke, rollout_id, reason=reason)
+    plan = _awaited(Rollouts.plan)
+    propose = _awaited(Rollouts.propose)
+    list = _awaited(Rollouts.list)
+    get = _awaited(Rollouts.get)
+    compare = _awaited(Rollouts.compare)
+    revoke = _awaited(Rollouts.revoke)
 
 
-_WORKERS = 4
-_RECORDS_AT_ONCE = 64
-_PIECES_AT_ONCE = 16
+class AsyncStore(_Twin[api.Store]):
+    """An open store whose methods are awaited. See `sealpoint.api.Store`.
 
-
-class AsyncStore:
-    """An open store whose methods are awaited. See `sealpoint.api.Store`."""
+    A `progress=` is called from another OS thread.
+    """
 
     def __init__(self, store: api.Store, pool: ThreadPoolExecutor) -> None:
-        self._store = store
-        self._pool = pool
+        super().__init__(store, pool)
         self._lock = Lock()
         self._twins: WeakValueDictionary[str, AsyncThread] = WeakValueDictionary()
         self.rollouts = AsyncRollouts(store.rollouts, pool)
@@ -317,121 +180,47 @@ class AsyncStore:
     @property
     def id(self) -> StoreId:
         """As `Store.id`."""
-        return self._store.id
+        return self._sync.id
 
     @property
     def namespace(self) -> str:
         """As `Store.namespace`."""
-        return self._store.namespace
+        return self._sync.namespace
 
     @property
     def registry(self) -> Registry:
         """As `Store.registry`."""
-        return self._store.registry
+        return self._sync.registry
 
     def thread(self, name: str) -> AsyncThread:
         """The thread of a name; the same one for the same name, so that calls keep their order."""
         with self._lock:
             twin = self._twins.get(name)
             if twin is None:
-                twin = self._twins[name] = AsyncThread(self._store.thread(name), self._pool)
+                twin = self._twins[name] = AsyncThread(self._sync.thread(name), self._pool)
             return twin
 
-    async def threads(self, *, partial: bool = False) -> ThreadNames:
-        """As `Store.threads`."""
-        return await call(self._pool, self._store.threads, partial=partial)
+    threads = _awaited(api.Store.threads)
+    requests = _awaited(api.Store.requests)
+    request = _awaited(api.Store.request)
+    approve = _awaited(api.Store.approve)
+    deny = _awaited(api.Store.deny)
+    attest = _awaited(api.Store.attest)
+    relay = _awaited(api.Store.relay)
+    break_glass = _awaited(api.Store.break_glass)
+    verify = _awaited(api.Store.verify)
+    audit = _iterated(api.Store.audit, _RECORDS_AT_ONCE)
+    why = _awaited(api.Store.why)
+    export = _iterated(api.Store.export, _PIECES_AT_ONCE)
+    gc = _awaited(api.Store.gc)
 
     async def overview(self, *, partial: bool = False) -> list[ThreadSummary]:
         """As `Store.overview`, all of it at once."""
-        return await call(self._pool, lambda: list(self._store.overview(partial=partial)))
+        return await self._run(lambda: list(self._sync.overview(partial=partial)))
 
     async def policy(self) -> Policy | None:
         """As `Store.policy`; here it is a method, because it may have to read the store."""
-        return await call(self._pool, lambda: self._store.policy)
-
-    async def requests(self) -> Requests:
-        """As `Store.requests`."""
-        return await call(self._pool, self._store.requests)
-
-    async def request(self, request_id: str) -> Request:
-        """As `Store.request`."""
-        return await call(self._pool, self._store.request, request_id)
-
-    async def approve(self, request_id: str, *, reason: str) -> Attestation:
-        """As `Store.approve`."""
-        return await call(self._pool, self._store.approve, request_id, reason=reason)
-
-    async def deny(self, request_id: str, *, reason: str) -> Attestation:
-        """As `Store.deny`."""
-        return await call(self._pool, self._store.deny, request_id, reason=reason)
-
-    async def attest(self, request_id: str, verdict: Verdict, *, reason: str) -> Attestation:
-        """As `Store.attest`."""
-        return await call(self._pool, self._store.attest, request_id, verdict, reason=reason)
-
-    async def relay(self, attestation: Attestation) -> int:
-        """As `Store.relay`."""
-        return await call(self._pool, self._store.relay, attestation)
-
-    async def break_glass(self, request_id: str, *, reason: str) -> int:
-        """As `Store.break_glass`."""
-        return await call(self._pool, self._store.break_glass, request_id, reason=reason)
-
-    async def verify(self, progress: Callable[[Progress], object] | None = None) -> Report:
-        """As `Store.verify`; `progress` is called from another OS thread."""
-        return await call(self._pool, self._store.verify, progress)
-
-    async def audit(
-        self,
-        *,
-        thread: str | None = None,
-        actor: str | None = None,
-        kind: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> AsyncIterator[AuditRecord]:
-        """As `Store.audit`."""
-        records = await call(
-            self._pool,
-            self._store.audit,
-            thread=thread,
-            actor=actor,
-            kind=kind,
-            since=since,
-            until=until,
-        )
-        async for record in self._each(records, _RECORDS_AT_ONCE):
-            yield record
-
-    async def why(self, ref: str) -> api.Why:
-        """As `Store.why`."""
-        return await call(self._pool, self._store.why, ref)
-
-    async def export(
-        self, threads: Iterable[str] | None = None, *, payloads: bool = False
-    ) -> AsyncIterator[bytes]:
-        """As `Store.export`."""
-        pieces = await call(self._pool, self._store.export, threads, payloads=payloads)
-        async for piece in self._each(pieces, _PIECES_AT_ONCE):
-            yield piece
-
-    async def _each(self, items: Iterator[_T], at_once: int) -> AsyncIterator[_T]:
-        """Take from an iterator in the pool, some at a time."""
-        while batch := await call(self._pool, lambda: list(islice(items, at_once))):
-            for item in batch:
-                yield item
-
-    async def gc(
-        self,
-        *,
-        dry_run: bool = False,
-        compact: bool = True,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Collected:
-        """As `Store.gc`; `progress` is called from another OS thread."""
-        return await call(
-            self._pool, self._store.gc, dry_run=dry_run, compact=compact, progress=progress
-        )
+        return await self._run(lambda: self._sync.policy)
 
     async def close(self) -> None:
         """Release everything once the calls under way have ended."""
@@ -440,7 +229,7 @@ class AsyncStore:
     def _close(self) -> None:
         # Calls that were made before are in the pool's queue, or wait there for their turn.
         self._pool.shutdown(wait=True)
-        self._store.close()
+        self._sync.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -461,7 +250,7 @@ class Opening:
 
     async def _open(self) -> AsyncStore:
         pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="sealpoint")
-        opening = submit(pool, self._opener)
+        opening = _submit(pool, self._opener)
         try:
             store = await asyncio.wrap_future(opening)
         except BaseException:
@@ -480,22 +269,19 @@ class Opening:
             await self._store.close()
 
 
-def open_store(
-    url: str,
-    *,
-    identity: str | None = None,
-    namespace: str = "default",
-    registry: Registry | None = None,
-    trust: TrustPin | str | os.PathLike[str] | int | None = None,
-    config_dir: str | os.PathLike[str] | None = None,
-    state_dir: str | os.PathLike[str] | None = None,
-    read_only: bool = False,
-    on_event: Callable[[Event], object] | None = None,
-    passphrase: PassphraseSource | None = None,
-    signer: Signer | None = None,
-    secrets_dir: str | os.PathLike[str] | None = None,
-    key_fd: int | None = None,
-) -> Opening:
+def _taking_what(
+    function: Callable[_P, object],
+) -> Callable[[Callable[..., _T]], Callable[_P, _T]]:
+    """Say that a function takes the arguments of another, which it hands on."""
+
+    def declare(handing_on: Callable[..., _T]) -> Callable[_P, _T]:
+        return update_wrapper(handing_on, function, assigned=())
+
+    return declare
+
+
+@_taking_what(api.open_store)
+def open_store(*args: Any, **kwargs: Any) -> Opening:
     """Open a store for async code; the arguments are those of `sealpoint.open_store`.
 
     A `signer=` is an ordinary one, not async: it is called in an OS thread of the store's own, and
@@ -506,23 +292,7 @@ def open_store(
         await store.thread("invoice-7").save({"step": 1})
     ```
     """
-    return Opening(
-        lambda: api.open_store(
-            url,
-            identity=identity,
-            namespace=namespace,
-            registry=registry,
-            trust=trust,
-            config_dir=config_dir,
-            state_dir=state_dir,
-            read_only=read_only,
-            on_event=on_event,
-            passphrase=passphrase,
-            signer=signer,
-            secrets_dir=secrets_dir,
-            key_fd=key_fd,
-        )
-    )
+    return Opening(lambda: api.open_store(*args, **kwargs))
 
 
 def _close_unused(opening: Future[api.Store]) -> None:
