@@ -31,7 +31,15 @@ from sealpoint.gate import (
 )
 from sealpoint.ids import StoreId
 from sealpoint.signing import Attestation, Verdict
-from sealpoint.store import CheckpointStore, Collected, StoreParts, ThreadNames, is_reserved
+from sealpoint.store import (
+    CheckpointStore,
+    Collected,
+    StoreParts,
+    ThreadNames,
+    collect,
+    is_reserved,
+    list_threads,
+)
 
 
 class Store:
@@ -86,7 +94,7 @@ class Store:
             partial: Give the names that are there even if some are left out. Otherwise whoever
                 goes through such a list gets `ListIncomplete`.
         """
-        return self._checkpoints.threads(partial=partial)
+        return list_threads(self._core, partial=partial)
 
     def overview(self, *, partial: bool = False) -> Iterator[ThreadSummary]:
         """What every thread of the namespace is at, by name, one after the other.
@@ -309,7 +317,7 @@ class Store:
         Raises:
             ReadOnly: The store was opened for reading only, and this is no dry run.
         """
-        return self._checkpoints.gc(dry_run=dry_run, compact=compact, progress=progress)
+        return collect(self._core, dry_run=dry_run, compact=compact, progress=progress)
 
     def close(self) -> None:
         """Release everything. Closing twice is allowed."""

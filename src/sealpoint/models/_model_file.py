@@ -7,7 +7,6 @@ holds, (2) the header against the format, (3) the tensors' bytes, hashed while t
 """
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Self
 
 from sealpoint.errors import ModelError, ModelMalformed, UsageError
@@ -37,12 +36,7 @@ class ModelFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -11,7 +11,6 @@ caller to hold the thread's lock for whatever writes, and whether bytes fit thei
 import heapq
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 from sealpoint.errors import Edited, Missing
@@ -223,12 +222,7 @@ class _Shards:
         self._blobs = self._thread.child(_BLOBS, writing=self._writing)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for directory in (*self._shards.values(), self._blobs):
             if directory is not None:
                 directory.close()

@@ -10,7 +10,13 @@ from sealpoint.store._adopt import (
 from sealpoint.store._append import EntryDraft, check_rights
 from sealpoint.store._blobs import BlobReader, blob_digest, fresh_digests
 from sealpoint.store._chain import Chain
-from sealpoint.store._checkpoint_store import CheckpointStore, LeftOut, ThreadNames, unknown_threads
+from sealpoint.store._checkpoint_store import (
+    CheckpointStore,
+    LeftOut,
+    ThreadNames,
+    list_threads,
+    unknown_threads,
+)
 from sealpoint.store._core import (
     EXPIRY_WARNING,
     Core,
@@ -66,6 +72,7 @@ from sealpoint.store._roster import (
 )
 from sealpoint.store._save_draft import ResultsDraft, RunPosition, SaveDraft, plain_value
 from sealpoint.store._state import ThreadState
+from sealpoint.store._sweep import collect
 from sealpoint.store._walk import ThreadWalk
 from sealpoint.store._writer import CommitDraft, Outcome, SessionStart, ThreadWriter
 
@@ -125,6 +132,7 @@ __all__ = [
     "check_name",
     "check_rights",
     "claimed_name",
+    "collect",
     "copy_roster",
     "enter_copy",
     "export_roster",
@@ -132,6 +140,7 @@ __all__ = [
     "fresh_digests",
     "import_roster",
     "is_reserved",
+    "list_threads",
     "make_release",
     "place_of",
     "plain_value",

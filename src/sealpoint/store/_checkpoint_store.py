@@ -23,8 +23,6 @@ from sealpoint.ledger import link_hash, parse_header
 from sealpoint.store._adopt import genuine_name
 from sealpoint.store._core import Core, ListedThread, StoreParts, claimed_name, warn_of_expiry
 from sealpoint.store._names import check_name, is_reserved, thread_slot
-from sealpoint.store._refs import Collected
-from sealpoint.store._sweep import collect
 
 _TOLD_MAX = 3
 _ID_DIGITS = 12
@@ -256,32 +254,6 @@ class CheckpointStore(Generic[_T]):
             if len(self._recent) > _HANDLES_KEPT:
                 self._recent.popitem(last=False)
             return handle
-
-    def threads(self, *, partial: bool = False) -> ThreadNames:
-        """The names of the namespace's threads, sorted; see `list_threads`."""
-        return list_threads(self.core, partial=partial)
-
-    def gc(
-        self,
-        *,
-        dry_run: bool = False,
-        compact: bool = True,
-        progress: Callable[[int, int], object] | None = None,
-    ) -> Collected:
-        """Take away what no thread of the store needs any more, in every namespace.
-
-        That is what an interrupted prune or erasure, and saves that never came to an end, left
-        behind. A thread that does not verify is left as it is.
-
-        Args:
-            dry_run: Say what would go, and change nothing.
-            compact: Also make the files smaller, which writes once more whatever stays.
-            progress: Called after each thread with how many are done, and how many there are.
-
-        Raises:
-            ReadOnly: The store was opened for reading only.
-        """
-        return collect(self.core, dry_run=dry_run, compact=compact, progress=progress)
 
     def close(self) -> None:
         """Release storage and anchor. Closing twice is allowed."""
