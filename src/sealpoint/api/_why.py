@@ -61,7 +61,7 @@ from sealpoint.signing import (
 )
 from sealpoint.storage import Record
 from sealpoint.store import Core, Release, ThreadWalk, read_world
-from sealpoint.world import World, visible
+from sealpoint.world import World, json_form, visible
 
 # What an explanation of a decision says.
 
@@ -103,33 +103,12 @@ class Why:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        policy = self.policy
-        return {
-            "subject": self.subject.as_dict(),
-            "decision": self.decision,
-            "rules": [each.as_dict() for each in self.rules],
-            "facts": dict(self.facts),
-            "policy": None
-            if policy is None
-            else {
-                "name": policy.name,
-                "digest": policy.digest,
-                "text": policy.source.decode(),
-            },
-            "approvals": [
-                {
-                    "identity": each.identity,
-                    "person": each.person,
-                    "time": each.time.isoformat(),
-                    "verdict": each.verdict,
-                    "reason": each.reason,
-                    "counts": each.counts,
-                }
-                for each in self.approvals
-            ],
-            "entries": [each.as_dict() for each in self.entries],
-            "unjustified": list(self.unjustified),
-        }
+        policy: dict[str, Any] | None = None
+        if self.policy is not None:
+            policy = json_form(self.policy, "name", "digest")
+            policy["text"] = self.policy.source.decode()
+        rules = [each.as_dict() for each in self.rules]
+        return json_form(self) | {"rules": rules, "facts": dict(self.facts), "policy": policy}
 
 
 # The gate's second look at what the audit has verified: in an open store and in a bundle.

@@ -23,6 +23,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.cli._values import ValueParts, ValueShape, key_step, parts_of, short_text, type_name
 from sealpoint.codec import Registry
 from sealpoint.store import Loaded
+from sealpoint.world import json_form
 
 # What changed between two values, in words that people read.
 #
@@ -64,14 +65,7 @@ class Change:
 
     def as_dict(self) -> dict[str, str | None]:
         """The JSON form."""
-        return {
-            "kind": self.kind,
-            "path": self.path,
-            "path_before": self.path_before,
-            "old": self.old,
-            "new": self.new,
-            "note": self.note,
-        }
+        return json_form(self)
 
 
 def compare(

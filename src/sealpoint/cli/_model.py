@@ -31,6 +31,7 @@ from sealpoint.cli._values import render
 from sealpoint.errors import UsageError
 from sealpoint.models import ModelFile, SealedFile, Tensor, open_checkpoint, sealed_files
 from sealpoint.store import CheckpointRef
+from sealpoint.world import json_form
 
 # `sealpoint model save-info`: what is in a model file, without loading it.
 
@@ -234,9 +235,7 @@ def _report(
 
 
 def _checkpoint_document(ref: CheckpointRef | None) -> dict[str, Any] | None:
-    if ref is None:
-        return None
-    return {"id": ref.id, "seq": ref.seq, "time": ref.time.isoformat(), "writer": ref.writer}
+    return None if ref is None else json_form(ref, "id", "seq", "time", "writer")
 
 
 def _print_verified(
@@ -303,9 +302,7 @@ def _file_document(each: SealedFile, newest: CheckpointRef | None) -> dict[str, 
         "pruned": each.ref.pruned,
         "file": each.file,
         "bytes": each.size,
-        "tensors": each.tensors,
-        "root": each.root,
-        "metadata": each.metadata,
+        **json_form(each, "tensors", "root", "metadata"),
     }
 
 

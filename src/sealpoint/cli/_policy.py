@@ -25,7 +25,7 @@ from sealpoint.errors import PolicyInvalid
 from sealpoint.gate import SHIPPED_POLICIES, Policy, shipped_policy
 from sealpoint.limits import POLICY_BYTES_MAX
 from sealpoint.signing import ANY_NAMESPACE
-from sealpoint.world import visible
+from sealpoint.world import json_form, visible
 
 _NUMBERS = {1: "one person", 2: "two people", 3: "three people"}
 
@@ -57,12 +57,7 @@ def approver_lines(found: Approvers, namespace: str = "*") -> list[str]:
 
 def approvers_document(found: Approvers) -> dict[str, Any]:
     """The same as JSON."""
-    return {
-        "needed": found.needed,
-        "people": list(found.people),
-        "askers": list(found.askers),
-        "missing": found.missing,
-    }
+    return json_form(found, "needed", "people", "askers", "missing")
 
 
 def _people(count: int) -> str:

@@ -12,6 +12,7 @@ from sealpoint.gate import Thread
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import STORE_CHAIN
 from sealpoint.store import CheckpointRef, Loaded
+from sealpoint.world import json_form
 
 _SHORTENED = re.compile(r"(?:checkpoint:)?([0-9a-f]{8,31})(?:\.\.\.)?")
 _SEQ = re.compile(r"(?:#|seq:)(0|[1-9][0-9]{0,18})")
@@ -90,15 +91,8 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
 
 def ref_document(ref: CheckpointRef) -> dict[str, Any]:
     """The JSON form of a reference."""
-    return {
-        "id": ref.id,
-        "seq": ref.seq,
-        "time": ref.time.isoformat(),
-        "writer": ref.writer,
-        "metadata": ref.metadata,
-        "pruned": ref.pruned,
-        "question": ref.question,
-    }
+    names = ("id", "seq", "time", "writer", "metadata", "pruned", "question")
+    return json_form(ref, *names)
 
 
 def thread_text(name: str | None, thread: str) -> str | Styled:

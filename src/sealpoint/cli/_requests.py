@@ -66,7 +66,7 @@ from sealpoint.errors import RequestClosed, SealpointError, Tampered, UsageError
 from sealpoint.gate import Request, Requests, Status
 from sealpoint.limits import REQUEST_BYTES_MAX
 from sealpoint.signing import DIGITS_LEAST, Action, Verdict
-from sealpoint.world import visible
+from sealpoint.world import json_form, visible
 
 _ANSWER_BYTES_MAX = 64 * 1024
 
@@ -235,10 +235,7 @@ def relay(file: str, *, signer: str, where: StoreOptions, as_json: bool) -> None
                 "verdict": verdict,
                 "reason": attestation.reason,
                 "entry": entry,
-                "status": str(after.status),
-                "approved_by": list(after.approved_by),
-                "denied_by": list(after.denied_by),
-                "needed": after.needed,
+                **json_form(after, "status", "approved_by", "denied_by", "needed"),
             }
         )
         return

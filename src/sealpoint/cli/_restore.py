@@ -40,6 +40,7 @@ from sealpoint.cli._terminal import (
 from sealpoint.config import replace_file
 from sealpoint.errors import UsageError
 from sealpoint.limits import ROSTER_COPY_BYTES_MAX
+from sealpoint.world import json_form
 
 _ROWS_MAX = 100
 _ALL = "\0"
@@ -263,10 +264,7 @@ def _document(
     }
     if done is not None:
         found |= {
-            "entry": done.entry,
-            "epoch": done.epoch,
-            "removed": done.removed,
-            "compacted": done.compacted,
+            **json_form(done, "entry", "epoch", "removed", "compacted"),
             "in_the_way": [_thread(each) for each in done.in_the_way],
         }
     return found

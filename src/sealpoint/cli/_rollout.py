@@ -41,7 +41,7 @@ from sealpoint.errors import ListIncomplete, ObjectNotFound, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
-from sealpoint.world import World, visible
+from sealpoint.world import World, json_form, visible
 
 _CLASS_COLUMNS = 12
 _STDOUT = "-"
@@ -159,17 +159,11 @@ def _asks(world: PlannedWorld) -> bool:
 def _plan_document(found: RolloutPlan) -> dict[str, Any]:
     return {
         "world": found.world.digest,
-        "threads": found.threads,
-        "same": found.same,
-        "undeclared": found.undeclared,
-        "empty": found.empty,
-        "failed": found.failed,
+        **json_form(found, "threads", "same", "undeclared", "empty", "failed"),
         "failures": [{"thread": thread, "message": said} for thread, said in found.failures],
         "worlds": [
             {
-                "digest": each.digest,
-                "threads": each.threads,
-                "examples": list(each.examples),
+                **json_form(each, "digest", "threads", "examples"),
                 "asks_for": None if each.diff is None else str(each.measure),
                 "rollout": each.rollout,
                 "rules": [reason.as_dict() for reason in each.reasons],

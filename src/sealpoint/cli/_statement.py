@@ -23,7 +23,7 @@ from sealpoint.cli._terminal import Line, Styled, print_line, print_lines, short
 from sealpoint.cli._values import render
 from sealpoint.gate import Measure, Request, Status
 from sealpoint.signing import Action
-from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, visible
+from sealpoint.world import LeafChange, LeafClass, World, WorldDiff, json_form, visible
 
 # A release as people are shown it: the checkpoint, what is pending on it, and where it stands.
 #
@@ -142,20 +142,11 @@ _STATUS_STYLES = {
 
 def request_document(request: Request) -> dict[str, Any]:
     """The JSON form of a request."""
+    standing = ("approved_by", "denied_by", "ignored", "broken_glass")
     return {
-        "id": request.id,
-        "thread": request.thread,
-        "status": str(request.status),
-        "asked_at": request.asked_at.isoformat(),
-        "needed": request.needed,
-        "approved_by": list(request.approved_by),
-        "denied_by": list(request.denied_by),
-        "ignored": list(request.ignored),
-        "broken_glass": request.broken_glass,
+        **json_form(request, "id", "thread", "status", "asked_at", "needed", *standing),
         "statement": msgspec.to_builtins(request.statement),
-        "answer": request.answer,
-        "world": request.world,
-        "worlds": list(request.worlds),
+        **json_form(request, "answer", "world", "worlds"),
         "requester_says": list(request.reasons),
     }
 

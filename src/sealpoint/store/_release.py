@@ -114,28 +114,11 @@ class Release:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form."""
-        origin = self.origin
-        return {
-            "digest": self.digest,
-            "id": self.id,
-            "lane": self.lane,
-            "seq": self.seq,
-            "entry": self.entry,
-            "held": self.held,
-            "newest": self.newest,
-            "time": self.time.isoformat(),
-            "origin": None
-            if origin is None
-            else {"thread": origin.thread, "entry": origin.entry, "at": origin.at.isoformat()},
-            "copied": self.copied,
-            "world": self.world,
-            "question": self.question,
-            "results": [json_form(each) for each in self.results],
-            "lanes": [json_form(each) for each in self.lanes],
-            "deleted": [json_form(each) for each in self.deleted],
-            "fence": self.fence,
-            "basis": self.basis,
-        }
+        return json_form(
+            self,
+            *("digest", "id", "lane", "seq", "entry", "held", "newest", "time", "origin", "copied"),
+            *("world", "question", "results", "lanes", "deleted", "fence", "basis"),
+        )
 
 
 class Standpoint(NamedTuple):

@@ -264,9 +264,17 @@ def _not_json(value: object) -> JsonFault:
     )
 
 
-def json_form(record: Any) -> dict[str, Any]:
-    """The JSON form of a dataclass: its fields in their order, times as text, tuples as lists."""
-    return {each.name: _field_form(getattr(record, each.name)) for each in fields(record)}
+def json_form(record: Any, *names: str) -> dict[str, Any]:
+    """The JSON form of a record: its fields in their order, times as text, tuples as lists.
+
+    Args:
+        record: A dataclass or a struct.
+        names: Only these of its fields and properties, in this order; without any, all fields.
+    """
+    if isinstance(record, msgspec.Struct):
+        names = names or record.__struct_fields__
+    names = names or tuple(each.name for each in fields(record))
+    return {name: _field_form(getattr(record, name)) for name in names}
 
 
 def _field_form(value: Any) -> Any:
@@ -274,4 +282,4 @@ def _field_form(value: Any) -> Any:
         return [_field_form(each) for each in value]
     if isinstance(value, datetime):
         return value.isoformat()
-    return json_form(value) if is_dataclass(value) else value
+    return json_form(value) if is_dataclass(value) or isinstance(value, msgspec.Struct) else value
