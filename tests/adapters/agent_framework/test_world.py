@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from agent_framework import (
     Agent,
+    AgentExecutor,
+    AgentSession,
     FunctionalWorkflow,
     FunctionTool,
     MCPStreamableHTTPTool,
@@ -30,13 +32,17 @@ from agent_framework_orchestrations import (
     MagenticBuilder,
     SequentialBuilder,
 )
+from pydantic import create_model
 
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World
 from tests.adapters.agent_framework import clerks
+from tests.cpu_time import CpuTime
 
 _CLERKS = Path(clerks.__file__)
+_LOOKS = 25
+_LOOK_SECONDS_MAX = 0.02
 _WorldAfter = Callable[..., World]
 
 
@@ -444,6 +450,121 @@ def test_a_server_is_told_by_its_origin_and_what_is_allowed() -> None:
     assert tool.definition["approval_mode"] == "always_require"
     assert "secret" not in json.dumps(world_of(built).to_dict())
     assert "tool.books: _headers" in (world_of(built).to_dict()["code"])["modules"]
+
+
+class _Duck:
+    """An agent that is derived from nothing, and asks another one."""
+
+    id, name, description = "duck", "duck", "Quacks."
+
+    def __init__(self, asked: Agent) -> None:
+        self.asked = asked
+
+    def run(self, *_: Any, **__: Any) -> Any:
+        """Ask."""
+        return self.asked.run("?")
+
+    def create_session(self, **_: Any) -> AgentSession:
+        """Begin."""
+        return AgentSession()
+
+    def get_session(self, *_: Any, **__: Any) -> AgentSession:
+        """Go on."""
+        return AgentSession()
+
+
+class _Longer:
+    """A condition that is an object."""
+
+    def __call__(self, message: Any) -> bool:
+        return len(message) > 1
+
+
+def _chain(first: Any, second: Any, **edge: Any) -> World:
+    builder = WorkflowBuilder(start_executor=first).add_edge(first, second, **edge)
+    return world_of(builder.build())
+
+
+def test_whatever_the_framework_calls_is_told() -> None:
+    """Agents of no known class, conditions that are objects, and an agent that is a tool count."""
+    inner = _agent("inner", tools=[_agent("deep", description="Deep.").as_tool()])
+    duck: Any = _Duck(inner)
+    world = _chain(clerks.file, AgentExecutor(duck), condition=_Longer())
+    assert world.code is not None
+
+    assert {"inner": "You are inner.", "deep": "You are deep."}.items() <= world.prompts.items()
+    assert {"deep", "pay"} == {tool.name for tool in world.tools}
+    assert "executor.duck: _Duck.run" in world.code.modules
+    assert "edge.file -> duck: _Longer.__call__" in world.code.modules
+
+
+def test_a_workflow_that_is_an_agent_is_a_world_of_its_own() -> None:
+    """So are functional workflows."""
+    inner = SequentialBuilder(participants=_participants()).build()
+    with warnings.catch_warnings(action="ignore"):
+        function: Any = _function("looks at").as_agent(name="looks")
+    world = _chain(AgentExecutor(inner.as_agent(name="letters")), AgentExecutor(function))
+
+    assert world.agents["letters"] == world_of(inner)
+    assert world.agents["looks"] == world_of(_function("looks at"))
+
+
+def test_what_stands_around_an_agent_is_told_with_its_switches() -> None:
+    """The framework's own middleware has no code to compare; how it is set up counts."""
+
+    def told(**switches: Any) -> World:
+        with warnings.catch_warnings(action="ignore"):  # the framework calls it experimental
+            security = importlib.import_module("agent_framework.security")
+            policy = security.PolicyEnforcementFunctionMiddleware(**switches)
+        return _chain(clerks.file, _agent("ann", middleware=[policy]))
+
+    kind = "agent_framework.PolicyEnforcementFunctionMiddleware"
+    around = told(allow_untrusted_tools={"pay", "look"}, block_on_violation=True)
+    agents: Any = around.topology["agents"]
+    loose = told(allow_untrusted_tools={"pay", "look"}, block_on_violation=False)
+    line = '"ann: PolicyEnforcementFunctionMiddleware/block_on_violation" true -> false'
+
+    assert agents["ann"]["middleware"] == (kind,)
+    assert around.diff(loose).lines() == (f"~ topology settings: {line}",)
+
+
+def test_how_a_client_calls_tools_is_told() -> None:
+    """Its bounds and switches, its middleware, and tools that it alone knows."""
+
+    def told(**changes: Any) -> World:
+        agent = _agent("ann")
+        client: Any = agent.client
+        client.function_invocation_configuration |= changes
+        client.function_middleware.append(clerks.audit)
+        return _chain(clerks.file, agent)
+
+    before = told()
+    tool = FunctionTool(name="hidden", func=clerks.limit)
+    diff = before.diff(told(disable_approval_response_binding=True, additional_tools=[tool]))
+
+    assert {"+ tool hidden", "+ code tool.hidden: limit"} <= set(diff.lines())
+    assert any("disable_approval_response_binding" in line for line in diff.lines())
+    assert "executor.ann: audit" in before.to_dict()["code"]["modules"]
+
+
+def test_a_tool_without_a_schema_is_refused() -> None:
+    """A world that could not tell a tool would be half a world."""
+    made = create_model("Made", call=(Callable[[], int], ...))
+    tool = FunctionTool(name="odd", func=clerks.limit, input_model=made)
+
+    with pytest.raises(WorldInvalid, match="tool 'odd'"):
+        _chain(clerks.file, _agent("ann", tools=[tool]))
+
+
+def test_a_second_look_is_cheap() -> None:
+    """A workflow is looked at before every run: sources and schemas are read once."""
+    workflow = clerks.serve()
+    _, memory = world_again(workflow, None)
+    with CpuTime() as cpu_time:
+        for _ in range(_LOOKS):
+            _, memory = world_again(workflow, memory)
+
+    assert cpu_time.seconds / _LOOKS < _LOOK_SECONDS_MAX
 
 
 def _headers(named: dict[str, Any]) -> dict[str, str]:

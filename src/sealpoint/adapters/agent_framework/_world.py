@@ -25,21 +25,26 @@ import json
 import re
 from abc import ABC
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Any
 
 from agent_framework import (
+    AgentMiddleware,
     AgentResponse,
     AgentResponseUpdate,
     AgentSession,
     BaseAgent,
     BaseChatClient,
+    ChatMiddleware,
     ChatResponse,
     ChatResponseUpdate,
     Content,
+    ContextProvider,
     Executor,
     FanOutEdgeGroup,
     FunctionalWorkflow,
     FunctionalWorkflowDefinition,
+    FunctionMiddleware,
     FunctionTool,
     InMemoryHistoryProvider,
     Message,
@@ -54,7 +59,9 @@ from agent_framework import (
     normalize_tools,
 )
 from agent_framework._mcp import MCPTool
+from agent_framework._middleware import BaseMiddlewarePipeline
 from agent_framework._workflows._edge import InternalEdgeGroup
+from pydantic.errors import PydanticUserError
 
 from sealpoint.adapters._function_code import Frameworks, Memory
 from sealpoint.adapters._world_parts import (
@@ -103,6 +110,12 @@ _MANAGER_PROMPTS = (
     *("task_ledger_facts_update_prompt", "task_ledger_plan_update_prompt"),
     *("progress_ledger_prompt", "final_answer_prompt"),
 )
+_INVOCATION_SETTINGS = (
+    *("enabled", "max_iterations", "max_function_calls", "max_duration_seconds"),
+    *("max_consecutive_errors_per_request", "terminate_on_unknown_calls"),
+    *("include_detailed_errors", "allow_concurrent_invocation"),
+    "disable_approval_response_binding",
+)
 _TOOL_SETTINGS = ("approval_mode", "kind", "max_invocations", "max_invocation_exceptions")
 _SERVER_SETTINGS = (
     *("approval_mode", "allowed_tools", "tool_name_prefix", "load_tools_flag", "load_prompts_flag"),
@@ -110,9 +123,10 @@ _SERVER_SETTINGS = (
 )
 _HOSTED = (
     *("type", "description", "parameters", "strict", "server_label", "server_description"),
-    *("allowed_tools", "require_approval", "approval_mode", "vector_store_ids", "container"),
+    *("allowed_tools", "require_approval", "approval_mode", "vector_store_ids"),
 )
 """Of a tool that a provider runs itself, what is told; of the rest only that it is there."""
+_AROUND_CLIENT = ("chat_middleware", "function_middleware")
 _DRAWN = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 """A name that was drawn at random."""
 
@@ -170,7 +184,7 @@ def _find_workflow(search: Search, found: Found) -> None:
 
 
 def _find_data(search: Search, found: Found) -> None:
-    """What a run says and keeps; that is judged as its state."""
+    """What a run says, makes and keeps; that is judged as its state."""
 
 
 def _find_executor(search: Search, found: Found) -> None:
@@ -205,10 +219,17 @@ def _find_client(search: Search, found: Found) -> None:
     client, place, _, _ = found
     search.parts.models.append(client)
     fields = attributes(client)
-    for each in ("chat_middleware", "function_middleware"):
+    for each in _AROUND_CLIENT:
         search.add_called(fields.get(each) or (), place, _CORE)
     search.add_called([fields.get("compaction_strategy"), fields.get("tokenizer")], place, _CORE)
+    search.add(_invocation(fields).get("additional_tools") or (), place, _CORE)
     _enter_own(search, client, place)
+
+
+def _invocation(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """How a client calls tools by itself."""
+    found = fields.get("function_invocation_configuration")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _find_tool(search: Search, found: Found) -> None:
@@ -245,6 +266,8 @@ def _find_step(search: Search, found: Found) -> None:
 
 def _find_object(search: Search, found: Found) -> None:
     """A middleware, a provider, a manager: what it is filled with while it runs does not count."""
+    if type(found.value) is InMemoryHistoryProvider:
+        return  # the framework gives one to an agent when it first runs
     search.parts.objects.append(found.value)
     search.enter(found.value, found.place, found.package, remembered=True)
 
@@ -253,8 +276,9 @@ _WORKFLOWS = (Workflow, FunctionalWorkflow, FunctionalWorkflowDefinition)
 _DATA = (
     *(Message, Content, AgentSession, SessionContext, AgentResponse, AgentResponseUpdate),
     *(ChatResponse, ChatResponseUpdate, ResponseStream, WorkflowCheckpoint, WorkflowEvent),
-    WorkflowMessage,
+    *(WorkflowMessage, BaseMiddlewarePipeline),
 )
+_AROUND_AGENT = (AgentMiddleware, ChatMiddleware, FunctionMiddleware, ContextProvider)
 FRAMEWORKS = Frameworks(_CORE, *(f"{_CORE}_{each}" for each in _PACKAGES))
 
 KINDS = Kinds(
@@ -298,6 +322,7 @@ class _WorkflowWorld:
         self._around = [*above, workflow]
         self._draft = WorldDraft()
         self._agents: dict[str, Any] = {}
+        self._settings: dict[str, Any] = {}
         self._steps: set[str] = set()
         self._packages = {_CORE}
         drawn = (each for name in self._executors for each in _DRAWN.findall(name))
@@ -325,8 +350,8 @@ class _WorkflowWorld:
         else:
             self._add("workflow", self._workflow._func, "workflow")  # noqa: SLF001
             topology = {"steps": dict.fromkeys(self._steps, True)}
-        if self._agents:
-            topology["agents"] = self._agents
+        told = {"agents": self._agents, "settings": self._settings}
+        topology |= {name: part for name, part in told.items() if part}
         return self._draft.world(
             topology=topology, runtime=_runtime(tuple(sorted(self._packages))), extra=extra
         )
@@ -394,9 +419,10 @@ class _WorkflowWorld:
             if isinstance(each, StepWrapper):
                 self._steps.add(each.name)
         for each in parts.objects:
-            told = settings_of(attributes(each), _MANAGER_SETTINGS)
+            told = _settings(each)
             if told:
-                put(self._agents, f"{holder}: manager", {"kind": self._kind(each), **told})
+                kind = self._kind(each)
+                put(self._settings, f"{holder}: {kind.rpartition('.')[2]}", {"kind": kind, **told})
         for workflow in parts.graphs:
             if not any(workflow is each for each in self._around):
                 inner = _WorkflowWorld(workflow, self._around, self._memory)
@@ -423,7 +449,6 @@ class _WorkflowWorld:
         self._add_prompt(f"{name}: description", getattr(agent, "description", None))
         made: dict[str, Any] = {"kind": self._kind(agent)}
         for each in ("middleware", "context_providers"):
-            # The framework adds a history of its own when an agent first runs.
             held = (it for it in fields.get(each) or () if type(it) is not InMemoryHistoryProvider)
             kinds = [self._kind(value) for value in held]
             made |= {each: kinds} if kinds else {}
@@ -447,18 +472,17 @@ class _WorkflowWorld:
         for name, value in attributes(own.get("client")).items():
             if name in _ADDRESSES:  # of the provider's own client, which keeps it as an object
                 fields.setdefault(name, str(value))
-        for name in ("tool_choice", "response_format"):
-            value = fields.get(name)
-            if isinstance(value, type):
-                schema = getattr(value, "model_json_schema", None)
-                fields[name] = f"{kind_of(value)} {json_digest(schema()) if schema else ''}".strip()
-            elif isinstance(value, Mapping):
-                fields[name] = json_digest(_plain(value))
+        fields |= {name: _told(fields.get(name)) for name in ("tool_choice", "response_format")}
         made = model_of(self._kind(client), fields, _MODEL_NAMES, _ADDRESSES)
-        told = dict(self._definition(tool)[:2] for tool in tools)
-        if told:
-            made["tools"] = {name: json_digest(definition) for name, definition in told.items()}
-        return made
+        told = (self._definition(tool) for tool in tools)
+        parts = {
+            "tools": {name: json_digest(definition) for name, definition, _ in told},
+            "middleware": [
+                self._kind(each) for name in _AROUND_CLIENT for each in own.get(name) or ()
+            ],
+            "function_invocation": settings_of(_invocation(own), _INVOCATION_SETTINGS),
+        }
+        return made | {name: part for name, part in parts.items() if part}
 
     def _add_texts(self, holder: str, value: Any) -> None:
         """Add the prompts that an object of the framework holds for the models that it asks."""
@@ -491,7 +515,10 @@ class _WorkflowWorld:
         else:
             name, told = str(getattr(tool, "name", None) or kind_of(tool)), {"kind": kind_of(tool)}
         self._kind(tool)
-        plain = json.loads(self._name(json.dumps(_plain(told))))
+        try:
+            plain = json.loads(self._name(json.dumps(_plain(told))))
+        except (TypeError, ValueError) as exc:
+            raise WorldInvalid(f"tool {name!r}: what is told of it is no JSON") from exc
         return self._name(name), plain, launch
 
     def _kind(self, value: Any) -> str:
@@ -505,6 +532,27 @@ class _WorkflowWorld:
         return named or str(FRAMEWORKS.reference_to(type(value)))
 
 
+def _settings(value: Any) -> dict[str, Any]:
+    """How an object of the framework that runs around agents was set up: switches and bounds.
+
+    Texts are left out, which may be secrets, and so is what it counts while it runs.
+    """
+    fields = attributes(value)
+    if not isinstance(value, _AROUND_AGENT) or FRAMEWORKS.package_of(type(value)) not in FRAMEWORKS:
+        return settings_of(fields, _MANAGER_SETTINGS)
+    made: dict[str, Any] = {}
+    for name, held in fields.items():
+        if name.startswith("_"):
+            continue
+        if isinstance(held, Enum):
+            made[name] = held.name
+        elif type(held) is bool or (name.startswith("max_") and type(held) in (int, float)):
+            made[name] = held
+        elif name.startswith("allow") and isinstance(held, set | frozenset | list | tuple):
+            made[name] = sorted(map(str, held))
+    return made
+
+
 @functools.cache
 def _runtime(packages: tuple[str, ...]) -> dict[str, str]:
     """Which packages run; what is installed later is not what was imported."""
@@ -515,7 +563,7 @@ def _runtime(packages: tuple[str, ...]) -> dict[str, str]:
 def _function_definition(tool: FunctionTool) -> dict[str, Any]:
     try:
         schema = tool.parameters()
-    except (TypeError, ValueError) as exc:
+    except (PydanticUserError, TypeError, ValueError) as exc:
         raise WorldInvalid(f"tool {tool.name!r}: its arguments have no JSON schema") from exc
     told = settings_of(attributes(tool), _TOOL_SETTINGS)
     return {"description": tool.description, "inputSchema": schema, **told}
@@ -541,6 +589,19 @@ def _hosted_definition(tool: Mapping[str, Any]) -> tuple[str, dict[str, Any], st
     told = {key: fields[key] for key in _HOSTED if key in fields}
     rest = sorted(str(key) for key in fields if key not in (*_HOSTED, "name", "function"))
     return name, {**told, "also": rest} if rest else told, origin_of(fields.get("server_url"))
+
+
+def _told(value: Any) -> Any:
+    """A setting that may be a class or an object, by its name and the digest of what it says."""
+    if isinstance(value, Mapping):
+        return json_digest(_plain(value))
+    if not isinstance(value, type):
+        return value
+    schema = getattr(value, "model_json_schema", None)
+    try:
+        return f"{kind_of(value)} {json_digest(schema())}" if schema else kind_of(value)
+    except (PydanticUserError, TypeError, ValueError) as exc:
+        raise WorldInvalid(f"response_format {kind_of(value)!r}: it has no JSON schema") from exc
 
 
 def _plain(value: Any) -> Any:
