@@ -13,7 +13,7 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from sealpoint.adapters import langgraph
-from sealpoint.adapters.agent_framework._world import world_of
+from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard, world_of
 from sealpoint.cli import main
 from sealpoint.world import World
 from tests.adapters.agent_framework import clerks
@@ -34,21 +34,6 @@ builder = StateGraph(_State).add_node("answer", _answer).add_edge(START, "answer
 graph: Any = builder.compile()
 workflow = clerks.build()
 number = 42
-
-
-class Guarded(type(workflow)):  # type: ignore[misc]
-    """A workflow that says what it is able to do."""
-
-    def sealpoint_world(self) -> World:
-        """What was declared."""
-        return World(tools=["declared"])
-
-
-def guarded() -> Any:
-    """Make one."""
-    made = clerks.build()
-    made.__class__ = Guarded
-    return made
 
 
 def _world(name: str) -> Result:
@@ -76,11 +61,20 @@ def test_the_world_of_a_graph_is_written() -> None:
     assert _written(made) == langgraph.world_of(graph)
 
 
-def test_a_guarded_workflow_has_the_world_that_it_declares() -> None:
+def test_a_guarded_workflow_has_the_world_that_it_declares(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the gate is told is what is planned with."""
-    made = _world("guarded")
+    with machine.open() as store:
+        storage = SealedCheckpointStorage(store)
+        guarded = guard(workflow, storage, actor="worker", world={"tools": ["declared"]})
+        monkeypatch.setattr(_HERE, "guarded", guarded, raising=False)
+        declared = _written(_world("guarded"))
+        monkeypatch.setattr(_HERE, "guarded", guard(workflow, storage, actor="worker"))
+        found = _written(_world("guarded"))
 
-    assert [tool.name for tool in _written(made).tools] == ["declared"]
+    assert [tool.name for tool in declared.tools] == ["declared"]
+    assert found == world_of(workflow)
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,9 @@ def _langgraph_world(graph: Any) -> World:
 
 
 def _agent_framework_world(workflow: Any) -> World:
-    from sealpoint.adapters.agent_framework._world import world_of  # noqa: PLC0415 - an extra
+    from sealpoint.adapters.agent_framework import declared_world  # noqa: PLC0415 - an extra
 
-    guarded = getattr(workflow, "sealpoint_world", None)
-    return world_of(workflow) if guarded is None else guarded()
+    return declared_world(workflow)
 
 
 FRAMEWORKS = (
