@@ -518,7 +518,7 @@ class _WorkflowWorld:
         try:
             plain = json.loads(self._name(json.dumps(_plain(told))))
         except (TypeError, ValueError) as exc:
-            raise WorldInvalid(f"tool {name!r}: what is told of it is no JSON") from exc
+            raise WorldInvalid(f"tool {name!r}: its definition cannot be written as JSON") from exc
         return self._name(name), plain, launch
 
     def _kind(self, value: Any) -> str:
