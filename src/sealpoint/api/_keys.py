@@ -221,7 +221,7 @@ class KeyAdmin:
         if not reason.strip():
             raise UsageError(
                 "revoke: a reason is needed, and none was given",
-                hint="Say in a few words why: whoever looks later reads it.",
+                hint="Say in a few words why: it is read later.",
             )
         location = self._location
         with location.open_core(read_only=dry_run) as core:

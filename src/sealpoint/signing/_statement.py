@@ -245,7 +245,7 @@ def check_reason(reason: object, where: str) -> None:
     if not any(each.isprintable() and not each.isspace() for each in reason):
         raise UsageError(
             f"{where}: a reason is needed, and none was given",
-            hint="Say in a few words why: whoever looks later reads it.",
+            hint="Say in a few words why: it is read later.",
         )
     check_reason_size(reason, where)
 
