@@ -236,22 +236,6 @@ def test_no_secret_gets_into_a_world() -> None:
     assert "secret" not in told
 
 
-def test_two_processes_give_the_same_world() -> None:
-    """Names that are drawn at random, and hashes that differ between processes, do not show."""
-    started = [
-        subprocess.Popen(
-            [sys.executable, str(_CLERKS)],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            stdout=subprocess.PIPE,
-        )
-        for seed in ("1", "2")
-    ]
-    found = [process.communicate()[0] for process in started]
-
-    assert found[0] == found[1]
-    assert {tool.name for tool in World.decode(found[0]).tools} == {"files", "pay", "web_search"}
-
-
 def test_a_tool_that_is_added_after_the_first_look_is_found() -> None:
     """A workflow is looked at again at each run, because anybody in the process can change it."""
     workflow = clerks.build()
@@ -354,6 +338,42 @@ def test_orchestrations_are_seen_with_agents_tools_and_managers(name: str) -> No
     assert "pay" in {tool.name for tool in world.tools}
     assert code <= set(world.code.modules), sorted(world.code.modules)
     assert {"agent-framework-core", "agent-framework-orchestrations"} <= set(world.runtime)
+
+
+def write_worlds() -> None:
+    """Write the digests of the worlds of this module; run in processes of their own."""
+    made = {name: make().build() for name, (make, _) in _ORCHESTRATIONS.items()}
+    unnamed = SequentialBuilder(participants=[_agent(None), _agent(None)]).build()
+    for name, each in {**made, "clerks": clerks.serve(), "unnamed": unnamed}.items():
+        sys.stdout.write(f"{name} {world_of(each).digest}\n")
+
+
+def test_two_processes_give_the_same_worlds() -> None:
+    """Names that are drawn at random, and hashes that differ between processes, do not show."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", f"import {__name__} as it; it.write_worlds()"],
+            cwd=Path(__file__).parents[3],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+        )
+        for seed in ("1", "2")
+    ]
+    found = [process.communicate()[0].splitlines() for process in started]
+
+    assert found[0] == found[1]
+    assert len(found[0]) == len(_ORCHESTRATIONS) + 2
+
+
+def test_the_started_program_has_the_world_that_it_has_when_it_is_imported(
+    tmp_path: Path, world_after: _WorldAfter
+) -> None:
+    """Functions and classes of `__main__` are named as in any other process."""
+    program = tmp_path / "sp_clerks.py"
+    program.write_bytes(_CLERKS.read_bytes())
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, check=True)
+
+    assert World.decode(done.stdout).diff(world_after()).lines() == ()
 
 
 async def _run(workflow: Any, message: str) -> list[Any]:
