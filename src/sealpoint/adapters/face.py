@@ -500,12 +500,12 @@ def _text(value: Any) -> str:
     return kind.__qualname__ if kind.__repr__ is object.__repr__ else repr(value)
 
 
-def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> Exception:
+def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError) -> Exception:
     """The error for an import that failed.
 
     Args:
-        extra: The extra that brings the packages, and the name of its adapter.
-        packages: The packages of the framework, as they are imported.
+        adapter: The name of the adapter, which the extra has that brings the packages.
+        packages: The packages of the framework: as they are installed, by how they are imported.
         cause: Why the import failed.
 
     Returns:
@@ -515,7 +515,7 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> 
     package = str(cause.name).partition(".")[0]
     if package not in packages:
         return cause
-    name = package.replace("_", "-")
+    name, extra = packages[package], adapter.replace("_", "-")
     found, command = "it missing", "pip install"
     if cause.name != package:
         # A part of it is missing: it is there, and too old.
@@ -523,7 +523,7 @@ def extra_missing(extra: str, packages: tuple[str, ...], cause: ImportError) -> 
             found = f"release {code_of(name).version}, which lacks {_lacking(cause)}"
             command = "pip install -U"
     return ExtraMissing(
-        f"sealpoint.adapters.{extra}: it needs {name}, found {found}: {command} "
+        f"sealpoint.adapters.{adapter}: it needs {name}, found {found}: {command} "
         f"'sealpoint[{extra}]'"
     )
 

@@ -3,6 +3,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from agent_framework import (
 )
 
 from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
+from sealpoint.adapters.face import extra_missing
 from sealpoint.errors import (
     Paused,
     ResumeRefused,
@@ -333,3 +335,16 @@ def test_responses_to_nothing_ask_nobody(storage: Any) -> None:
             await made.run(responses={"r": True})
 
     _run(work())
+
+
+def test_what_to_install_is_said() -> None:
+    """The distribution has another name than the package, and the extra than the adapter."""
+    packages = {"agent_framework": "agent-framework-core"}
+    missing = ImportError("no", name="agent_framework")
+    older = ImportError("no", name="agent_framework.nowhere")
+
+    told = str(extra_missing("agent_framework", packages, missing))
+    assert "it needs agent-framework-core, found it missing: pip install " in told
+    assert "'sealpoint[agent-framework]'" in told
+    told = str(extra_missing("agent_framework", packages, older))
+    assert f"found release {version('agent-framework-core')}, which lacks" in told

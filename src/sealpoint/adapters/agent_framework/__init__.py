@@ -11,7 +11,8 @@ try:
     from sealpoint.adapters.agent_framework._storage import RunStopped, SealedCheckpointStorage
     from sealpoint.adapters.agent_framework._world import world_of
 except ImportError as exc:
-    raise extra_missing("agent_framework", ("agent_framework",), exc) from exc
+    packages = {"agent_framework": "agent-framework-core"}
+    raise extra_missing("agent_framework", packages, exc) from exc
 
 __all__ = [
     "RunStopped",

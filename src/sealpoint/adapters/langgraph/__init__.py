@@ -9,7 +9,8 @@ try:
     from sealpoint.adapters.langgraph._schemas import TypesNotAllowedWarning
     from sealpoint.adapters.langgraph._world import world_of
 except ImportError as exc:
-    raise extra_missing("langgraph", ("langchain_core", "langgraph"), exc) from exc
+    packages = {"langchain_core": "langchain-core", "langgraph": "langgraph"}
+    raise extra_missing("langgraph", packages, exc) from exc
 
 __all__ = [
     "SealedSaver",

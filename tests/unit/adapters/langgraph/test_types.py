@@ -365,8 +365,8 @@ def test_a_missing_framework_is_one_sentence_with_the_command() -> None:
     missing = ModuleNotFoundError(name="langgraph")
     other = ModuleNotFoundError(name="elsewhere")
 
-    assert str(extra_missing("langgraph", ("langgraph",), missing)).startswith(
+    assert str(extra_missing("langgraph", {"langgraph": "langgraph"}, missing)).startswith(
         "sealpoint.adapters.langgraph: it needs langgraph, found it missing: "
         "pip install 'sealpoint[langgraph]'"
     )
-    assert extra_missing("langgraph", ("langgraph",), other) is other
+    assert extra_missing("langgraph", {"langgraph": "langgraph"}, other) is other
