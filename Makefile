@@ -20,11 +20,11 @@ CODE := src tests benchmarks fuzz mutants examples docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo format lint types test check docs bench fuzz mutants soak vectors \
-	coverage requirements clean
+.PHONY: help setup demo demo-agent-framework format lint types test check docs bench fuzz mutants \
+	soak vectors coverage requirements clean
 
 help: ## Say what each target does.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with the package and everything tests, checks and benchmarks need.
 
@@ -43,6 +43,9 @@ $(STAMP): pyproject.toml requirements/dev.txt requirements/older.txt requirement
 
 demo: setup ## Run an agent that moves money, attack its database, and see what is refused.
 	@$(BIN)/python examples/demo
+
+demo-agent-framework: setup ## The same with a workflow of Microsoft Agent Framework.
+	@$(BIN)/python examples/demo/workflows.py
 
 format: setup ## Rewrite the code in the house format.
 	$(BIN)/ruff format $(CODE)

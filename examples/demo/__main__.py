@@ -5,35 +5,41 @@ Nothing is staged: agents run, people sign, databases are changed, and what is p
 happened. The model is scripted, so neither a network nor a key is needed.
 """
 
-import io
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import attacks
-from agent import INVOICES, Bank, build, tools_of
+from agent import INVOICES, build, tools_of
+from bank import Bank
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
-from screen import console, quote, refused, say, scene, tell
+from screen import console, refused, say, scene, tell
+from team import (
+    DISK,
+    FOLDER,
+    PLACE,
+    SEALED,
+    URL,
+    approve,
+    scene_audit,
+    scene_look,
+    set_up,
+    show_request,
+    yesterday,
+)
 
 import sealpoint
 from sealpoint import Request, SealpointError
 from sealpoint.adapters.langgraph import SealedSaver, guard
-from sealpoint.cli import main as command_line
 from sealpoint.errors import NeedsApproval
 
-FOLDER = Path(mkdtemp(prefix="sealpoint-demo-"))
-DISK = FOLDER / "disk"  # what an attacker has: keys and anchor lie apart from it
-SEALED, STOCK = DISK / "sealed.db", DISK / "stock.db"
-URL = f"sqlite:///{SEALED}"
-PLACE = {"config_dir": FOLDER / "config", "state_dir": FOLDER / "state"}
+STOCK = DISK / "stock.db"
 YES = {"approved": True}
-APPROVERS = ("ann", "bob")
 
 # ---------------------------------------------------------------- the application
 
@@ -76,17 +82,6 @@ def _config(name: str) -> Any:
 # ---------------------------------------------------------------- the scenes
 
 
-def set_up() -> None:
-    tell("Sealpoint demo: one agent, two checkpointers, the same attacks.")
-    tell("All of it happens now, with a scripted model: no network, no key.")
-    DISK.mkdir()
-    sealpoint.init(URL, policy="team", **PLACE)
-    admin = sealpoint.admin(URL, **PLACE)
-    for name in APPROVERS:
-        admin.keys.create(name)
-        admin.keys.add(name, person=name, roles=["approver"], namespaces=["*"])
-
-
 def scene_pause(bank: Bank) -> Request:
     scene("1. An agent that moves money stops for people")
     say("user", INVOICES["invoice-17"])
@@ -94,7 +89,7 @@ def scene_pause(bank: Bank) -> Request:
         begin(agent, "invoice-17")
         (question,) = agent.get_state(_config("invoice-17")).interrupts
     say("agent", f"calls the tool pay, which asks: {question.value}")
-    shutil.copy(SEALED, _yesterday(SEALED))  # somebody keeps a copy of the file, for later
+    shutil.copy(SEALED, yesterday(SEALED))  # somebody keeps a copy of the file, for later
     say("clerk", "answers yes. By the policy `team`, two others have to agree:")
     error = _asked(bank, "invoice-17")
     refused(error)
@@ -103,18 +98,13 @@ def scene_pause(bank: Bank) -> Request:
 
 def scene_approve(bank: Bank, request: Request) -> None:
     scene("2. What the approvers see")
-    tell(f"$ sealpoint requests {request.id[:12]}  # the end of it; digests stand above")
-    with redirect_stdout(io.StringIO()) as printed:
-        folders = ("--config-dir", str(FOLDER / "config"), "--state-dir", str(FOLDER / "state"))
-        command_line(["requests", request.id, "--store", URL, *folders], standalone_mode=False)
-    _, start, rest = printed.getvalue().partition("What the run could do")
-    quote((start + rest).partition("\n\nHow it stands:")[0])
-    for name, found in _approve(request):
+    show_request(request)
+    for name, found in approve(request):
         say(name, f"approves with a key of their own: {len(found.approved_by)} of {found.needed}")
     with sealed_agent(bank) as agent:
         show_and_answer(agent, "invoice-17")
     say("clerk", "makes the same call again, which passes now, once:")
-    _tell_bank(bank, [])
+    bank.tell([])
 
 
 def scene_attack(bank: Bank) -> None:
@@ -128,7 +118,7 @@ def scene_attack(bank: Bank) -> None:
         console.print(f"\n{attack.title}")
         attack.on_sealed(SEALED)
         if attack.new_tool:
-            people = [name for name, _ in _approve(_asked(bank, attack.thread).request)]
+            people = [name for name, _ in approve(_asked(bank, attack.thread).request)]
             say("clerk", f"answers yes; {' and '.join(people)} approve; then the code changes.")
         try:
             with sealed_agent(bank, with_sweep=attack.new_tool) as agent:
@@ -138,18 +128,18 @@ def scene_attack(bank: Bank) -> None:
             refused(error)
         if not attack.new_tool:
             shutil.copy(newest, SEALED)
-    _tell_bank(bank, paid)
+    bank.tell(paid)
     console.print("\nAnd with the database and the code as they were approved:")
     with sealed_agent(bank) as agent:
         show_and_answer(agent, "invoice-18")
-    _tell_bank(bank, paid)
+    bank.tell(paid)
 
 
 def scene_stock(bank: Bank) -> None:
     scene("4. The same attacks on langgraph's SqliteSaver")
     with stock_agent(bank) as agent:
         begin(agent, "invoice-17")
-    shutil.copy(STOCK, _yesterday(STOCK))
+    shutil.copy(STOCK, yesterday(STOCK))
     with stock_agent(bank) as agent:
         show_and_answer(agent, "invoice-17")
         begin(agent, "invoice-18")
@@ -164,33 +154,7 @@ def scene_stock(bank: Bank) -> None:
         with stock_agent(bank, with_sweep=attack.new_tool) as agent:
             shown = attack.then(agent, attack.thread)
         say("ACCEPTED", f"the clerk was asked for {shown}" if shown else "nobody was asked")
-        _tell_bank(bank, paid)
-
-
-def scene_audit() -> None:
-    scene("5. Who decided what: the audit of invoice 17")
-    with sealpoint.open_store(URL, read_only=True, **PLACE) as store:
-        for record in store.audit(thread="invoice-17"):
-            if record.kind in ("request", "approval", "resume"):
-                say(f"entry {record.seq}", f"{record.kind} by {record.by}. {record.summary}")
-        report = store.verify()
-    tell(f"The whole store: {report.entries} entries verified, {len(report.findings)} findings.")
-
-
-def scene_look() -> None:
-    scene("6. Look for yourself")
-    settings = {"STORE": URL, "CONFIG_DIR": FOLDER / "config", "STATE_DIR": FOLDER / "state"}
-    lines = [f"export SEALPOINT_{name}='{value}'\n" for name, value in settings.items()]
-    (FOLDER / "env").write_text("".join(lines), encoding="utf-8")
-    for line in (
-        ". .venv/bin/activate",
-        f". {FOLDER}/env",
-        "sealpoint audit --thread invoice-18  # the refused tool is on record, too",
-        "sealpoint log invoice-17",
-        "sealpoint verify",
-    ):
-        console.print(f"  $ {line}")
-    tell("Databases and keys are kept there; delete the folder when you are done.")
+        bank.tell(paid)
 
 
 # ---------------------------------------------------------------- what the scenes share
@@ -208,12 +172,8 @@ class Attack:
     new_tool: bool = False
 
 
-def _yesterday(database: Path) -> Path:
-    return database.with_stem(f"{database.stem}-yesterday")
-
-
 def _roll_back(database: Path) -> None:
-    shutil.copy(_yesterday(database), database)
+    shutil.copy(yesterday(database), database)
 
 
 ATTACKS = (
@@ -254,31 +214,16 @@ def _asked(bank: Bank, name: str) -> NeedsApproval:
     sys.exit(f"NOT REFUSED: an answer in {name} that nobody approved")
 
 
-def _approve(request: Request) -> Iterator[tuple[str, Request]]:
-    for name in APPROVERS:
-        with sealpoint.open_store(URL, identity=name, **PLACE) as store:
-            store.approve(request.id, reason="as agreed")
-            yield name, store.request(request.id)
-
-
-def _tell_bank(bank: Bank, before: list[str]) -> None:
-    for place, transfer in enumerate(bank.transfers):
-        if place >= len(before):
-            again = ", AGAIN" if transfer in before else ""
-            say("bank", f"{transfer}{again}")
-    if bank.transfers == before:
-        say("bank", "nothing moved")
-
-
 def main() -> None:
     sealed_bank, stock_bank = Bank(), Bank()
+    tell("Sealpoint demo: one agent, two checkpointers, the same attacks.")
     set_up()
     request = scene_pause(sealed_bank)
     scene_approve(sealed_bank, request)
     scene_attack(sealed_bank)
     scene_stock(stock_bank)
     scene_audit()
-    scene_look()
+    scene_look("invoice-18  # the refused tool")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ _every_example = pytest.mark.parametrize("path", _EXAMPLES, ids=shown)
 
 
 def test_there_are_examples() -> None:
-    """The examples are numbered for reading; the demo is a folder, tested in tests/stories."""
-    assert [path.name for path in _EXAMPLES][:2] == ["01_quickstart.py", "02_langgraph.py"]
+    """The examples are numbered for reading; the demos are a folder, tested in tests/stories."""
+    first = ["01_quickstart.py", "02_langgraph.py", "03_agent_framework.py"]
+    assert [path.name for path in _EXAMPLES][:3] == first
 
 
 @_every_example

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make demo` tells its story: what is attacked in it is refused, and what it claims happened."""
+"""The demos tell their story: what is attacked in them is refused, and what they claim happened."""
 
 import os
 import re
@@ -14,16 +14,35 @@ _ROOT = Path(__file__).resolve().parents[2]
 _SECONDS_MAX = 240
 _COLUMNS_MAX = 80
 _LINES_MAX = 120
-_ATTACKS = ("A forged approval", "An edited amount", "A rollback", "A new tool at resume")
+_GRAPH = ("A forged approval", "An edited amount", "A rollback", "A new tool at resume")
+_WORKFLOW = ("An edited amount", "Planted code", "A rollback", "A replay")
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> "Told":
-    """The demo, run once, with its folder in a place that is cleaned up."""
-    folder = tmp_path_factory.mktemp("demo")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> "Told":
+    """What `make demo` says."""
+    return _run("demo", tmp_path_factory.mktemp("graph"), _GRAPH)
+
+
+@pytest.fixture(scope="module")
+def workflow(tmp_path_factory: pytest.TempPathFactory) -> "Told":
+    """What `make demo-agent-framework` says."""
+    return _run("demo/workflows.py", tmp_path_factory.mktemp("workflow"), _WORKFLOW)
+
+
+@pytest.fixture(params=["graph", "workflow"])
+def told(request: pytest.FixtureRequest) -> "Told":
+    """What each of them says."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, Told)
+    return found
+
+
+def _run(program: str, folder: Path, attacks: tuple[str, ...]) -> "Told":
+    """Run a demo, once, with its folder in a place that is cleaned up."""
     environment = {name: text for name, text in os.environ.items() if "SEALPOINT" not in name}
     result = subprocess.run(
-        [sys.executable, "-W", "error", str(_ROOT / "examples" / "demo")],
+        [sys.executable, "-W", "error", str(_ROOT / "examples" / program)],
         cwd=folder,
         env=environment | {"TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
@@ -33,16 +52,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> "Told":
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    return Told(result, folder)
+    return Told(result, folder, attacks)
 
 
 class Told:
-    """What the demo said."""
+    """What a demo said."""
 
-    def __init__(self, result: "subprocess.CompletedProcess[str]", folder: Path) -> None:
+    def __init__(
+        self, result: "subprocess.CompletedProcess[str]", folder: Path, attacks: tuple[str, ...]
+    ) -> None:
         self.text, self.stderr, self.folder = result.stdout, result.stderr, folder
+        self._attacks = attacks
 
-    @cache  # noqa: B019 (one object, for one module)
+    @cache  # noqa: B019 (two objects, for one module)
     def scene(self, number: int) -> str:
         """What was said in a scene, in one line."""
         parts = re.split(r"^\d\. .* -+$", self.text, flags=re.MULTILINE)
@@ -50,7 +72,7 @@ class Told:
 
     def attacks(self, number: int) -> list[str]:
         """What was said about each attack in a scene."""
-        starts = [self.scene(number).index(title) for title in _ATTACKS]
+        starts = [self.scene(number).index(title) for title in self._attacks]
         ends = [*starts[1:], None]
         return [self.scene(number)[start:end] for start, end in zip(starts, ends, strict=True)]
 
@@ -65,9 +87,9 @@ def test_demo_is_plain_and_short(told: Told) -> None:
     assert all(line.startswith("refused code=") for line in told.stderr.splitlines())
 
 
-def test_demo_shows_the_approvers_what_they_approve(told: Told) -> None:
+def test_demo_shows_the_approvers_what_they_approve(graph: Told) -> None:
     """The question with its amount, the answer, and what the run could do are on the screen."""
-    seen = told.scene(2)
+    seen = graph.scene(2)
 
     assert "What the run could do is the same as at the checkpoint." in seen
     assert '"pay": "250.00 EUR"' in seen
@@ -76,21 +98,21 @@ def test_demo_shows_the_approvers_what_they_approve(told: Told) -> None:
     assert seen.endswith("bank 250.00 EUR to acme")
 
 
-def test_demo_is_refused_each_attack_on_the_sealed_store(told: Told) -> None:
+def test_demo_is_refused_each_attack_on_the_sealed_store(graph: Told) -> None:
     """Each attack ends with its own error and a hint, and no money moves until all is as it was."""
-    codes = [re.findall(r"refused ([a-z-]+):.* hint ", attack) for attack in told.attacks(3)]
+    codes = [re.findall(r"refused ([a-z-]+):.* hint ", attack) for attack in graph.attacks(3)]
 
     assert codes == [["forged"], ["edited"], ["rolled-back"], ["needs-approval"]]
-    assert "+ tool sweep_account" in told.attacks(3)[-1]
-    assert re.findall(r"bank (.*?)(?: And|$)", told.scene(3)) == [
+    assert "+ tool sweep_account" in graph.attacks(3)[-1]
+    assert re.findall(r"bank (.*?)(?: And|$)", graph.scene(3)) == [
         "nothing moved",
         "180.00 EUR to globex",
     ]
 
 
-def test_demo_shows_that_the_stock_saver_accepts_the_same(told: Told) -> None:
+def test_demo_shows_that_the_stock_saver_accepts_the_same(graph: Told) -> None:
     """The comparison is a fair one: the stock saver really pays, in the same release."""
-    forged, edited, rolled_back, new_tool = told.attacks(4)
+    forged, edited, rolled_back, new_tool = graph.attacks(4)
 
     assert "ACCEPTED nobody was asked bank 180.00 EUR to globex" in forged
     assert "ACCEPTED the clerk was asked for 180.00 EUR bank 980.00 EUR to globex" in edited
@@ -98,6 +120,41 @@ def test_demo_shows_that_the_stock_saver_accepts_the_same(told: Told) -> None:
         "ACCEPTED the clerk was asked for 250.00 EUR bank 250.00 EUR to acme, AGAIN" in rolled_back
     )
     assert "bank ALL THE REST to globex" in new_tool
+
+
+def test_workflow_demo_shows_the_approvers_what_they_approve(workflow: Told) -> None:
+    """The question with its amount, and the response."""
+    seen = workflow.scene(2)
+
+    assert "What the run could do is the same as at the checkpoint." in seen
+    assert '"value": "Pay 42.00 EUR to acme?"' in seen
+    assert re.search(r'"responses": \{ \| "[0-9a-f-]+": true', seen)
+    assert "2 of 2" in seen
+    assert seen.endswith("bank 42.00 EUR to acme")
+
+
+def test_workflow_demo_is_refused_each_attack_on_the_sealed_store(workflow: Told) -> None:
+    """Each attack ends with its own error and a hint, and 42 is paid when all is as it was."""
+    codes = [re.findall(r"refused ([a-z-]+):.* hint ", each) for each in workflow.attacks(3)]
+
+    assert codes == [["edited"], ["edited"], ["rolled-back"], ["needs-approval"]]
+    assert "the checkpoint is not the newest" in workflow.attacks(3)[-1]
+    assert re.findall(r"bank (.*?)(?: And|$)", workflow.scene(3)) == [
+        "nothing moved",
+        "42.00 EUR to globex",
+    ]
+    assert "0 findings" in workflow.scene(5)
+
+
+def test_workflow_demo_shows_that_the_stock_storage_accepts_the_same(workflow: Told) -> None:
+    """It pays 99999 for 42, runs code from a file, and pays twice."""
+    edited, planted, rolled_back, replayed = workflow.attacks(4)
+    again = "ACCEPTED the clerk was asked: Pay 42.00 EUR to acme? bank 42.00 EUR to acme, AGAIN"
+
+    assert "ACCEPTED the clerk was asked: Pay 42.00 EUR to globex? bank 99999 EUR" in edited
+    assert "disk made-by-a-checkpoint: a folder that the pickle had made" in planted
+    assert again in rolled_back
+    assert again in replayed
 
 
 def test_demo_leaves_a_store_that_can_be_opened(told: Told) -> None:
