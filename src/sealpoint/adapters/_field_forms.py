@@ -51,6 +51,11 @@ class FieldKind:
         held = item.values() if isinstance(item, dict) else item
         return all(issubclass(each, self.members) for each in set(map(type, held)))
 
+    def found_in(self, item: Any) -> str:
+        """What a value is instead, in words."""
+        found = _name_of(type(item))
+        return f"{found} of others" if issubclass(type(item), self.types) else found
+
     def __str__(self) -> str:
         names = " or ".join(_name_of(each) for each in self.types)
         return f"{names} of {' or '.join(map(_name_of, self.members))}" if self.members else names
@@ -186,8 +191,7 @@ class FieldForm:
         for name, item in form.items():
             exact, kind = kinds.get(name, _ANYTHING)
             if type(item) not in exact and kind is not None and not kind.fits(item):
-                found = _name_of(type(item))
-                return f"field {name!r}: expected {kind}, found {found} or others in it"
+                return f"field {name!r}: expected {kind}, found {kind.found_in(item)}"
         return None if self._fault is None else self._fault(form)
 
 

@@ -62,7 +62,7 @@ _RAW = "raw_representation"
 _TEXT = FieldKind(types=(str,))
 _FLAG = FieldKind(types=(bool,))
 _NUMBER = FieldKind(types=(int,))
-_MAP = FieldKind(types=(Mapping,))
+_MAP = FieldKind(types=(dict, Mapping))
 _TEXTS = FieldKind(types=(list, tuple), members=(str,))
 _MAPS = FieldKind(types=(list, tuple), members=(Mapping,))
 
@@ -76,7 +76,7 @@ def _each(*types: type) -> FieldKind:
 
 
 def _by_name(*types: type) -> FieldKind:
-    return FieldKind(types=(Mapping,), members=types)
+    return FieldKind(types=(dict, Mapping), members=types)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ _CONTENT: dict[str, FieldKind] = {
     **dict.fromkeys(("function_call", "screenshot"), _one(Content)),
     **dict.fromkeys(("actions", "annotations"), _MAPS),
     **dict.fromkeys(("pending_safety_checks", "acknowledged_safety_checks"), _MAPS),
-    "arguments": _one(str, Mapping),
+    "arguments": _one(str, dict, Mapping),
     "commands": _TEXTS,
     "items": _each(Content),
     "inputs": _each(Content),
@@ -284,7 +284,7 @@ _CHAT = (
         defaults=_attributes(AgentSession(session_id="-"), "_session_id"),
         kinds={
             "_session_id": _TEXT,
-            "service_session_id": _one(str, Mapping),
+            "service_session_id": _one(str, dict, Mapping),
             "state": _one(dict),
         },
     ),

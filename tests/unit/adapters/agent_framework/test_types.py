@@ -2,6 +2,8 @@
 """The framework's types come back as they were, and nothing else is ever built."""
 
 import copy
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -164,3 +166,16 @@ def test_a_parametrised_object_is_stored_as_any_other() -> None:
     event = WorkflowEvent[int]("output", data=3)
 
     assert same_parts(REGISTRY.decode(REGISTRY.encode(event)), event)
+
+
+def test_orchestrations_are_not_required() -> None:
+    """Without that package everything else is allowed."""
+    program = (
+        "import sys; sys.modules['agent_framework_orchestrations'] = None\n"
+        "from sealpoint.adapters.agent_framework.framework import registry\n"
+        "print(len(registry.rules), any('orchestrations' in each.name for each in registry.rules))"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    count = sum("orchestrations" not in each.name for each in WORKFLOW_TYPES)
+
+    assert told.stdout.decode().split() == [str(count), "False"]
