@@ -1,60 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store under the policy `team`, with two people who approve, and guarded graphs on it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import sealpoint
-from sealpoint import api
 from sealpoint.adapters.langgraph import SealedSaver, guard, world_of
-from sealpoint.api import Store
-from sealpoint.errors import NeedsApproval
-from sealpoint.gate import Request
-from sealpoint.ledger import parse_header
-from tests.adapters.langgraph.stores import opened, places, url_of
 from tests.attacks.langgraph.desks import Desk, config_of
-from tests.attacks.ledger.raw_editor import DatabaseEditor, DirectoryEditor, RawEditor
+from tests.attacks.team import APPROVERS, Team
 
 __all__ = ["APPROVERS", "Office"]
 
-APPROVERS = ("ann", "bob")
 
-
-class Office:
-    """Everybody's process; the worker has a guarded graph."""
+class Office(Team):
+    """The worker has a guarded graph."""
 
     def __init__(self, home: Path, *, policy: str = "team", backend: str = "sqlite") -> None:
-        self.home = home
-        self.worker = opened(backend, home, policy=policy)
-        self._open = [self.worker]
-        self._url = url_of(backend, home)
-        for name in APPROVERS:
-            self.enrol(name, "approver")
-        self._people = {name: self.process(name) for name in (*APPROVERS, "operator")}
+        super().__init__(home, policy=policy, backend=backend)
         self.saver = SealedSaver(self.worker)
-        disk = home / "disk"
-        self.editor: RawEditor = (
-            DatabaseEditor(disk / "agents.db") if backend == "sqlite" else DirectoryEditor(disk)
-        )
-
-    def enrol(self, name: str, role: str) -> None:
-        """Give somebody a key and a role."""
-        api.admin(self._url, **places(self.home)).keys.create(name)
-        api.admin(self._url, **places(self.home)).keys.add(
-            name, person=name, roles=[role], namespaces=["*"]
-        )
-
-    def process(self, identity: str = "worker", **options: Any) -> Store:
-        """A new process of somebody."""
-        store = sealpoint.open_store(self._url, identity=identity, **places(self.home), **options)
-        self._open.append(store)
-        return store
-
-    def close(self) -> None:
-        """End every process."""
-        for store in self._open:
-            store.close()
 
     def guarded(self, desk: Desk, *more: str, saver: SealedSaver | None = None) -> Any:
         """A guarded graph."""
@@ -68,28 +30,6 @@ class Office:
         desk.ran.clear()
         return graph
 
-    def asked(self, call: Callable[[], object]) -> Request:
-        """The request that a call leads to."""
-        try:
-            found = call()
-        except NeedsApproval as needs:
-            return cast("Request", needs.request)
-        raise AssertionError(f"not refused: {found!r}")
-
-    def approve(self, request: Request, *people: str) -> None:
-        """Let people approve."""
-        for name in people or APPROVERS:
-            self._people[name].approve(request.id, reason=f"{name} has looked")
-
-    def operator(self) -> Store:
-        """The process of who may pause."""
-        return self._people["operator"]
-
     def world(self, graph: Any) -> Any:
         """What a guarded graph declares."""
         return world_of(graph)
-
-    def kinds(self, thread: str) -> list[str]:
-        """The kinds of all entries of a thread, read past every lock."""
-        rows = self.editor.rows(bytes.fromhex(self.worker.thread(thread).id))
-        return [str(parse_header(row.header).kind) for row in rows.values()]

@@ -5,22 +5,26 @@ The storage sees what is saved and loaded, never with what a run is about to go 
 workflow sees both: it binds the responses, the input and what else a call brings to the decision,
 has that recorded, and gives the run a storage of its own. What was decided about is what runs: a
 run that goes on in the same process begins from the checkpoint too, and not from what lies in
-memory.
+memory, and what a call brings along is copied before it is judged.
 
-An operator's pause is told by the save after each superstep: it is kept, and the run ends there.
+`guard` changes the workflow itself, so that no unguarded one is left, and a workflow has one run at
+a time, whoever calls it. An operator's pause is told by the save after each superstep: it is kept,
+and the run ends there.
 """
 
 import asyncio
-import copy
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
 from agent_framework import (
     FunctionalWorkflow,
     Workflow,
+    WorkflowCheckpoint,
     WorkflowCheckpointException,
     WorkflowEvent,
     WorkflowExecutor,
@@ -28,9 +32,11 @@ from agent_framework import (
 
 from sealpoint.adapters._function_code import Memory
 from sealpoint.adapters.agent_framework._storage import (
+    Known,
     RunStopped,
     RunStorage,
     SealedCheckpointStorage,
+    require_same_workflow,
 )
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
@@ -38,8 +44,12 @@ from sealpoint.errors import SealpointError, UsageError
 from sealpoint.world import World
 
 _W = TypeVar("_W", Workflow, FunctionalWorkflow)
-_BROUGHT = ("function_invocation_kwargs", "client_kwargs")
-"""What else a call may bring along, beside tools, that steers a run."""
+_NOT_BOUND = ("responses", "checkpoint_id", "checkpoint_storage", "streaming", "tools")
+"""Arguments that are judged by themselves, or change nothing that runs; all others are bound."""
+_OPTIONAL = ("function_invocation_kwargs", "client_kwargs")
+_DROPPED_STREAM_TURNS = 100
+"""How many turns of the event loop a stream that was dropped has to end in."""
+_DELIBERATE: ContextVar[str | None] = ContextVar("sealpoint_deliberate", default=None)
 
 
 def guard(
@@ -49,12 +59,12 @@ def guard(
     actor: str,
     world: World | Mapping[str, Any] | None = None,
 ) -> _W:
-    """The same workflow, behind the gate.
+    """The same workflow, behind the gate from now on.
 
-    It has the whole interface of the workflow, and `run` takes `deliberate="why"` beside what it
-    takes already. A run, a response or an older checkpoint that the policy does not simply allow
-    raises `NeedsApproval` or `ResumeRefused` before any executor runs; after the approval the same
-    call passes once.
+    It is the very object, so that nothing runs it past the gate any more. `run` takes
+    `deliberate="why"` beside what it takes already. A run, a response or an older checkpoint that
+    the policy does not simply allow raises `NeedsApproval` or `ResumeRefused` before any executor
+    runs; after the approval the same call passes once.
 
     Args:
         workflow: A workflow of the builder, or a functional one.
@@ -65,8 +75,8 @@ def guard(
             run.
 
     Raises:
-        UsageError: There is no actor, it is no workflow, the storage is another one, or a workflow
-            inside of it is guarded itself.
+        UsageError: There is no actor, it is no workflow or one that has run already, the storage is
+            another one, or the workflow or one inside of it is guarded already.
     """
     if not isinstance(workflow, Workflow | FunctionalWorkflow):
         raise UsageError(
@@ -79,14 +89,18 @@ def guard(
         )
     if not actor.strip():
         raise UsageError("guard: actor= is empty; name who goes on with the run")
+    if isinstance(workflow, _GuardedWorkflow):
+        raise UsageError(
+            "guard: the workflow is guarded already",
+            hint="Build another workflow for another guard: what it has in memory is of one.",
+        )
+    _require_unused(workflow)
     _require_unguarded_parts(workflow)
     gate = WorkflowGate(storage, actor, World.of(world))
     gate.world(workflow)  # what cannot be told is said now, and not in the first run
-    found = copy.copy(workflow)
-    found.__class__ = _class_of(cast("Any", type(workflow)))
-    found.__dict__["_sealpoint_gate"] = gate
-    found.__dict__["_sealpoint_deliberate"] = None
-    return found
+    workflow.__class__ = _class_of(cast("Any", type(workflow)))
+    workflow.__dict__["_sealpoint_gate"] = gate
+    return workflow
 
 
 def declared_world(workflow: Any) -> World:
@@ -101,15 +115,31 @@ def declared_world(workflow: Any) -> World:
     return world_of(workflow)
 
 
-def _require_unguarded_parts(workflow: Any) -> None:
+def _parts(workflow: Any) -> Iterator[WorkflowExecutor]:
+    """The executors that have a workflow inside, at any depth."""
     for executor in getattr(workflow, "executors", {}).values():
         if isinstance(executor, WorkflowExecutor):
-            if isinstance(executor.workflow, _GuardedWorkflow):
-                raise UsageError(
-                    f"guard: the workflow inside of executor {executor.id!r} is guarded itself",
-                    hint="Guard the outermost workflow alone: what lies inside runs in its name.",
-                )
-            _require_unguarded_parts(executor.workflow)
+            yield executor
+            yield from _parts(executor.workflow)
+
+
+def _require_unguarded_parts(workflow: Any) -> None:
+    for executor in _parts(workflow):
+        if isinstance(executor.workflow, _GuardedWorkflow):
+            raise UsageError(
+                f"guard: the workflow inside of executor {executor.id!r} is guarded itself",
+                hint="Guard the outermost workflow alone: what lies inside runs in its name.",
+            )
+
+
+def _require_unused(workflow: Any) -> None:
+    """Refuse a workflow that holds what nobody decided about, and would begin a thread with it."""
+    for each in (workflow, *(part.workflow for part in _parts(workflow))):
+        if isinstance(each, Workflow) and each._runner.state.export_state():  # noqa: SLF001
+            raise UsageError(
+                f"guard: the workflow {each.name!r} has run already, past the gate",
+                hint="Build it again, and guard it before its first run.",
+            )
 
 
 class WorkflowCall(NamedTuple):
@@ -118,6 +148,11 @@ class WorkflowCall(NamedTuple):
     thread: str
     checkpoint: str | None
     """What it goes on from; None: it begins."""
+    message: Any
+    arguments: dict[str, Any]
+    """What it brings along, copied: this is judged, and this runs."""
+    answered: dict[str, str]
+    """What was answered so far, by request: the digest of each response."""
     world: World
     answer: Any
     """What it answers, or brings along; None: nothing that is always bound."""
@@ -140,6 +175,7 @@ class WorkflowGate:
         """What the caller declared; without it, the world of the workflow that is about to run."""
         self._memory: Memory | None = None
         self._runs = GuardedRuns.of(storage.store)
+        self._running = threading.Lock()
 
     def world(self, workflow: Any, tools: Any = None) -> World:
         """What a run of a workflow is able to do, now.
@@ -151,10 +187,17 @@ class WorkflowGate:
         Raises:
             WorldInvalid: It says more than a world can hold.
         """
-        if self._world is not None and tools is None:
+        if self._world is not None and not tools:
             return self._world
-        world, self._memory = world_again(workflow, self._memory, tools=tools)
-        return world
+        found, self._memory = world_again(workflow, self._memory, tools=tools)
+        if self._world is None:
+            return found
+        # What is declared stands, and the tools of the call come on top of it.
+        own, _ = world_again(workflow, self._memory)
+        known = {tool.name for tool in (*own.tools, *self._world.tools)}
+        declared, tools = self._world.to_dict(), found.to_dict().get("tools", ())
+        brought = (tool for tool in tools if tool["name"] not in known)
+        return World.from_dict({**declared, "tools": [*declared.get("tools", ()), *brought]})
 
     def call(
         self,
@@ -162,32 +205,38 @@ class WorkflowGate:
         named: Mapping[str, Any],
         *,
         message: Any = None,
-        responses: Mapping[str, Any] | None = None,
         cancelled: Collection[str] = (),
         deliberate: str | None = None,
     ) -> WorkflowCall:
         """Read a call of a workflow.
 
         Raises:
-            UsageError: It brings a storage of its own, or responses that nothing waits for.
+            UsageError: It brings a storage of its own, goes on from a checkpoint of another
+                workflow, or responds to what nothing waits for.
             UnknownCheckpoint: There is no such checkpoint.
             TypeNotAllowed: It brings something that cannot be saved.
         """
+        _require_unguarded_parts(workflow)
         self._require_own_storage(named.get("checkpoint_storage"))
-        answers = {*(responses or ()), *cancelled}
+        message, arguments = self._copied(message), self._arguments(named)
+        responses = arguments.get("responses") or {}
+        answers = {*responses, *cancelled}
         checkpoint = self._checkpoint_of(workflow, named, answers=bool(answers))
-        thread = self._thread_of(workflow, checkpoint, answers)
-        answer = {
-            name: self._shown(named[name]) for name in _BROUGHT if named.get(name) is not None
-        }
-        if responses:
-            answer["responses"] = self._shown(dict(responses))
-        if cancelled:
-            answer["cancel"] = sorted(cancelled)
-        brings = answers or message is not None or isinstance(workflow, FunctionalWorkflow)
+        known = None if checkpoint is None else self.storage.places.find(checkpoint)
+        if known is not None:
+            require_same_workflow(known, workflow.name)
+        is_function = isinstance(workflow, FunctionalWorkflow)
+        given = {id_: self.storage.digest(value) for id_, value in responses.items()}
+        _require_asked(known, answers, given)
+        answer = self._answer(arguments, cancelled)
+        brings = answers or message is not None or is_function
+        thread = self._thread_of(workflow, known)
         return WorkflowCall(
             thread,
             checkpoint,
+            message,
+            arguments,
+            {**known.answered, **given} if known and is_function else {},
             self.world(workflow, named.get("tools")),
             answer or None,
             None if message is None else lambda: {**answer, "input": self._shown(message)},
@@ -195,29 +244,44 @@ class WorkflowGate:
             deliberate,
         )
 
+    def _arguments(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Copies of what a call brings along: nobody changes them once they are judged."""
+        found = {
+            name: self._copied(value)
+            for name, value in named.items()
+            if name not in _NOT_BOUND and (value is not None or name not in _OPTIONAL)
+        }
+        if named.get("responses") is not None:
+            found["responses"] = self._copied(dict(named["responses"]))
+        return found
+
+    def _answer(self, arguments: Mapping[str, Any], cancelled: Collection[str]) -> dict[str, Any]:
+        """What of a call is bound like an answer."""
+        brought = {name: self._shown(arguments[name]) for name in arguments if name != "responses"}
+        found: dict[str, Any] = {"arguments": brought} if brought else {}
+        if arguments.get("responses"):
+            found["responses"] = self._shown(arguments["responses"])
+        if cancelled:
+            found["cancel"] = sorted(cancelled)
+        return found
+
     def _checkpoint_of(
         self, workflow: Any, named: Mapping[str, Any], *, answers: bool
     ) -> str | None:
         """What a call goes on from: what it names, or what the workflow of this process stands on.
 
-        An input of a functional workflow begins it anew.
+        Where it stands on nothing yet, and all is of one thread, that is the newest there: it is
+        what is judged. An input of a functional workflow begins it anew.
         """
         found: str | None = named.get("checkpoint_id")
-        goes_on = answers or isinstance(workflow, Workflow)
-        return self.last if found is None and goes_on else found
+        if found is not None or not (answers or isinstance(workflow, Workflow)):
+            return found
+        return self.last or self.storage.places.newest()
 
-    def _thread_of(self, workflow: Any, checkpoint: str | None, answers: set[str]) -> str:
-        places = self.storage.places
-        known = None if checkpoint is None else places.find(checkpoint)
-        if answers and (known is None or known.asks.isdisjoint(answers)):
-            raise UsageError(
-                "workflow: none of the responses is to a request that waits for one",
-                hint="Answer the requests of the checkpoint that the run goes on from: pass it as "
-                "checkpoint_id=, or run the workflow until it asks.",
-            )
-        return (
-            places.new_thread(workflow.name, str(uuid.uuid4())) if known is None else known.thread
-        )
+    def _thread_of(self, workflow: Any, known: Known | None) -> str:
+        if known is not None:
+            return known.thread
+        return self.storage.places.new_thread(workflow.name, str(uuid.uuid4()))
 
     def _has_messages(self, thread: str, checkpoint: str | None) -> bool:
         """Whether messages are under way, so that an executor would run."""
@@ -232,11 +296,33 @@ class WorkflowGate:
                 hint="Leave checkpoint_storage= out, or guard the workflow with that storage.",
             )
 
-    def _brought(self, named: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: self._shown(named[name]) for name in _BROUGHT if named.get(name) is not None}
-
     def _shown(self, value: Any) -> Any:
         return to_display_json(value, self.storage.store.registry)
+
+    def _copied(self, value: Any) -> Any:
+        registry = self.storage.store.registry
+        return None if value is None else registry.decode(registry.encode(value))
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """Let no other call run the workflow meanwhile: it has one memory, and one storage.
+
+        Raises:
+            UsageError: Another call runs it.
+        """
+        for _ in range(_DROPPED_STREAM_TURNS):
+            if self._running.acquire(blocking=False):
+                break
+            await asyncio.sleep(0)
+        else:
+            raise UsageError(
+                "guarded workflow: it is running already",
+                hint="Wait for the other run to end, or build a workflow for each conversation.",
+            )
+        try:
+            yield
+        finally:
+            self._running.release()
 
     @asynccontextmanager
     async def let_in(
@@ -251,9 +337,10 @@ class WorkflowGate:
         call = await asyncio.to_thread(_framework_error, read)
         turn = self._runs.turn(call.thread)
         async with entered_off_loop(turn, lambda: self._admitted(call)) as run:
-            storage = RunStorage(self.storage, call.thread, run)
+            storage = RunStorage(self.storage, call.thread, run, call.answered)
             try:
                 yield call, storage
+                storage.raise_if_stopped()  # code of the workflow may have caught it
             except RunStopped as stopped:
                 raise stopped.error from stopped.error.__cause__
             finally:
@@ -272,6 +359,33 @@ class WorkflowGate:
         )
 
 
+def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, str]) -> None:
+    """Refuse responses to what nothing asks for, and other ones than were given before.
+
+    A functional workflow runs anew with all responses so far, so those have to be the same.
+    """
+    if not answers:
+        return
+    if known is None or known.asks.isdisjoint(answers):
+        raise UsageError(
+            "workflow: none of the responses is to a request that waits for one",
+            hint="Answer the requests of the checkpoint that the run goes on from: pass it as "
+            "checkpoint_id=, or run the workflow until it asks.",
+        )
+    for id_ in sorted(answers):
+        if id_ in known.answered and known.answered[id_] != given.get(id_):
+            raise UsageError(
+                f"workflow: request {id_!r} was answered otherwise before",
+                hint="Pass the response that was given, with that to the request that waits. "
+                "If another one is meant, go on from the checkpoint that asked for it.",
+            )
+        if id_ not in known.asks and id_ not in known.answered:
+            raise UsageError(
+                f"workflow: no request {id_!r} waits for a response",
+                hint="Answer the requests that the run ended with, and no others.",
+            )
+
+
 def _framework_error(read: Callable[[], WorkflowCall]) -> WorkflowCall:
     """Read a call; a checkpoint that is not there is told as the framework tells it."""
     try:
@@ -286,7 +400,6 @@ class _GuardedWorkflow:
     """A workflow behind the gate; mixed into the class of the workflow that it was."""
 
     _sealpoint_gate: WorkflowGate
-    _sealpoint_deliberate: str | None
 
     def sealpoint_world(self) -> World:
         """What the gate is told that a run is able to do."""
@@ -294,48 +407,70 @@ class _GuardedWorkflow:
 
     def run(self, message: Any = None, *, deliberate: str | None = None, **named: Any) -> Any:
         # The framework makes the run before it returns, and with it the call below.
-        self._sealpoint_deliberate = deliberate
+        before = _DELIBERATE.set(deliberate)
         try:
             return super().run(message, **named)  # type: ignore[misc]
         finally:
-            self._sealpoint_deliberate = None
+            _DELIBERATE.reset(before)
 
     def _run_core(self, message: Any = None, **named: Any) -> AsyncIterator[WorkflowEvent[Any]]:
-        return self._run_gated(message, self._sealpoint_deliberate, named)
+        return self._run_gated(message, _DELIBERATE.get(), named)
 
     async def _run_gated(
         self, message: Any, deliberate: str | None, named: dict[str, Any]
     ) -> AsyncIterator[WorkflowEvent[Any]]:
-        gate, responses = self._sealpoint_gate, named.get("responses")
+        gate = self._sealpoint_gate
+        named = {**named, "tools": _tools_of(self, named)}
 
         def read() -> WorkflowCall:
-            return gate.call(
-                self, named, message=message, responses=responses, deliberate=deliberate
-            )
+            return gate.call(self, named, message=message, deliberate=deliberate)
 
         with _released(cast("Any", self)):
-            async with gate.let_in(read) as (call, storage):
-                own = {**named, "checkpoint_storage": storage}
+            async with gate.alone(), gate.let_in(read) as (call, storage):
+                own = {**named, **call.arguments, "checkpoint_storage": storage}
                 if isinstance(self, FunctionalWorkflow):
                     own["checkpoint_id"] = call.checkpoint  # it begins anew by itself
-                elif call.checkpoint != named.get("checkpoint_id"):
+                    own = {name: own[name] for name in own if name != "tools" or own[name]}
+                elif named.get("checkpoint_id") is None:
                     await _restore(cast("Any", self), call.checkpoint, storage)
-                stream: Any = super()._run_core(message, **own)  # type: ignore[misc]
+                stream: Any = super()._run_core(call.message, **own)  # type: ignore[misc]
                 async with aclosing(stream) as events:
                     async for event in _watched(events, storage):
                         yield event
 
+
+class _GuardedGraph(_GuardedWorkflow):
+    """What only a workflow of the builder has."""
+
     async def cancel_pending_requests(
         self, request_ids: Collection[str], *, deliberate: str | None = None, **named: Any
     ) -> Any:
-        gate = self._sealpoint_gate
+        gate, cancelled = self._sealpoint_gate, sorted({*request_ids})
 
         def read() -> WorkflowCall:
-            return gate.call(self, named, cancelled=set(request_ids), deliberate=deliberate)
+            return gate.call(self, named, cancelled=cancelled, deliberate=deliberate)
 
-        async with gate.let_in(read) as (call, storage):
-            own = {**named, "checkpoint_storage": storage, "checkpoint_id": call.checkpoint}
-            return await super().cancel_pending_requests(request_ids, **own)  # type: ignore[misc]
+        async with gate.alone(), gate.let_in(read) as (call, storage):
+            own = {**named, **call.arguments, "checkpoint_storage": storage}
+            own["checkpoint_id"] = call.checkpoint
+            result = await super().cancel_pending_requests(cancelled, **own)  # type: ignore[misc]
+            if storage.saves < sum(event.type == "superstep_completed" for event in result):
+                raise _unsaved("a superstep")
+            return result
+
+    async def resolve_pause_checkpoint_id(
+        self, request_ids: Collection[str], *, checkpoint_storage: Any = None, **named: Any
+    ) -> Any:
+        storage = checkpoint_storage or self._sealpoint_gate.storage
+        found = super().resolve_pause_checkpoint_id  # type: ignore[misc]
+        return await found(request_ids, checkpoint_storage=storage, **named)
+
+
+def _tools_of(workflow: Any, named: Mapping[str, Any]) -> Any:
+    """The tools that a run is going to be given, whatever became of the caller's list since."""
+    if isinstance(workflow, Workflow):
+        return workflow._runner.context.get_runtime_tools()  # noqa: SLF001
+    return named.get("tools")
 
 
 @contextmanager
@@ -352,8 +487,13 @@ def _released(workflow: Any) -> Iterator[None]:
 
 
 async def _restore(workflow: Any, checkpoint: str | None, storage: RunStorage) -> None:
-    """Put a workflow of this process back to the checkpoint that was decided about."""
+    """Put a workflow of this process back to the checkpoint that was decided about, or to none."""
     runner = workflow._runner  # noqa: SLF001
+    if checkpoint is None:
+        nothing = WorkflowCheckpoint(workflow.name, workflow.graph_signature_hash)
+        await runner.restore_checkpoint(nothing)
+        runner._previous_checkpoint_id = None  # noqa: SLF001
+        return
     runner.context.set_runtime_checkpoint_storage(storage)
     await runner.restore_from_checkpoint(checkpoint)
     await runner.context.drain_events()  # who goes on in the same process knows of the requests
@@ -364,25 +504,36 @@ async def _watched(
 ) -> AsyncIterator[WorkflowEvent[Any]]:
     """The events of a run, which ends where the framework leaves a checkpoint out.
 
-    It makes one after each superstep, and drops what goes wrong before a storage is asked.
+    It makes one after each superstep, and drops what goes wrong before a storage is asked. A run
+    that only resumes saves nothing before its first superstep, so it is asked there whether it may
+    still go on.
 
     Raises:
         UsageError: A superstep has ended without a checkpoint.
+        Paused, Superseded: The run may not go on.
     """
     saves = 0
     async for event in events:
+        storage.raise_if_stopped()
         if event.type == "superstep_started":
             saves = storage.saves
+            if not saves:
+                await asyncio.to_thread(storage.require_going_on)
         elif event.type == "superstep_completed" and saves == storage.saves:
-            raise UsageError(
-                f"workflow: the framework made no checkpoint after superstep {event.iteration}",
-                hint="Its log says which executor's on_checkpoint_save failed: let that return a "
-                "dict with text keys.",
-            )
+            raise _unsaved(f"superstep {event.iteration}")
         yield event
+
+
+def _unsaved(superstep: str) -> UsageError:
+    return UsageError(
+        f"workflow: the framework made no checkpoint after {superstep}",
+        hint="Its log says which executor's on_checkpoint_save failed: let that return a dict with "
+        "text keys.",
+    )
 
 
 @cache
 def _class_of(base: type) -> type:
     """The class of guarded workflows that are otherwise of a class."""
-    return type(f"Guarded{base.__name__}", (_GuardedWorkflow, base), {})
+    guarded = _GuardedGraph if issubclass(base, Workflow) else _GuardedWorkflow
+    return type(f"Guarded{base.__name__}", (guarded, base), {})

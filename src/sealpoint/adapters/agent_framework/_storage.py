@@ -12,9 +12,11 @@ not drop.
 """
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
@@ -33,8 +35,12 @@ from sealpoint.adapters.face import (
 )
 from sealpoint.api import Store
 from sealpoint.errors import (
+    AnchorUnavailable,
+    EncodeError,
     Paused,
     SealpointError,
+    SignerFailed,
+    StorageUnavailable,
     Superseded,
     UnknownCheckpoint,
     UnknownThread,
@@ -52,6 +58,11 @@ _SUPERSEDED_HINT = (
 _WORKFLOW = "workflow_name"
 _TIMESTAMP = "timestamp"
 _ITERATION = "iteration_count"
+_ANSWERED = "answered"
+_MAY_GO_UNSAVED = (EncodeError, StorageUnavailable, AnchorUnavailable, SignerFailed)
+"""What a run may go on in spite of, if it is only to be warned of: never that it may not go on."""
+_UNNAMED = re.compile(r"WorkflowBuilder-[0-9a-f-]{36}")
+"""What the framework calls a workflow that has no name, another each time it is built."""
 _T = TypeVar("_T")
 
 
@@ -72,8 +83,38 @@ class Known(NamedTuple):
     """What is known of a checkpoint without reading it."""
 
     thread: str
+    workflow: str
     asks: frozenset[str]
     """The requests that wait for a response."""
+    answered: Mapping[str, str]
+    """The digests of the responses that a guarded run was given so far, by request."""
+
+    @classmethod
+    def of(cls, thread: str, ref: CheckpointRef) -> Self:
+        """What the signed entry of a checkpoint tells."""
+        return cls(
+            thread,
+            ref.metadata[_WORKFLOW],
+            frozenset(str(each["id"]) for each in ref.question or ()),
+            ref.metadata.get(_ANSWERED, {}),
+        )
+
+
+def require_same_workflow(known: Known, workflow_name: str) -> None:
+    """Refuse to go on with one workflow from a checkpoint of another.
+
+    The framework compares how they are built and not what they are called. Those that have no name
+    cannot be told apart by it.
+
+    Raises:
+        UsageError: It is of another.
+    """
+    names = {known.workflow, workflow_name}
+    if len(names) > 1 and not all(map(_UNNAMED.fullmatch, names)):
+        raise UsageError(
+            f"workflow {workflow_name!r}: the checkpoint is of workflow {known.workflow!r}",
+            hint="Name a checkpoint of the same workflow, or give the workflow the same name.",
+        )
 
 
 class SealedCheckpointStorage:
@@ -93,7 +134,8 @@ class SealedCheckpointStorage:
         thread: The thread that all its checkpoints belong to, such as a conversation; without it
             every run that begins has one of its own, called after workflow and checkpoint.
         on_refused_save: What becomes of a run whose checkpoint cannot be saved, which the framework
-            would not be told: it is stopped, or only the framework's log has a warning.
+            would not be told: it is stopped, or only the framework's log has a warning. A run that
+            may not go on is stopped in either case.
 
     Raises:
         UsageError: It is no store that `sealpoint.open_store` gives, or an argument is none of
@@ -244,8 +286,20 @@ class SealedCheckpointStorage:
 
     # ------------------------------------------------------------------ what they do
 
+    def digest(self, value: Any) -> str:
+        """The digest of a value as it is stored.
+
+        Raises:
+            EncodeError: It cannot be.
+        """
+        return sha256(self._store.registry.encode(value)).hexdigest()
+
     async def save_for(
-        self, thread: str | None, run: RunPass | None, checkpoint: WorkflowCheckpoint
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str] | None = None,
     ) -> str:
         """Save a checkpoint for a run that has been let in, or for one that nobody decided about.
 
@@ -253,11 +307,11 @@ class SealedCheckpointStorage:
             RunStopped, WorkflowCheckpointException: As for `save`.
         """
         try:
-            saved = await asyncio.to_thread(self._write, thread, run, checkpoint)
+            saved = await asyncio.to_thread(self._write, thread, run, checkpoint, answered or {})
         except SealpointError as error:
             self.refused_saves += 1
             self.last_refusal = error
-            if self.on_refused_save == "stop":
+            if self.on_refused_save == "stop" or not isinstance(error, _MAY_GO_UNSAVED):
                 raise RunStopped(error) from error
             raise _told(error) from error
         if saved.held:
@@ -265,11 +319,18 @@ class SealedCheckpointStorage:
         return checkpoint.checkpoint_id
 
     def _write(
-        self, thread: str | None, run: RunPass | None, checkpoint: WorkflowCheckpoint
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str],
     ) -> CheckpointRef:
         previous = checkpoint.previous_checkpoint_id
         if thread is None:
             thread = self._places.for_save(checkpoint)
+        before = None if previous is None else self._places.known(previous)
+        if before is not None:
+            require_same_workflow(before, checkpoint.workflow_name)
         asks = frozenset(map(str, checkpoint.pending_request_info_events))
         position = (
             self._position(thread, previous, asks) if run is None else RunPosition(token=run.token)
@@ -278,7 +339,7 @@ class SealedCheckpointStorage:
             checkpoint.to_dict(),
             checkpoint.checkpoint_id,
             previous,
-            _metadata_of(checkpoint),
+            _metadata_of(checkpoint) | ({_ANSWERED: dict(answered)} if answered else {}),
             self._world if run is None else run.world,
             question=self._question_of(checkpoint),
             holds=True,
@@ -290,7 +351,8 @@ class SealedCheckpointStorage:
         if isinstance(outcome, SealpointError):
             raise outcome
         assert isinstance(outcome, CheckpointRef)  # what a save becomes  # noqa: S101
-        self._places.note(checkpoint.checkpoint_id, Known(thread, asks))
+        known = Known(thread, checkpoint.workflow_name, asks, answered)
+        self._places.note(checkpoint.checkpoint_id, known)
         self._lineage(thread).saved(checkpoint.checkpoint_id)
         return outcome
 
@@ -413,7 +475,7 @@ class CheckpointPlaces:
         for name in self._candidates(checkpoint_id):
             try:
                 for ref in self._refs(name):
-                    self.note(ref.id, Known(name, _asks_of(ref)))
+                    self.note(ref.id, Known.of(name, ref))
             except SealpointError as error:
                 refused = refused or error
             if (found := self.known(checkpoint_id)) is not None:
@@ -439,6 +501,20 @@ class CheckpointPlaces:
     def new_thread(self, workflow_name: str, id_: str) -> str:
         """The name of a thread for a run that begins."""
         return self.thread or f"{workflow_name}/{id_}"
+
+    def newest(self) -> str | None:
+        """The newest checkpoint, where all are of one thread.
+
+        Raises:
+            SealpointError: The thread is not what it was.
+        """
+        if self.thread is None:
+            return None
+        found = next(self._refs(self.thread), None)
+        if found is None:
+            return None
+        self.note(found.id, Known.of(self.thread, found))
+        return found.id
 
     def of_workflow(self, workflow_name: str) -> list[tuple[str, CheckpointRef]]:
         """All checkpoints of a workflow with their threads, oldest first.
@@ -480,7 +556,13 @@ class CheckpointPlaces:
 class RunStorage:
     """The storage of one run that has been let in: what it saves and loads is of that run."""
 
-    def __init__(self, storage: SealedCheckpointStorage, thread: str, run: RunPass) -> None:
+    def __init__(
+        self,
+        storage: SealedCheckpointStorage,
+        thread: str,
+        run: RunPass,
+        answered: Mapping[str, str],
+    ) -> None:
         self.storage = storage
         self.saves = 0
         """How many checkpoints the run has saved."""
@@ -488,12 +570,37 @@ class RunStorage:
         """The last of them."""
         self._thread = thread
         self._run = run
+        self._answered = answered
+        self._stopped: RunStopped | None = None
+
+    def raise_if_stopped(self) -> None:
+        """Tell once more that the run was stopped: what it runs may catch everything.
+
+        Raises:
+            RunStopped: It was.
+        """
+        if self._stopped is not None:
+            raise self._stopped
+
+    def require_going_on(self) -> None:
+        """Look whether the run may take its next step.
+
+        Raises:
+            Paused: An operator pauses its thread.
+            Superseded: Another run goes on with it.
+        """
+        if not self.storage.store.thread(self._thread).adapter.may_go_on(self._run.token):
+            raise Paused("workflow: its thread is paused; nothing was done")
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
         """As `SealedCheckpointStorage.save`, in the name of the run."""
+        self.raise_if_stopped()
         self.saves += 1
         try:
-            return await self.storage.save_for(self._thread, self._run, checkpoint)
+            return await self.storage.save_for(self._thread, self._run, checkpoint, self._answered)
+        except RunStopped as stopped:
+            self._stopped = stopped
+            raise
         finally:
             if self.storage.places.known(checkpoint.checkpoint_id) is not None:
                 self.last = checkpoint.checkpoint_id
@@ -554,10 +661,6 @@ def _metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
 
 def _checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
     return WorkflowCheckpoint.from_dict(found.state)
-
-
-def _asks_of(ref: CheckpointRef) -> frozenset[str]:
-    return frozenset(str(each["id"]) for each in ref.question or ())
 
 
 def _timestamp(ref: CheckpointRef) -> datetime:
