@@ -20,6 +20,8 @@ __all__ = ["Job", "Run", "supervise"]
 _STILL_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 _GRACE_SECONDS = 120.0
+_BUSY_TIMES = 10
+"""How much longer a process may take than it works, while others use the machine."""
 _ATTEMPTS_MAX = 20
 _SEED_STEP = 1000
 
@@ -77,7 +79,7 @@ def supervise(
         engine: `plain` or `atheris`.
         output: The folder for what is left behind; cases of an earlier run are removed from it.
         seed: Where random choices start.
-        seconds: For how long.
+        seconds: For how long each process is at work, starting apart.
         workers: How many processes.
         program: The name of the program.
         worker: The module that they run.
@@ -142,7 +144,8 @@ class _Process:
         self._log = job.own / "log"
         with self._log.open("wb") as log:
             self._child = subprocess.Popen(job.command(), stdout=log, stderr=log)  # noqa: S603
-        self._began = self._moved = time.monotonic()
+        self._moved = time.monotonic()
+        self._end = self._moved + _BUSY_TIMES * job.seconds + _GRACE_SECONDS
         self._count = 0
 
     @property
@@ -164,7 +167,7 @@ class _Process:
             )
             if count not in (-1, self._count):
                 self._count, self._moved = count, now
-            elif count != -1 or now - self._began > self.job.seconds + _GRACE_SECONDS:
+            elif count != -1 or now > self._end:
                 self._child.kill()
                 self._child.wait()
                 return "the process stood still"

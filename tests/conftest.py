@@ -3,17 +3,26 @@
 
 Hypothesis runs without deadlines, so that a busy machine fails nothing. Examples are the same in
 every run; `make soak` and the fuzz programs look for new ones.
+
+Temporary directories lie in memory where there is enough of it: stores sync whatever they write,
+and no test can see whether a disk did so. What a power cut leaves is shown by tests/faults, which
+know what was synced. `make soak` waits for the disk.
 """
 
 import gc
+import os
+import shutil
 import time
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.effort import examples
+from tests.effort import SOAKING, examples
 
+_IN_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a directory of its own there
+_IN_MEMORY_BYTES_MIN = 4 << 30
 _SLOWEST_FILES = 10
 _STARTED_S = time.monotonic()
 
@@ -26,6 +35,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("sealpoint")
+
+
+def _has_room_in_memory() -> bool:
+    if not (_IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK)):
+        return False
+    return shutil.disk_usage(_IN_MEMORY).free >= _IN_MEMORY_BYTES_MIN
+
+
+if not SOAKING and _has_room_in_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_IN_MEMORY))
 
 
 def pytest_collection_finish() -> None:

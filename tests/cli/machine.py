@@ -5,8 +5,6 @@ import json
 import os
 import select
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -20,6 +18,7 @@ from click.testing import CliRunner, Result
 import sealpoint
 from sealpoint import Registry, Store
 from sealpoint.cli import main
+from tests.warm import start_command
 
 _SECONDS_MAX = 60
 
@@ -125,19 +124,20 @@ class Machine:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "sealpoint", *arguments, *self.options],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**environment, "TERM": "xterm-256color"},
+        process = start_command(
+            ["sealpoint", *arguments, *self.options],
+            Path.cwd(),
+            {**environment, "TERM": "xterm-256color"},
+            (theirs, theirs, theirs),
         )
         os.close(theirs)
         if answer:
             os.write(ours, answer.encode())
         printed = _everything(ours)
         os.close(ours)
-        return process.wait(_SECONDS_MAX), printed.decode().replace("\r\n", "\n")
+        process.join(_SECONDS_MAX)
+        assert process.exitcode is not None
+        return process.exitcode, printed.decode().replace("\r\n", "\n")
 
 
 def _everything(descriptor: int) -> bytes:

@@ -3,7 +3,6 @@
 
 import os
 import select
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from sealpoint.cli import _store as asking
 from sealpoint.cli._terminal import ask_hidden, working
 from tests.cli.machine import Machine, verbs
+from tests.warm import start_command
 
 _WORDS = "correct horse battery staple"
 _OTHER = "hunter2 and more"
@@ -219,14 +219,12 @@ def _at_a_terminal(arguments: list[str], answers: list[tuple[str, str]]) -> tupl
     import termios  # noqa: PLC0415
 
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sealpoint", *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-        # Whoever asks for a passphrase asks the terminal that the session has, so it has none.
-        start_new_session=True,
+    # Whoever asks for a passphrase asks the terminal that the session has; a warm one has none.
+    process = start_command(
+        ["sealpoint", *arguments],
+        Path.cwd(),
+        {**os.environ, "TERM": "xterm"},
+        (theirs, theirs, theirs),
     )
     os.close(theirs)
     printed = ""
@@ -247,4 +245,6 @@ def _at_a_terminal(arguments: list[str], answers: list[tuple[str, str]]) -> tupl
                 time.sleep(0.01)  # what is typed before it is hidden is thrown away
             os.write(ours, f"{waiting.pop(0)[1]}\n".encode())
     os.close(ours)
-    return process.wait(_SECONDS_MAX), printed
+    process.join(_SECONDS_MAX)
+    assert process.exitcode is not None
+    return process.exitcode, printed

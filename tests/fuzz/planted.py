@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registries with a fault, for the fuzzer to find; and a process that dies of one.
+"""Registries with a fault, for the fuzzer to find.
 
 Each fault shows only for some input, as real ones do: where the bytes hold the planted word.
 """
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fuzz import _plain
-from fuzz._decode_parts import decode_parts
 from fuzz._types import Plan
 from fuzz.decode_never_executes import Target
 from sealpoint import Registry
@@ -118,19 +115,3 @@ class Drifting:
         """Add how often this was called."""
         self._times += 1
         return [value, self._times]
-
-
-def kill_process(_: Any) -> Any:
-    """Die as a crash in native code would."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-if __name__ == "__main__":
-    *_, output_folder, own_folder, seed_text, seconds_text = sys.argv
-    _plain.fuzz(
-        decode_parts(target_with(kill_process)),
-        Path(output_folder),
-        Path(own_folder),
-        seed=int(seed_text),
-        seconds=float(seconds_text),
-    )

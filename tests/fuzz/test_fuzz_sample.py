@@ -26,6 +26,7 @@ from fuzz._tokens import parse
 from fuzz._watch import Watch
 from fuzz.decode_never_executes import Case, Target
 from tests.fuzz import planted
+from tests.fuzz.dying import FATAL
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SEED = 20_240_229
@@ -139,14 +140,14 @@ def test_crashed_process_is_an_escape_and_another_takes_its_place(tmp_path: Path
         engine="plain",
         output=tmp_path,
         seed=_SEED,
-        seconds=8,
+        seconds=3,
         workers=1,
-        worker="tests.fuzz.planted",
+        worker="tests.fuzz.dying",
     )
 
     kind = "the process was ended by SIGKILL"
     assert set(run.escapes) == {kind}
-    assert planted.WORD in escape_path(tmp_path, kind).read_bytes()
+    assert escape_path(tmp_path, kind).read_bytes() == b"then " + FATAL
     assert run.escapes[kind] > 1
 
 

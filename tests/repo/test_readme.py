@@ -39,7 +39,7 @@ import pytest
 
 from tests.repo._markdown import Block, blocks
 from tests.repo._tree import ROOT
-from tests.repo._warm import run_command
+from tests.warm import run_command
 
 _PAGES = (
     "README.md",

@@ -24,6 +24,7 @@ import pytest
 import sealpoint
 from sealpoint import api
 from sealpoint.gate import shipped_policy
+from tests.warm import run_command
 
 _CLERK = Path(__file__).with_name("clerk.py")
 _OLDER = Path(sys.prefix) / "older"
@@ -88,7 +89,7 @@ class Site:
     def work(self, act: str, first: int, end: int) -> dict[str, int]:
         """Take threads one question further, in a process; how many ended how."""
         places = (self._url, *map(str, self._places.values()))
-        done = self._run([_CLERK.name, act, *places, str(first), str(end)])
+        done = self._run(["python", _CLERK.name, act, *places, str(first), str(end)])
         assert done.returncode == 0, done.stderr
         found: dict[str, int] = json.loads(done.stdout)
         return found
@@ -99,24 +100,26 @@ class Site:
 
     def command(self, *words: str, status: int = 0) -> Any:
         """Run a verb, which ends with this status, and give its document."""
-        done = self._run(["-m", "sealpoint", *words, "--json"])
+        done = self._run(["sealpoint", *words, "--json"])
         assert done.returncode == status, done.stdout + done.stderr
         return json.loads(done.stderr if status else done.stdout)
 
     def _run(self, words: list[str]) -> subprocess.CompletedProcess[str]:
-        paths = [str(Path(sealpoint.__file__).parents[1])]
-        if self._older:
-            paths.insert(0, str(_OLDER))
+        environment = {
+            **os.environ,
+            "SEALPOINT_STORE": self._url,
+            "SEALPOINT_CONFIG_DIR": str(self._places["config_dir"]),
+            "SEALPOINT_STATE_DIR": str(self._places["state_dir"]),
+        }
+        if not self._older:
+            return run_command(words, self._app, environment, _SECONDS_MAX, apart=True)
+        # Another LangGraph than the one that a warm process has imported.
+        paths = [str(_OLDER), str(Path(sealpoint.__file__).parents[1])]
+        started = ["-m", *words] if words[0] == "sealpoint" else words[1:]
         return subprocess.run(
-            [sys.executable, *words],
+            [sys.executable, *started],
             cwd=self._app,
-            env={
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join(paths),
-                "SEALPOINT_STORE": self._url,
-                "SEALPOINT_CONFIG_DIR": str(self._places["config_dir"]),
-                "SEALPOINT_STATE_DIR": str(self._places["state_dir"]),
-            },
+            env={**environment, "PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
