@@ -67,6 +67,7 @@ SealpointError                  error                  1
 ├── PolicyInvalid               policy-invalid        76
 ├── BundleInvalid               bundle-invalid        77
 ├── UnknownEntry                unknown-entry         78
+├── FileRefused                 file-refused          95   a foreign file is not imported
 └── ModelError                  model                 80   a model file cannot be used
     ├── FlagNotHonoured         flag-not-honoured     81
     ├── FormatRefused           format-refused        82
@@ -106,6 +107,7 @@ __all__ = [
     "Erased",
     "ExtraMissing",
     "FileNotSealed",
+    "FileRefused",
     "FlagNotHonoured",
     "Forged",
     "Forked",
@@ -862,6 +864,17 @@ class BundleInvalid(SealpointError):
     code = "bundle-invalid"
     exit_status = 77
     hint = "Do not rely on it: ask for a new export, and compare the pin with its origin."
+
+
+# ---------------------------------------------------------------------- foreign files
+
+
+class FileRefused(SealpointError, ValueError):
+    """A file of another storage holds what is not imported."""
+
+    code = "file-refused"
+    exit_status = 95
+    hint = "Do not load this file in another way: find out who wrote it, and with what."
 
 
 # ---------------------------------------------------------------------- model files

@@ -66,7 +66,15 @@ from sealpoint.models._extras import require_torch, without_torch_modes
 from sealpoint.models._placing import Placing
 from sealpoint.models._pt_tree import judge_tree
 from sealpoint.models._sparse import check_sparse
-from sealpoint.scan import PICKLE, Archive, ZipPiece, read_archive, run_pickle, shown
+from sealpoint.scan import (
+    PICKLE,
+    TORCH_PICKLE,
+    Archive,
+    ZipPiece,
+    read_archive,
+    run_pickle,
+    shown,
+)
 
 _EXPECTED = "torch.load: expected it to honour weights_only"
 
@@ -411,7 +419,7 @@ def load_pt(file: io.FileIO, size: int, what: str, map_location: Any) -> Any:
     archive = read_archive(functools.partial(_read, file, what), size, what)
     _check_notes(archive, what)
     # (2) The pickle, without calling or importing anything.
-    tree = run_pickle(archive.contents[PICKLE], f"{what}: record {PICKLE!r}")
+    tree = run_pickle(archive.contents[PICKLE], f"{what}: record {PICKLE!r}", TORCH_PICKLE)
     # (3) Against the closed table, and the storages that are there.
     storages = {
         name.removeprefix(_STORAGE): record.size

@@ -9,11 +9,22 @@ import pytest
 
 from sealpoint.errors import ModelLimitExceeded, ModelMalformed
 from sealpoint.limits import MODEL_DEPTH_MAX, MODEL_NODES_MAX, MODEL_PICKLE_BYTES_MAX
-from sealpoint.scan import Call, Dict, Global, List, New, Persistent, Tuple, Value, run_pickle
+from sealpoint.scan import (
+    TORCH_PICKLE,
+    Call,
+    Dict,
+    Global,
+    List,
+    New,
+    Persistent,
+    Tuple,
+    Value,
+    run_pickle,
+)
 
 
 def _run(program: bytes) -> Value:
-    return run_pickle(b"\x80\x02" + program + b".", "p")
+    return run_pickle(b"\x80\x02" + program + b".", "p", TORCH_PICKLE)
 
 
 def _plain(value: Value) -> object:
@@ -40,7 +51,7 @@ _VALUE = {
 
 def test_plain_values_are_read_as_python_reads_them() -> None:
     """What Python's pickler writes in protocol 2 gives the same values."""
-    assert _plain(run_pickle(pickle.dumps(_VALUE, 2), "p")) == _VALUE
+    assert _plain(run_pickle(pickle.dumps(_VALUE, 2), "p", TORCH_PICKLE)) == _VALUE
 
 
 @pytest.mark.parametrize(
@@ -49,7 +60,7 @@ def test_plain_values_are_read_as_python_reads_them() -> None:
 def test_ints_are_read_as_python_reads_them(value: int) -> None:
     """Around each border of the forms of an int."""
     for number in (value, -value):
-        assert run_pickle(pickle.dumps(number, 2), "p") == number
+        assert run_pickle(pickle.dumps(number, 2), "p", TORCH_PICKLE) == number
 
 
 def test_calls_are_symbols() -> None:
@@ -161,7 +172,7 @@ def test_malformed_program_is_refused(program: bytes) -> None:
 def test_other_protocol_is_refused(protocol: int) -> None:
     """Torch writes protocol 2 unless it is told otherwise."""
     with pytest.raises(ModelMalformed, match="expected a pickle of protocol 2, found"):
-        run_pickle(pickle.dumps([1], protocol), "p")
+        run_pickle(pickle.dumps([1], protocol), "p", TORCH_PICKLE)
 
 
 def test_no_opcode_is_known_that_protocol_2_does_not_have() -> None:
@@ -183,7 +194,7 @@ def test_no_opcode_is_known_that_protocol_2_does_not_have() -> None:
 
 def _refusal(opcode: bytes) -> str:
     try:
-        run_pickle(b"\x80\x02" + opcode, "p")
+        run_pickle(b"\x80\x02" + opcode, "p", TORCH_PICKLE)
     except ModelMalformed as exc:
         return str(exc).replace("its last opcode", "its end")
     return ""
@@ -199,7 +210,7 @@ def test_bounds_are_exact() -> None:
 def test_pickle_that_is_too_long_is_refused() -> None:
     """Before anything of it is read."""
     with pytest.raises(ModelLimitExceeded, match=f"at most {MODEL_PICKLE_BYTES_MAX} bytes"):
-        run_pickle(b"\x80\x02" + bytes(MODEL_PICKLE_BYTES_MAX), "p")
+        run_pickle(b"\x80\x02" + bytes(MODEL_PICKLE_BYTES_MAX), "p", TORCH_PICKLE)
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
