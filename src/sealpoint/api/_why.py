@@ -515,7 +515,10 @@ def _released(release: Release) -> Iterator[tuple[str, str]]:
         yield "held back", "by a pause, when it was saved"
     if release.origin is not None:
         origin = release.origin
-        yield "copied from", f"entry {origin.entry} of thread {origin.thread}"
+        if origin.is_file:
+            yield "imported from", f"a file with the SHA-256 {origin.entry}"
+        else:
+            yield "copied from", f"entry {origin.entry} of thread {origin.thread}"
     if release.deleted:
         yield "deleted above it", ", ".join(visible(each.id) for each in release.deleted)
     pending = [*release.results, *(each for lane in release.lanes for each in lane.results)]

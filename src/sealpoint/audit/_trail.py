@@ -144,7 +144,10 @@ def _writes(body: ResultsBody) -> str:
 def _copied(body: CheckpointBody | ResultsBody) -> str:
     if body.origin is None:
         return ""
-    return f"; copied from entry {short(body.origin.entry)} of thread {short(body.origin.thread)}"
+    entry = short(body.origin.entry)
+    if body.origin.is_file:
+        return f"; imported from a file with the SHA-256 {entry}"
+    return f"; copied from entry {entry} of thread {short(body.origin.thread)}"
 
 
 def _resume(body: ResumeBody, *, released: bool) -> str:

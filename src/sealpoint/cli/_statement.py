@@ -65,9 +65,13 @@ def release_lines(shown: ShownRelease) -> Iterator[Line]:
         yield ("  ", Styled("held back by a pause", "warning"), " when it was saved")
     if release.origin is not None:
         origin = release.origin
-        words = f" of entry {visible(short_hex(origin.entry))} of thread "
-        words += f"{visible(short_hex(origin.thread))}, saved {when(origin.at)}"
-        yield ("  ", Styled("a COPY", "warning"), words)
+        entry, at = visible(short_hex(origin.entry)), when(origin.at)
+        if origin.is_file:
+            words = f" from a file with the SHA-256 {entry}, which says {at}"
+            yield ("  ", Styled("IMPORTED", "warning"), words)
+        else:
+            words = f" of entry {entry} of thread {visible(short_hex(origin.thread))}, saved {at}"
+            yield ("  ", Styled("a COPY", "warning"), words)
     for gone in release.deleted:
         lane = f" of lane {visible(gone.lane)}" if gone.lane else ""
         words = f"  newer, and DELETED since: checkpoint {visible(gone.id)}{lane}, seq:{gone.seq}"

@@ -87,7 +87,7 @@ class Facts:
     deleted: int
     """How many checkpoints were deleted since the last resume that were newer than what is left."""
     copied: bool
-    """Whether the checkpoint is a copy of one of another thread."""
+    """Whether the checkpoint is a copy: of one of another thread, or of a file."""
     question: bool
     """Whether a question is pending."""
     answered: bool
@@ -107,6 +107,8 @@ class Facts:
     """For an audit: the rules that the entry itself tells, which count as if they were found."""
     also_older: tuple[str, ...] = ()
     """What else it goes on from that is not the newest, in words."""
+    imported: bool = False
+    """Of a copy, whether it is that of a file."""
     worlds_readable: bool = True
     """For an audit: whether the worlds can be compared again, or what is told of them counts."""
 
@@ -305,7 +307,9 @@ def _older(facts: Facts) -> Iterator[str]:
     yield from facts.also_older
     if facts.deleted:
         yield f"checkpoints that were newer have been deleted ({facts.deleted})"
-    if facts.copied:
+    if facts.copied and facts.imported:
+        yield "the checkpoint was imported from a file, where nobody had signed it"
+    elif facts.copied:
         yield "the checkpoint is a copy of one of another thread"
 
 

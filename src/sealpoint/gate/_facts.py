@@ -50,6 +50,7 @@ def facts_of(
         also_older=also_older,
         deleted=len(release.deleted),
         copied=release.copied,
+        imported=release.origin is not None and release.origin.is_file,
         question=release.question is not None,
         answered=answered,
         age=now - release.time,

@@ -219,15 +219,28 @@ class BreakGlassBody(Body, frozen=True, kw_only=True):
     reason: str
 
 
+_NO_THREAD = "0" * 32
+
+
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where a copy of a checkpoint, or of results, was taken from."""
 
     thread: str
-    """The id of the thread."""
+    """The id of the thread; of a file of another storage, zeros, which no thread has."""
     entry: str
-    """The hash of the entry."""
+    """The hash of the entry, or the SHA-256 of the file."""
     at: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the original was written: a copy is no younger."""
+
+    @classmethod
+    def of_file(cls, sha256: str, at: datetime) -> "Origin":
+        """That of a checkpoint which is imported from a file, where nobody had signed it."""
+        return cls(thread=_NO_THREAD, entry=sha256, at=at)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it was imported from a file."""
+        return self.thread == _NO_THREAD
 
 
 class CheckpointBody(Body, frozen=True, kw_only=True):
