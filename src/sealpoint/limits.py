@@ -20,6 +20,8 @@ __all__ = [
     "DECODE_DEPTH_MAX",
     "ENCODE_DEPTH_MAX",
     "HEADER_BYTES_MAX",
+    "IMPORT_FILE_BYTES_MAX",
+    "IMPORT_VALUE_BYTES_MAX",
     "JSON_DEPTH_MAX",
     "LANE_BYTES_MAX",
     "MODEL_DEPTH_MAX",
@@ -172,6 +174,12 @@ MODEL_NODES_MAX = 4 * _MIB
 
 MODEL_EXPANDED_BYTES_LEAST = 64 * _MIB
 """A tensor that repeats its elements may take this, or as much as its file."""
+
+IMPORT_FILE_BYTES_MAX = 64 * _MIB
+"""One file of another storage that is imported."""
+
+IMPORT_VALUE_BYTES_MAX = 256 * _MIB
+"""What the values of such a file take, each counted wherever it is used: 64 bytes, and its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,12 @@ BUILT_IN_TYPES = frozenset(
 
 def rule_name(cls: type) -> str:
     """The name under which a declared type is stored."""
-    exact = f"{imported_name(cls.__module__)}.{cls.__qualname__}"
+    return rule_name_of(cls.__module__, cls.__qualname__)
+
+
+def rule_name_of(module: str, qualname: str) -> str:
+    """The same by the module and the qualified name of the type."""
+    exact = f"{imported_name(module)}.{qualname}"
     parts = (part or "-" for part in _OTHER.sub("-", exact.lower()).split("."))
     name = f"app.{'.'.join(parts)}"
     if len(name) <= _NAME_CHARS_MAX:

@@ -174,6 +174,19 @@ class FieldForm:
                 filled[name] = empty.copy()
         return filled
 
+    def completed(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """All fields in the order of their names, from the attributes that an object had elsewhere.
+
+        Those that are not stored are left out of it, and get their defaults.
+
+        Raises:
+            DecodeError: It has an attribute that is no field, or lacks a field without a default.
+        """
+        kept = {name: each for name, each in attributes.items() if name not in self._dropped}
+        self._check_names(kept)
+        fresh = {name: empty.copy() for name, empty in self._fresh.items()}
+        return {**self._blank, **fresh, **kept}
+
     def _check_names(self, form: Any) -> None:
         if not is_named(form):
             raise BytesMalformed("fields: expected a map with names as keys, found another value")

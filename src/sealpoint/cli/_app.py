@@ -18,6 +18,7 @@ VERBS = {
     "Begin": {
         "init": ("_init:init", "Make a store, its keys and its anchor."),
         "save": ("_load:save", "Save a JSON document as a checkpoint of a thread."),
+        "import": ("_import:import_", "Bring in checkpoints of another storage."),
         "types": ("_types:types", "Which types may be saved, and how to allow more."),
     },
     "Look": {

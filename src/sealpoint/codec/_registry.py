@@ -5,11 +5,12 @@ A registry holds the types that an application allows. Without any rule it saves
 data and the built-in types, and nothing else. See `docs/formats/values.md` for the bytes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from sealpoint.codec._arrays import find_encoder
+from sealpoint.codec._bounds import ENCODING, Bounds
 from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
 from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
@@ -306,6 +307,16 @@ class Registry:
             objects=None if memo is None else memo.objects,
         )
         return _told(decoding, decoding.run_tree(root), on_added)
+
+    def check_keys(self, keys: Sequence[Any], *, in_set: bool = False) -> None:
+        """Refuse keys of a dict, or members of a set, before they are hashed.
+
+        Raises:
+            ValueNotAllowed: Hashing one of them would run code of the application.
+            TypeNotAllowed: One of them is of a type that no rule allows.
+            EncodeLimitExceeded: They were chosen to collide.
+        """
+        Bounds(self._tables.by_type, self._limits, ENCODING).check_keys(keys, in_set=in_set)
 
     def explain(self, value: Any) -> Explanation:
         """List every type in a value, whether it is allowed, and what to write if it is not."""

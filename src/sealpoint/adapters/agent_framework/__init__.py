@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Microsoft Agent Framework on a sealed store.
 
-`SealedCheckpointStorage` is the checkpoint storage, `guard` gates a workflow.
+`SealedCheckpointStorage` is the checkpoint storage, `guard` gates a workflow, and
+`import_checkpoints` brings in what the framework's own file storage holds.
 """
 
 from sealpoint.adapters.face import extra_missing
 
 try:
     from sealpoint.adapters.agent_framework._guard import declared_world, guard
+    from sealpoint.adapters.agent_framework._import import (
+        Fate,
+        FileFate,
+        ImportReport,
+        import_checkpoints,
+    )
     from sealpoint.adapters.agent_framework._storage import RunStopped, SealedCheckpointStorage
     from sealpoint.adapters.agent_framework._world import world_of
 except ImportError as exc:
@@ -15,9 +22,13 @@ except ImportError as exc:
     raise extra_missing("agent_framework", packages, exc) from exc
 
 __all__ = [
+    "Fate",
+    "FileFate",
+    "ImportReport",
     "RunStopped",
     "SealedCheckpointStorage",
     "declared_world",
     "guard",
+    "import_checkpoints",
     "world_of",
 ]

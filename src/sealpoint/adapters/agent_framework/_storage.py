@@ -34,6 +34,7 @@ from sealpoint.adapters.face import (
     to_display_json_or_type,
 )
 from sealpoint.api import Store
+from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
     EncodeError,
@@ -339,9 +340,9 @@ class SealedCheckpointStorage:
             checkpoint.to_dict(),
             checkpoint.checkpoint_id,
             previous,
-            _metadata_of(checkpoint) | ({_ANSWERED: dict(answered)} if answered else {}),
+            metadata_of(checkpoint) | ({_ANSWERED: dict(answered)} if answered else {}),
             self._world if run is None else run.world,
-            question=self._question_of(checkpoint),
+            question=question_of(checkpoint, self._store.registry),
             holds=True,
             position=position,
         )
@@ -374,13 +375,6 @@ class SealedCheckpointStorage:
         if len(self._lineages) > _KNOWN_MAX:
             self._lineages.pop(next(iter(self._lineages)), None)
         return found
-
-    def _question_of(self, checkpoint: WorkflowCheckpoint) -> Any:
-        registry = self._store.registry
-        return [
-            {"id": str(id_), "value": to_display_json_or_type(event.data, registry)}
-            for id_, event in checkpoint.pending_request_info_events.items()
-        ] or None
 
     def _read(self, checkpoint_id: str) -> Snapshot:
         known = self._places.find(checkpoint_id)
@@ -532,6 +526,14 @@ class CheckpointPlaces:
         ]
         return sorted(found, key=lambda each: (each[1].time, each[1].seq))
 
+    def all(self) -> Iterator[tuple[str, CheckpointRef]]:
+        """All checkpoints of the framework with their threads.
+
+        Raises:
+            ListIncomplete, SealpointError: As for `of_workflow`.
+        """
+        return ((name, ref) for name in self._names(partial=False) for ref in self._refs(name))
+
     def _candidates(self, checkpoint_id: str) -> Iterator[str]:
         """The threads that may hold a checkpoint, the likeliest first."""
         names = self._names(partial=True)
@@ -650,7 +652,15 @@ def _told(error: SealpointError) -> WorkflowCheckpointException:
     return WorkflowCheckpointException(str(error))
 
 
-def _metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
+def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
+    """What a checkpoint waits for people to answer, as they are shown it."""
+    return [
+        {"id": str(id_), "value": to_display_json_or_type(event.data, registry)}
+        for id_, event in checkpoint.pending_request_info_events.items()
+    ] or None
+
+
+def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
     """What can be told of a checkpoint without decoding it."""
     return {
         _WORKFLOW: checkpoint.workflow_name,

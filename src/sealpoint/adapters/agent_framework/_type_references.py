@@ -30,12 +30,14 @@ from sealpoint.codec import (
     BUILTINS,
     PLAIN_REASONS,
     Registry,
+    TypeRule,
     allow_line,
     is_builtin,
     unknown_name,
     where_registry_goes,
 )
 from sealpoint.errors import BytesMalformed, TypeNotAllowed, UnknownType
+from sealpoint.scan import Call, Global, Tuple, Value
 
 _DEPTH_MAX = 16
 _MEMBERS_MAX = 64
@@ -161,6 +163,74 @@ class TypeReferences:
         if rule is None:
             raise unknown_name(name) if type(name) is str else _malformed()
         return rule.cls
+
+
+# ---------------------------------------------------------------------- references in pickles
+
+_PICKLED_NAMES: dict[Global, str] = {
+    Global("typing", "Any"): "Any",
+    Global("builtins", "Ellipsis"): "...",
+    **{
+        Global(each.__module__, each.__qualname__): name
+        for name, each in _NAMED.items()
+        if isinstance(each, type)
+    },
+    **{Global("typing", name): f"typing.{name}" for name in _TYPING},
+}
+"""The name of each built-in type, by what Python's pickler calls it."""
+_TYPE = Global("builtins", "type")
+_ALIAS = Global("types", "GenericAlias")
+_REDUCE = Global("_functools", "reduce")
+_OR = Global("_operator", "or_")
+_GET_ITEM = Global("_operator", "getitem")
+_UNION = Global("typing", "Union")
+_LITERAL = Global("typing", "Literal")
+
+
+def reference_of(node: Value, rules: Mapping[Global, TypeRule]) -> Any:
+    """The stored form of a type that a pickle refers to; nothing is looked up but in tables.
+
+    Args:
+        node: What the pickle says.
+        rules: The rules of the registry, by what Python's pickler calls their classes.
+
+    Returns:
+        The form, for `TypeReferences.decode` to judge; None if it is no such reference.
+    """
+    if isinstance(node, Global):
+        rule = rules.get(node)
+        return _PICKLED_NAMES.get(node) if rule is None else {"rule": rule.name}
+    if not isinstance(node, Call) or node.built or node.values or node.pairs:
+        return None
+    return _made_reference(node, rules)
+
+
+def _made_reference(node: Call, rules: Mapping[Global, TypeRule]) -> Any:
+    """The stored form of a type that is made of others."""
+    function, arguments = node.function, node.arguments.values
+    if function == _TYPE and arguments == (None,):
+        return "NoneType"
+    head, members = arguments if len(arguments) == 2 else (None, None)  # noqa: PLR2004
+    items = members.values if isinstance(members, Tuple) else (members,)
+    if function == _GET_ITEM:
+        return _subscribed(head, items, rules)
+    if function == _ALIAS:
+        return _pickled("of", (head, *items), rules)
+    return _pickled("union", items, rules) if (function, head) == (_REDUCE, _OR) else None
+
+
+def _subscribed(head: Value, items: tuple[Value, ...], rules: Mapping[Global, TypeRule]) -> Any:
+    """The stored form of `head[items]`."""
+    if head == _LITERAL:
+        return {"literal": list(items)}
+    if head == _UNION:
+        return _pickled("typing.Union", items, rules)
+    return _pickled("of", (head, *items), rules)
+
+
+def _pickled(kind: str, nodes: tuple[Value, ...], rules: Mapping[Global, TypeRule]) -> Any:
+    forms = [reference_of(each, rules) for each in nodes]
+    return None if None in forms else {kind: forms}
 
 
 def _head(reference: Any, origin: Any, members: tuple[Any, ...]) -> Any:

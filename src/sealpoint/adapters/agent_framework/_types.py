@@ -97,10 +97,18 @@ class WorkflowType:
 
     def allow(self, registry: Registry) -> None:
         """Add its rule to a registry."""
-        if self.defaults is None:
+        form = self.form(registry)
+        if form is None:
             registry.allow(self.cls, name=self.name)
             return
-        form = FieldForm(
+        encode, decode = object_pair(form)
+        registry.allow(self.cls, name=self.name, encode=encode, decode=decode)
+
+    def form(self, registry: Registry) -> FieldForm | None:
+        """How its fields are stored; None: as the codec stores any enum or model."""
+        if self.defaults is None:
+            return None
+        return FieldForm(
             self.cls,
             self.defaults,
             kinds=self.kinds,
@@ -108,8 +116,6 @@ class WorkflowType:
             dropped=(_RAW,),
             fault=self.fault,
         )
-        encode, decode = object_pair(form)
-        registry.allow(self.cls, name=self.name, encode=encode, decode=decode)
 
 
 def _attributes(sample: Any, *required: str) -> dict[str, Any]:
