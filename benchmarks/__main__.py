@@ -33,9 +33,10 @@ from benchmarks._record import (
     write_section,
 )
 from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
+from benchmarks.agmi_agent_framework import AgentFrameworkAdapter
 from benchmarks.agmi_langgraph import LangGraphAdapter
 
-_ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter)
+_ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter, AgentFrameworkAdapter)
 _EXPERIMENTS = (
     _codec.experiments,
     _sharing.experiments,

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A store of a team with guarded workflows on it, each of which asks before it pays."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+import pytest
 
 from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
 from sealpoint.errors import NeedsApproval
@@ -11,7 +15,24 @@ from tests.adapters.agent_framework.payments import Payments, asked_of
 from tests.adapters.agent_framework.stores import sealed
 from tests.attacks.team import Team
 
-__all__ = ["Bureau", "Waiting"]
+__all__ = ["Bureau", "Noted", "Waiting", "once_admitted"]
+
+
+class Noted(list[str]):
+    """What workflows did; somebody may do something at the moment that they do it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._then: dict[str, Callable[[], object]] = {}
+
+    def then(self, told: str, do: Callable[[], object]) -> None:
+        """Do something once, when something is told next."""
+        self._then[told] = do
+
+    def append(self, told: str) -> None:
+        """Note it."""
+        super().append(told)
+        self._then.pop(told, lambda: None)()
 
 
 class Waiting(NamedTuple):
@@ -65,3 +86,17 @@ class Bureau(Team):
         except NeedsApproval as needs:
             return cast("Request", needs.request)
         raise AssertionError(f"not refused: {found!r}")
+
+
+def once_admitted(workflow: Any, do: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do something after a run of a workflow was decided about, and before it reads anything."""
+    gate = workflow._sealpoint_gate
+    admitted = gate._admitted
+
+    @contextmanager
+    def changed(call: Any) -> Iterator[Any]:
+        with admitted(call) as run:
+            do()
+            yield run
+
+    monkeypatch.setattr(gate, "_admitted", changed)

@@ -366,7 +366,7 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
     """
     if not answers:
         return
-    if known is None or known.asks.isdisjoint(answers):
+    if known is None or answers.isdisjoint({*known.asks, *known.answered}):
         raise UsageError(
             "workflow: none of the responses is to a request that waits for one",
             hint="Answer the requests of the checkpoint that the run goes on from: pass it as "

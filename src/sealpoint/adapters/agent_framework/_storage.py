@@ -39,6 +39,7 @@ from sealpoint.errors import (
     AnchorUnavailable,
     EncodeError,
     Paused,
+    ResumeRefused,
     SealpointError,
     SignerFailed,
     StorageUnavailable,
@@ -55,6 +56,9 @@ _KNOWN_MAX = 100_000
 _SUPERSEDED_HINT = (
     "Resume the newest checkpoint of the thread. If an older one is meant, run the workflow "
     'through guard(workflow, storage, actor=...) and pass deliberate="why" to run.'
+)
+_UNGUARDED_HINT = (
+    "Run the workflow through guard(workflow, storage, actor=...): it asks before anything runs."
 )
 _WORKFLOW = "workflow_name"
 _TIMESTAMP = "timestamp"
@@ -333,6 +337,8 @@ class SealedCheckpointStorage:
         if before is not None:
             require_same_workflow(before, checkpoint.workflow_name)
         asks = frozenset(map(str, checkpoint.pending_request_info_events))
+        if run is not None:  # what an executor kept is worth nothing after the end of its run
+            GuardedRuns.of(self._store).find(thread, run.token)
         position = (
             self._position(thread, previous, asks) if run is None else RunPosition(token=run.token)
         )
@@ -349,6 +355,8 @@ class SealedCheckpointStorage:
         (outcome,) = self._store.thread(thread).adapter.commit([draft])
         if isinstance(outcome, Superseded):
             raise Superseded(outcome.message, hint=_SUPERSEDED_HINT)
+        if isinstance(outcome, ResumeRefused) and run is None:
+            raise ResumeRefused(outcome.message, reasons=outcome.reasons, hint=_UNGUARDED_HINT)
         if isinstance(outcome, SealpointError):
             raise outcome
         assert isinstance(outcome, CheckpointRef)  # what a save becomes  # noqa: S101
