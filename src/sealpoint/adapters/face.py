@@ -11,7 +11,8 @@ that adapters share:
   has one at a time: of two runs the later one goes on.
 - `Refusals`: what a part of a run could not save is told to the run.
 - `RunWatch`: whether a run may take its next step.
-- `entered_off_loop`: decisions that an event loop does not wait for.
+- `entered_off_loop`, `done_off_loop`: decisions and saves that an event loop does not wait for.
+- `LoopOrder`: the calls of an event loop about a thread have their turns in the order of the calls.
 - `to_display_json`: a value as people are shown it, and as a statement binds it.
 - `extra_missing`: what to say where the framework is missing or too old.
 
@@ -65,6 +66,7 @@ __all__ = [
     "AdapterThread",
     "GuardedRuns",
     "Key",
+    "LoopOrder",
     "QueuedWrite",
     "Refusals",
     "ResultsDraft",
@@ -74,6 +76,7 @@ __all__ = [
     "SaveDraft",
     "Snapshot",
     "WriteQueue",
+    "done_off_loop",
     "entered_off_loop",
     "extra_missing",
     "to_display_json",
@@ -187,7 +190,7 @@ class GuardedRuns:
         self._passes: dict[str, RunPass] = {}
         self._held: set[str] = set()
         """The tokens of runs whose work a pause held back."""
-        self._order = _LoopOrder()
+        self._order = LoopOrder()
 
     @classmethod
     def of(cls, store: Store) -> "GuardedRuns":
@@ -389,8 +392,8 @@ def _place(thread: str) -> int:
     return hash(thread) % _MARKS
 
 
-class _LoopOrder:
-    """Who waits for a decision about a thread, in each event loop."""
+class LoopOrder:
+    """Who waits for a decision about a thread, or to save in it, in each event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -405,6 +408,24 @@ class _LoopOrder:
             return turns.setdefault(thread, asyncio.Lock())
 
 
+async def done_off_loop(call: Callable[[], _T]) -> _T:
+    """Do something in an OS thread, with the caller's context variables.
+
+    Whoever is cancelled meanwhile is told so when it has been done, since an OS thread cannot be
+    stopped: nothing of a call goes on after its end.
+    """
+    doing = asyncio.get_running_loop().run_in_executor(None, copy_context().run, call)
+    try:
+        await asyncio.wait([doing])
+    except asyncio.CancelledError:
+        while not doing.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([doing])
+        doing.exception()  # nobody is told of it any more
+        raise
+    return doing.result()
+
+
 @asynccontextmanager
 async def entered_off_loop(
     turn: asyncio.Lock, make: Callable[[], AbstractContextManager[_T]]
@@ -412,8 +433,8 @@ async def entered_off_loop(
     """Make a context manager and enter it in an OS thread, with the caller's context variables.
 
     Whoever is cancelled meanwhile is told so when the decision has been made, and its pass is
-    worthless by then: nothing of a call goes on after its end. What was recorded stands, as for a
-    run that crashed before its first step, and the next run takes the thread over.
+    worthless by then. What was recorded stands, as for a run that crashed before its first step,
+    and the next run takes the thread over.
 
     Args:
         turn: What gives the call its turn.
@@ -421,20 +442,8 @@ async def entered_off_loop(
     """
     with ExitStack() as entered:
         async with turn:
-            enter = copy_context().run
-            deciding = asyncio.get_running_loop().run_in_executor(
-                None, enter, lambda: entered.enter_context(make())
-            )
-            try:
-                await asyncio.wait([deciding])
-            except asyncio.CancelledError:
-                # An OS thread cannot be stopped; what it has entered by then is left.
-                while not deciding.done():
-                    with suppress(asyncio.CancelledError):
-                        await asyncio.wait([deciding])
-                deciding.exception()  # nobody is told of it any more
-                raise
-        yield deciding.result()
+            found = await done_off_loop(lambda: entered.enter_context(make()))
+        yield found
 
 
 def to_display_json(value: Any, registry: Registry) -> Any:

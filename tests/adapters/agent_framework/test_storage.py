@@ -2,7 +2,9 @@
 """The contract of a checkpoint storage, as the framework states it, on every backend."""
 
 import asyncio
+import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from agent_framework import (
 from sealpoint.adapters.agent_framework import RunStopped, SealedCheckpointStorage
 from sealpoint.errors import (
     NotTrusted,
+    SealpointError,
     TypeNotAllowed,
     UnknownCheckpoint,
     UsageError,
@@ -253,6 +256,196 @@ def test_nobody_else_writes_or_deletes_in_a_thread(tmp_path: Path) -> None:
             with pytest.raises(WorkflowCheckpointException) as refused:
                 await other.delete(checkpoint.checkpoint_id)
             assert isinstance(refused.value.__cause__, NotTrusted)
+
+    _run(work())
+
+
+# ---------------------------------------------------------------------- event loops
+
+
+def test_saves_at_once_keep_the_order_of_the_calls(one: SealedCheckpointStorage) -> None:
+    """What was made last is the newest, also for the gate: steps beside each other save at once."""
+
+    async def work() -> None:
+        first = _checkpoint()
+        await one.save(first)
+        beside = [_checkpoint(previous_checkpoint_id=first.checkpoint_id) for _ in range(12)]
+        await asyncio.gather(*map(one.save, beside))
+        thread = one.store.thread(await one.thread_of(first.checkpoint_id))
+        ids = [each.checkpoint_id for each in (first, *beside)]
+        assert [ref.id for ref in thread.history()] == ids[::-1]
+        assert await one.list_checkpoint_ids(workflow_name="orders") == ids
+
+    _run(work())
+
+
+def test_a_save_that_is_cancelled_has_ended_when_its_task_has(
+    one: SealedCheckpointStorage,
+) -> None:
+    """It is there or it is not: nothing comes later, so that whoever looks next may go on."""
+
+    async def work() -> None:
+        previous = None
+        for _ in range(20):
+            checkpoint = _checkpoint(state={"text": "x" * 10_000}, previous_checkpoint_id=previous)
+            saving = asyncio.create_task(one.save(checkpoint))
+            await asyncio.sleep(0)
+            saving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await saving
+            latest = await one.get_latest(workflow_name="orders")
+            assert latest is not None
+            assert latest.checkpoint_id == checkpoint.checkpoint_id
+            previous = latest.checkpoint_id
+        assert one.refused_saves == 0
+
+    _run(work())
+
+
+def test_loads_while_saves_are_under_way_see_whole_checkpoints(
+    storage: SealedCheckpointStorage,
+) -> None:
+    """Of before or after, and the ids are in their order."""
+
+    async def work() -> None:
+        made = [_checkpoint(state={"n": number}) for number in range(12)]
+        for before, after in itertools.pairwise(made):
+            after.previous_checkpoint_id = before.checkpoint_id
+        ids = [each.checkpoint_id for each in made]
+
+        async def save() -> None:
+            for each in made:
+                await storage.save(each)
+
+        saving = asyncio.create_task(save())
+        while not saving.done():
+            found = await storage.list_checkpoint_ids(workflow_name="orders")
+            assert found == ids[: len(found)]
+            latest = await storage.get_latest(workflow_name="orders")
+            if latest is not None:
+                assert repr(latest) == repr(made[latest.state["n"]])
+        await saving
+
+    _run(work())
+
+
+def test_one_storage_serves_event_loops_one_after_the_other_and_at_once(
+    storage: SealedCheckpointStorage,
+) -> None:
+    """Each run has its own thread of the store, whichever loop saves it."""
+    runs = [[_checkpoint(state={"run": run, "n": n}) for n in range(4)] for run in range(6)]
+
+    async def save(run: list[WorkflowCheckpoint]) -> None:
+        for before, after in itertools.pairwise(run):
+            after.previous_checkpoint_id = before.checkpoint_id
+        for each in run:
+            await storage.save(each)
+            assert repr(await storage.load(each.checkpoint_id)) == repr(each)
+
+    for run in runs[:2]:
+        _run(save(run))
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda run: _run(save(run)), runs[2:]))
+
+    async def look() -> None:
+        for run in runs:
+            for each in run:
+                assert repr(await storage.load(each.checkpoint_id)) == repr(each)
+        assert len(await storage.list_checkpoints(workflow_name="orders")) == 24
+
+    _run(look())
+    assert storage.refused_saves == 0
+
+
+# ---------------------------------------------------------------------- ids
+
+_ODD_IDS = {
+    "going up": "../../etc/passwd",
+    "absolute": "/etc/passwd",
+    "for Windows": "..\\..\\C:x|y?.json",
+    "not ASCII": "prüfpunkt-検査-🔏",
+    "of signs": "%2e%2e%2f'; DROP TABLE entries; --",
+    "long": "x" * 240,
+}
+_NO_IDS = {
+    "empty": "",
+    "very long": "x" * 100_000,
+    "with a NUL": "a\0b",
+    "with a newline": "a\nb",
+    "half a pair": "\ud800",
+    "of blanks": "  ",
+    "not composed": "e\u0301",
+}
+
+
+@pytest.mark.parametrize("id_", _ODD_IDS.values(), ids=_ODD_IDS)
+def test_an_id_is_a_name_and_no_place(
+    id_: str, storage: SealedCheckpointStorage, tmp_path: Path
+) -> None:
+    """It comes back as it was given, whatever it looks like; nothing is written elsewhere."""
+    before = _outside(tmp_path)
+
+    async def work() -> None:
+        checkpoint = _checkpoint(checkpoint_id=id_)
+        await _saved(storage, checkpoint)
+        assert repr(await storage.load(id_)) == repr(checkpoint)
+        assert await storage.list_checkpoint_ids(workflow_name="orders") == [id_]
+        assert await storage.delete(id_) is True
+
+    _run(work())
+    assert _outside(tmp_path) == before
+
+
+@pytest.mark.parametrize("id_", _NO_IDS.values(), ids=_NO_IDS)
+def test_what_can_be_no_id_is_refused_or_not_there(
+    id_: str, storage: SealedCheckpointStorage
+) -> None:
+    """A save stops the run; a load and a deletion say what they say of an unknown one."""
+
+    async def work() -> None:
+        with pytest.raises(RunStopped) as stopped:
+            await storage.save(_checkpoint(checkpoint_id=id_))
+        assert isinstance(stopped.value.error, SealpointError)
+        with pytest.raises(WorkflowCheckpointException):
+            await storage.load(id_)
+        assert await storage.delete(id_) is False
+        assert await storage.list_checkpoint_ids(workflow_name="orders") == []
+
+    _run(work())
+
+
+def _outside(folder: Path) -> list[Path]:
+    """Everything that is not in the home of the store."""
+    return sorted(each for each in folder.rglob("*") if "home" not in each.parts)
+
+
+@pytest.mark.parametrize("name", ["../x", "prüfung / 検査", "a?b#c"])
+def test_a_workflow_may_be_called_anything_that_a_thread_may(
+    name: str, one: SealedCheckpointStorage
+) -> None:
+    """And is found by that name."""
+
+    async def work() -> None:
+        checkpoint = _checkpoint(name)
+        await _saved(one, checkpoint)
+        (found,) = await one.list_checkpoints(workflow_name=name)
+        assert repr(found) == repr(checkpoint)
+
+    _run(work())
+
+
+@pytest.mark.parametrize("name", ["a\0b", "x" * 2_000, "\ud800"])
+def test_what_can_be_no_name_is_refused_and_has_nothing(
+    name: str, one: SealedCheckpointStorage
+) -> None:
+    """The run is stopped when it is saved; who asks is told that there is nothing."""
+
+    async def work() -> None:
+        with pytest.raises(RunStopped):
+            await one.save(_checkpoint(name))
+        assert await one.list_checkpoints(workflow_name=name) == []
+        assert await one.list_checkpoint_ids(workflow_name=name) == []
+        assert await one.get_latest(workflow_name=name) is None
 
     _run(work())
 

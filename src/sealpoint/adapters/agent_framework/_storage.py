@@ -27,10 +27,12 @@ from sealpoint.adapters.face import (
     AdapterThread,
     GuardedRuns,
     Key,
+    LoopOrder,
     RunPass,
     RunPosition,
     SaveDraft,
     Snapshot,
+    done_off_loop,
     to_display_json_or_type,
 )
 from sealpoint.api import Store
@@ -177,6 +179,7 @@ class SealedCheckpointStorage:
         self._world = World.of(world)
         self._places = CheckpointPlaces(store, thread)
         self._lineages: dict[str, _Lineage] = {}
+        self._order = LoopOrder()
 
     @classmethod
     def for_workflow(
@@ -312,16 +315,31 @@ class SealedCheckpointStorage:
             RunStopped, WorkflowCheckpointException: As for `save`.
         """
         try:
-            saved = await asyncio.to_thread(self._write, thread, run, checkpoint, answered or {})
+            async with self._order.turn(thread or self._places.guess(checkpoint)):
+                saved = await done_off_loop(
+                    lambda: self._save(thread, run, checkpoint, answered or {})
+                )
         except SealpointError as error:
-            self.refused_saves += 1
-            self.last_refusal = error
             if self.on_refused_save == "stop" or not isinstance(error, _MAY_GO_UNSAVED):
                 raise RunStopped(error) from error
             raise _told(error) from error
         if saved.held:
             raise RunStopped(Paused("workflow: its thread is paused; what had been done is kept"))
         return checkpoint.checkpoint_id
+
+    def _save(
+        self,
+        thread: str | None,
+        run: RunPass | None,
+        checkpoint: WorkflowCheckpoint,
+        answered: Mapping[str, str],
+    ) -> CheckpointRef:
+        try:
+            return self._write(thread, run, checkpoint, answered)
+        except SealpointError as error:
+            self.refused_saves += 1
+            self.last_refusal = error
+            raise
 
     def _write(
         self,
@@ -498,6 +516,13 @@ class CheckpointPlaces:
                 return self.find(previous).thread
             except UnknownCheckpoint:
                 pass  # of another storage, or deleted: what goes on from it begins a thread
+        return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
+
+    def guess(self, checkpoint: WorkflowCheckpoint) -> str:
+        """The thread of a checkpoint that is about to be saved, as far as it is known by now."""
+        before = self.known(checkpoint.previous_checkpoint_id or "")
+        if before is not None:
+            return before.thread
         return self.new_thread(checkpoint.workflow_name, checkpoint.checkpoint_id)
 
     def new_thread(self, workflow_name: str, id_: str) -> str:
