@@ -38,7 +38,6 @@ from sealpoint.codec._rules import (
     make_rule,
     unknown_name,
 )
-from sealpoint.codec._scalars import known_zones
 from sealpoint.codec._wire import (
     CHUNK_BYTES_MIN,
     SIZED_EXTENSIONS,
@@ -110,7 +109,6 @@ class Decoding:
     )
 
     def __init__(self, tables: RuleTables, limits: Limits) -> None:
-        known_zones()  # read from disk once, before any bytes are looked at
         self._tables = tables
         self._depth = 0
         self._depth_max = limits.extension_depth_max + 1  # the whole value is a level of its own

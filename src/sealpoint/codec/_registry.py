@@ -17,6 +17,7 @@ from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
 from sealpoint.codec._memo import MemoMaker, TreeMemo
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
+from sealpoint.codec._scalars import known_zones
 from sealpoint.codec._shape import where_registry_goes
 from sealpoint.codec._wire import BlobId, Get, GetMany, Put, id_bytes
 from sealpoint.errors import DecodeError, EncodeError, LimitInvalid, RuleInvalid, TypeNotAllowed
@@ -59,6 +60,7 @@ class Registry:
         if (fault := self._limits.fault()) is not None:
             raise LimitInvalid(fault)
         self._tables = RuleTables()
+        known_zones()  # the table of zone names is built before anything is decoded
 
     @property
     def limits(self) -> Limits:
