@@ -20,7 +20,7 @@ import pytest
 
 import sealpoint
 from sealpoint import aio, api, audit, cli, errors, ids, limits, models
-from sealpoint.adapters import langgraph
+from sealpoint.adapters import agent_framework, langgraph
 from sealpoint.adapters.agent_framework._types import WORKFLOW_TYPES
 from sealpoint.adapters.langgraph._types import FRAMEWORK_TYPES
 from sealpoint.config import Settings
@@ -29,7 +29,7 @@ from tests.repo._markdown import Section, holds_sentence, names, sections
 from tests.repo._tree import REFERENCE, ROOT
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(sealpoint, aio, api, audit, errors, ids, langgraph, limits, models),
+    *(sealpoint, agent_framework, aio, api, audit, errors, ids, langgraph, limits, models),
 )
 _PUBLIC = sorted({(module.__name__, name) for module in _MODULES for name in module.__all__})
 

@@ -55,6 +55,7 @@ _PAGES = (
     "docs/formats/storage.md",
     "docs/formats/trust.md",
     "docs/formats/world.md",
+    "docs/guides/agent-framework.md",
     "docs/guides/allow-your-types.md",
     "docs/guides/async.md",
     "docs/guides/backup-and-restore.md",
@@ -80,6 +81,7 @@ _PAGES = (
     "docs/reference/errors.md",
     "docs/reference/limits.md",
     "docs/reference/settings.md",
+    "docs/security/checkpoint-storage.md",
     "docs/security/threat-model.md",
 )
 _FIRST_PAGES = ("README.md", "docs/quickstart.md")

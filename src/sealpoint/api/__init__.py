@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     )
     from sealpoint.api._policy import AppliedPolicy, Approvers, PolicyAdmin
     from sealpoint.api._roster import RootRotation, RosterAdmin
-    from sealpoint.api._status import KnownStore, StatusFault, StoreStatus, known_stores
+    from sealpoint.api._status import (
+        KnownStore,
+        StatusCheck,
+        StatusFault,
+        StoreStatus,
+        known_stores,
+    )
     from sealpoint.api._trust import TrustAdmin
     from sealpoint.api._why import Why, WhyApproval, verify_bundle
     from sealpoint.audit import AuditRecord, BundleReport, BundleThread
@@ -69,6 +75,7 @@ __all__ = [
     "Rotation",
     "ShownRelease",
     "ShownResult",
+    "StatusCheck",
     "StatusFault",
     "Store",
     "StoreStatus",

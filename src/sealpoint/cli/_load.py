@@ -108,7 +108,7 @@ def load_state(
 
     CHECKPOINT is an id or seq:N (or '#N', quoted for the shell); without it, the newest. A state
     that JSON cannot express without loss is shown in words instead; with --json or --output it
-    is an error. A value of unknown type, with --untyped or of LangGraph, is an object with "type"
+    is an error. A value of unknown type, with --untyped or of a framework, is an object with "type"
     and "fields".
     """
     with where.reading(shown_registry(registry_reference, untyped=untyped)) as store:

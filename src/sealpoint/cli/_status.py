@@ -31,7 +31,7 @@ def status(*, where: StoreOptions, as_json: bool) -> None:
 
     With --identity, or SEALPOINT_IDENTITY, that key has to be here. Threads are not looked at. It
     only looks. The exit status is 0 if there is nothing to repair, else that of the first
-    fault.
+    fault. The checklist says what should be so in production, and changes no exit status.
     """
     with working("looking"):
         settings = where.settings
@@ -46,9 +46,6 @@ def status(*, where: StoreOptions, as_json: bool) -> None:
 
 
 def _print(found: StoreStatus) -> None:
-    policy = "none: only ordinary continuation is allowed"
-    if found.roster is None:
-        policy = "not known"
     fields = {
         "store": found.url,
         "id": found.store,
@@ -57,15 +54,43 @@ def _print(found: StoreStatus) -> None:
         "anchor": found.anchor,
         "threads": None if found.threads is None else f"{found.threads:,} that the anchor knows",
         "roster": None if found.roster is None else str(found.roster),
-        "policy": policy if found.policy is None else visible(found.policy),
+        **_policy_fields(found),
         "group": found.group or "none: this user alone",
     }
     print_fields([(name, text) for name, text in fields.items() if text is not None])
     if found.approvers is not None and found.approvers.needed:
         print_line("")
         print_lines(approver_lines(found.approvers))
+    if found.checks:
+        print_line("")
+        _print_checks(found)
     print_line("")
     _print_faults(found)
+
+
+def _policy_fields(found: StoreStatus) -> dict[str, str]:
+    """The policy in force, and what it asks for."""
+    if found.roster is None:
+        return {"policy": "not known"}
+    if found.policy is None:
+        return {"policy": "none: only ordinary continuation is allowed"}
+    asks = (f"{what}: {', '.join(rules)}" for what, rules in (found.asks or {}).items())
+    return {"policy": visible(found.policy), "asks for": "; ".join(asks) or "nothing"}
+
+
+_ANSWERS = {
+    True: Styled("yes", "good"),
+    False: Styled("no", "warning"),
+    None: Styled("-", "quiet"),
+}
+
+
+def _print_checks(found: StoreStatus) -> None:
+    print_line("For production, is it so that")
+    for check in found.checks:
+        answer = _ANSWERS[check.holds]
+        detail = f" ({visible(check.detail)})" if check.detail else ""
+        print_line(("  ", answer, " " * (5 - len(answer.text)), check.claim, detail))
 
 
 def _print_faults(found: StoreStatus) -> None:
