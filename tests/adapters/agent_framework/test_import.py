@@ -156,7 +156,7 @@ _VALUES: dict[str, Any] = {
     "places": (
         pathlib.PurePosixPath("/a/b"),
         pathlib.PureWindowsPath("c:\\x"),
-        Path("rel/ative"),
+        Path("some/where"),
         ipaddress.ip_address("10.0.0.1"),
         ipaddress.ip_address("::1"),
         ipaddress.ip_network("10.0.0.0/8"),
