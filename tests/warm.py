@@ -16,9 +16,11 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 __all__ = ["run_command", "start_command"]
@@ -48,7 +50,7 @@ def start_command(
     environment: dict[str, str],
     channels: tuple[int, int, int],
 ) -> BaseProcess:
-    """Start `sealpoint ...` or `python FILE ...`.
+    """Start `sealpoint ...`, or `python` with a file, `-c` and a program, or `-m` and a module.
 
     Args:
         words: The command.
@@ -72,7 +74,7 @@ def run_command(
     *,
     apart: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run `sealpoint ...` or `python FILE ...` to its end; there is nothing for it to read.
+    """Run a command, as `start_command` does, to its end; there is nothing for it to read.
 
     Args:
         words: The command.
@@ -102,8 +104,6 @@ def run_command(
 
 def _command(words: list[str], directory: str, environment: dict[str, str], *channels: int) -> None:
     """Be the command."""
-    from sealpoint.cli import main  # noqa: PLC0415 (in the child alone)
-
     os.setsid()  # it has no terminal but the one that it may be given
     os.chdir(directory)
     os.environ.clear()
@@ -116,15 +116,11 @@ def _command(words: list[str], directory: str, environment: dict[str, str], *cha
     sys.stdin = os.fdopen(0)
     sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8")
     sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8")
+    if paths := environment.get("PYTHONPATH"):
+        sys.path[:0] = paths.split(os.pathsep)
     status = 0
     try:
-        if words[0] == "sealpoint":
-            sys.argv = words
-            main()
-        else:
-            sys.argv = words[1:]
-            sys.path.insert(0, directory)
-            runpy.run_path(words[1], run_name="__main__")
+        _run(words, directory)
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except BaseException:  # noqa: BLE001 (as the interpreter would)
@@ -133,3 +129,22 @@ def _command(words: list[str], directory: str, environment: dict[str, str], *cha
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
+
+
+def _run(words: list[str], directory: str) -> None:
+    if words[0] == "sealpoint":
+        sys.argv = words
+        import_module("sealpoint.cli").main()
+        return
+    sys.argv = words[1:]
+    sys.path.insert(0, directory)
+    match words[1:]:
+        case ["-c", program, *_]:
+            main = sys.modules["__main__"] = ModuleType("__main__")
+            sys.argv = ["-c", *words[3:]]
+            exec(compile(program, "<string>", "exec"), vars(main))  # noqa: S102 (a test's own)
+        case ["-m", module, *_]:
+            sys.argv = words[2:]
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        case _:
+            runpy.run_path(words[1], run_name="__main__")

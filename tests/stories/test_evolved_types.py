@@ -7,8 +7,6 @@ refused by name, and the code that the refusal prints is run as it is.
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,8 +16,10 @@ from typing import Any
 import pytest
 
 from tests.stories.evolving import HISTORIES
+from tests.warm import run_command
 
 _ROOT = Path(__file__).parents[2]
+_SECONDS_MAX = 240
 _DATACLASS = "from dataclasses import dataclass, field\n"
 
 
@@ -165,13 +165,8 @@ def _told(door: str) -> Any:
         }
         (folder / "store").mkdir(exist_ok=True)
         url = f"sqlite:///{folder / 'store' / 'shop.db'}"
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.stories.evolving", act, door, url],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        words = ["python", "-m", "tests.stories.evolving", act, door, url]
+        done = run_command(words, Path.cwd(), environment, _SECONDS_MAX, apart=True)
         assert done.returncode == 0, done.stderr
         told = done.stdout
     return json.loads(told)

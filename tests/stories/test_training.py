@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training that was stopped goes on, in another process, as if it had never stopped."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,11 @@ import pytest
 from sealpoint.models import load_checkpoint
 from tests.stories.trainer import OPTIMIZERS, PRECISIONS
 from tests.training import same_state
+from tests.warm import run_command
 
 _STEPS = 12
 _STOP = 7
+_SECONDS_MAX = 240
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +42,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
 def _in_a_process(program: str, *folders: Path) -> None:
     imports = "import sys; from pathlib import Path; import torch;"
     trainer = "from tests.stories import trainer as t;"
-    command = [sys.executable, "-c", imports + trainer + program, *map(str, folders)]
-    subprocess.run(command, check=True)
+    words = ["python", "-c", imports + trainer + program, *map(str, folders)]
+    result = run_command(words, Path.cwd(), dict(os.environ), _SECONDS_MAX)
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

@@ -5,9 +5,9 @@ The victim is a process of its own with a few seconds to live: code that does no
 and keeps nobody waiting.
 """
 
+import os
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from itertools import islice
@@ -21,6 +21,7 @@ from sealpoint.errors import Edited, StorageUnavailable
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.attacks.ledger.pages import in_circles, index_number, on_two_pages, with_rows_repeated
 from tests.attacks.ledger.tampered_store import WORLD, TamperedStore, refused
+from tests.warm import run_command
 
 _SECONDS_MAX = 30
 _BATCH_ROWS = 32
@@ -45,13 +46,8 @@ def _victim(
     """What a process says that opens the store and calls something, within its time."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
     try:
-        result = subprocess.run(
-            [sys.executable, "-c", _VICTIM, scene.url, *places, "1" if read_only else "", call],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS_MAX,
-        )
+        words = ["python", "-c", _VICTIM, scene.url, *places, "1" if read_only else "", call]
+        result = run_command(words, Path.cwd(), dict(os.environ), _SECONDS_MAX, apart=True)
     except subprocess.TimeoutExpired:
         return "does not end"
     assert result.returncode == 0, result.stderr

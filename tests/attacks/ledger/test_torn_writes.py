@@ -7,12 +7,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sealpoint.errors import SealpointError
 from tests.attacks.ledger.tampered_store import WORLD, Saved, TamperedStore, refused
+from tests.warm import run_command
 
+_SECONDS_MAX = 60
 _CRASH = """
 import json, os, sys
 import sealpoint
@@ -28,12 +31,8 @@ os._exit(9)
 def test_what_was_acknowledged_survives_a_crash(scene: TamperedStore) -> None:
     """A worker ends without closing anything; every save that returned is there."""
     places = [str(scene.places[place]) for place in ("config_dir", "state_dir")]
-    result = subprocess.run(
-        [sys.executable, "-c", _CRASH, scene.url, *places, json.dumps(WORLD)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ["python", "-c", _CRASH, scene.url, *places, json.dumps(WORLD)]
+    result = run_command(words, Path.cwd(), dict(os.environ), _SECONDS_MAX, apart=True)
     acknowledged = [int(line) for line in result.stdout.split()]
 
     assert result.returncode == 9, result.stderr

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the file backend share: where things lie, and other processes."""
 
+import os
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 from sealpoint.storage import Record
+from tests.warm import run_command
 
 __all__ = [
     "DIGEST",
@@ -68,10 +69,5 @@ def run(program: str, *arguments: object) -> "subprocess.CompletedProcess[str]":
         "path = Path(sys.argv[1])\n"
         "thread, digest = bytes(range(16)), bytes(range(32))\n"
     )
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", prelude + program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    words = ["python", "-c", prelude + program, *map(str, arguments)]
+    return run_command(words, Path.cwd(), dict(os.environ), 60, apart=True)

@@ -16,6 +16,7 @@ from sealpoint.errors import ReadOnly, SchemaUnknown, StorageUnavailable, UsageE
 from sealpoint.storage import Record
 from sealpoint.storage._sqlite_schema import APPLICATION_ID
 from sealpoint.storage.sqlite import SqliteStorage
+from tests.warm import run_command
 
 _THREAD = bytes(range(16))
 _DIGEST = bytes(range(32))
@@ -33,13 +34,8 @@ def _run(program: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         "path = Path(sys.argv[1])\n"
         "thread, digest = bytes(range(16)), bytes(range(32))\n"
     )
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", prelude + program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    words = ["python", "-c", prelude + program, *map(str, arguments)]
+    return run_command(words, Path.cwd(), dict(os.environ), 60, apart=True)
 
 
 def test_made_file_is_for_its_owner_alone(tmp_path: Path) -> None:
