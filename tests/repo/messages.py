@@ -9,6 +9,7 @@ from an argument), the call is shown in `<angle brackets>`.
 
 import argparse
 import ast
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,9 +171,10 @@ def messages_of(path: Path) -> Iterator[Message]:
         )
 
 
-def all_messages() -> list[Message]:
+@functools.cache
+def all_messages() -> tuple[Message, ...]:
     """Every place of the package that makes an error, file by file."""
-    return [message for path in source_files() for message in messages_of(path)]
+    return tuple(message for path in source_files() for message in messages_of(path))
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ from sealpoint.cli import main
 from tests.cli.machine import verbs
 from tests.repo.messages import all_messages
 
-_MESSAGES = all_messages()
 _VERBS = {" ".join(words): command for words, command in verbs(main)}
 
 # What an installed package does not have.
@@ -41,7 +40,7 @@ def _hints() -> Iterator[tuple[str, str]]:
     """Every hint with its place, those of classes first."""
     for name in errors.__all__:
         yield f"errors.{name}", getattr(errors, name).hint
-    for message in _MESSAGES:
+    for message in all_messages():
         if message.own_hint:
             yield from ((str(message), hint) for hint in message.hints)
 
@@ -62,7 +61,7 @@ def _commands(text: str) -> Iterator[tuple[str, str]]:
 
 def test_the_list_has_every_error_that_is_raised() -> None:
     """Every class of the tree is raised somewhere, or is the parent of one that is."""
-    raised = {message.error for message in _MESSAGES}
+    raised = {message.error for message in all_messages()}
     silent = [
         name
         for name in errors.__all__
@@ -70,7 +69,7 @@ def test_the_list_has_every_error_that_is_raised() -> None:
     ]
 
     assert not silent
-    assert len(_MESSAGES) > 800
+    assert len(all_messages()) > 800
 
 
 def test_no_hint_names_a_file_that_is_not_installed() -> None:
@@ -102,7 +101,7 @@ def test_every_command_in_a_hint_exists() -> None:
 @pytest.mark.parametrize("word", _DIALECT)
 def test_messages_and_hints_use_plain_words(word: str) -> None:
     """No message and no hint uses a word for which there is a plainer one."""
-    texts = [(str(each), text) for each in _MESSAGES for text in each.texts]
+    texts = [(str(each), text) for each in all_messages() for text in each.texts]
     found = [
         place
         for place, text in [*texts, *_hints()]
@@ -114,7 +113,7 @@ def test_messages_and_hints_use_plain_words(word: str) -> None:
 
 def test_a_message_says_what_was_found() -> None:
     """Where something was found instead of what was expected, the message says what it was."""
-    found = [str(each) for each in _MESSAGES if any(map(_NOTHING_FOUND.search, each.texts))]
+    found = [str(each) for each in all_messages() if any(map(_NOTHING_FOUND.search, each.texts))]
 
     assert not found
 
