@@ -14,7 +14,7 @@ For one case this is, in order:
 7. for a tree, `tree_blobs` lists the blobs that were fetched, and (1) to (3) hold for it as well;
 8. for a registry that has no rules and shows untyped values, (1) to (4) hold as well; it shows
    whatever the application's registry takes, unless such values are keys of a dict or members of
-   a set, and what it shows has one encoding.
+   a set, or an older one has parts that no encoder writes; and what it shows has one encoding.
 
 A case is one byte that selects limits and form, then either one flat encoding, or blobs, each
 with its id and its length in front. Whatever the bytes are, they are some case.
@@ -75,7 +75,7 @@ _SMALL = Limits(
 )
 _NARROW = Limits(value_bytes_max=1 << 17, value_nodes_max=1 << 12, reference_depth_max=2)
 
-_UNHASHABLE = "expected keys with Python's own hash"
+_NOT_SHOWN = ("expected keys with Python's own hash", "expected fields by name")
 _PATH = re.compile(r"^state[^ ]*: ")
 _VARYING = re.compile(r"""(?:(?:blob [0-9a-f]+|[0-9a-f]{12,}|\d+|'[^']*'|"[^"]*")(?:, )?)+""")
 
@@ -259,8 +259,10 @@ class Target:
         if shown.accepted:
             self._check_types(value, shown, registry.limits, came_in, self._shown_members)
             self._check_shown_encoding(value, registry)
-        elif outcome.accepted and not any(_UNHASHABLE in text for _, text in shown.features):
-            raise Escape("what is decoded with its types is not shown", str(shown.features))
+        elif outcome.accepted:
+            refusal = str(shown.features)
+            if not any(reason in refusal for reason in _NOT_SHOWN):
+                raise Escape("what is decoded with its types is not shown", refusal)
         outcome.features.update((128, feature) for feature in shown.features)
 
     def _decoded(self, decode: Callable[[], Any], outcome: Outcome, selector: int) -> Any:
