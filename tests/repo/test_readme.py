@@ -61,6 +61,7 @@ _PAGES = (
     "docs/guides/backup-and-restore.md",
     "docs/guides/deployment.md",
     "docs/guides/deploys-and-rollouts.md",
+    "docs/guides/from-filecheckpointstorage.md",
     "docs/guides/from-sqlitesaver.md",
     "docs/guides/keys-and-trust.md",
     "docs/guides/keys-elsewhere.md",

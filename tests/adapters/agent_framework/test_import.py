@@ -23,6 +23,7 @@ from agent_framework import (
     AgentResponse,
     AgentSession,
     Content,
+    FileCheckpointStorage,
     Message,
     SubWorkflowRequestMessage,
     WorkflowEvent,
@@ -40,7 +41,16 @@ from sealpoint.api import Store
 from sealpoint.errors import ResumeRefused, UsageError
 from tests.adapters.agent_framework import stock_files as files
 from tests.adapters.agent_framework.payments import SHAPES, Payment, Payments
+from tests.adapters.agent_framework.programs import (
+    PROGRAMS,
+    Bill,
+    Colour,
+    Decision,
+    Verdict,
+    answer_to,
+)
 from tests.adapters.agent_framework.stores import BACKENDS, opened
+from tests.unit.adapters.agent_framework.samples import same_parts
 
 
 @pytest.fixture(params=BACKENDS)
@@ -128,6 +138,40 @@ def test_a_run_that_waits_for_an_approval_goes_on_after_it_was_imported(
         assert result.get_outputs() == ["paid 42 to bob: True"]
 
     asyncio.run(go_on())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # the framework calls some experimental
+def test_every_kind_of_workflow_arrives_as_the_framework_loads_it(
+    name: str, tmp_path: Path
+) -> None:
+    """With the types that the workflow declares: all checkpoints of a run, to its end."""
+    old, (make, message) = tmp_path / "old", PROGRAMS[name]
+    keys = [files.key_of(each) for each in (Bill, Colour, Decision, Verdict)]
+    theirs = FileCheckpointStorage(old, allowed_checkpoint_types=keys)
+
+    async def run() -> None:
+        made = make()
+        result = await made.run(message, checkpoint_storage=theirs)
+        while asked := result.get_request_info_events():
+            answers = {each.request_id: answer_to(each.data) for each in asked}
+            result = await made.run(responses=answers, checkpoint_storage=theirs)
+
+    asyncio.run(run())
+    store = opened("memory", tmp_path)
+    store.registry.allow(Decision, name="tests.decision")
+
+    report = import_checkpoints(store, old, workflows=[make()])
+
+    assert _fates(report) == {Fate.IMPORTED}
+
+    async def compare() -> None:
+        ours = SealedCheckpointStorage(store)
+        for each in report.files:
+            id_ = str(each.checkpoint)
+            assert same_parts(await ours.load(id_), await theirs.load(id_))
+
+    asyncio.run(compare())
 
 
 _VALUES: dict[str, Any] = {

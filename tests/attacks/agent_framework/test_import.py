@@ -5,14 +5,16 @@ import asyncio
 import base64
 import json
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta, timezone
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from agent_framework import FileCheckpointStorage
+from agent_framework import FileCheckpointStorage, WorkflowEvent
 
 from sealpoint.adapters.agent_framework import (
     Fate,
@@ -425,6 +427,70 @@ def test_a_field_that_is_not_what_it_is_said_to_be_is_refused(
     files.forge(old, {}, **fields)
 
     assert _imported(store, old).fate is Fate.REFUSED
+
+
+def _tuples(count: int) -> dict[str, Any]:
+    data = b"\x80\x05)" + b"\x85" * count + b"."
+    return {"state": {"x": files.pickled(data, "builtins:tuple")}}
+
+
+def _asking(text: str) -> dict[str, Any]:
+    event = WorkflowEvent.request_info("r", "clerk", text, bool)
+    data = pickle.dumps(event, protocol=5)
+    key = files.key_of(WorkflowEvent)
+    return {"pending_request_info_events": {"r": files.pickled(data, key)}}
+
+
+_AWKWARD: dict[str, dict[str, Any]] = {
+    "a huge count": {"iteration_count": 10**4000},
+    "half of a surrogate pair in a name": {"workflow_name": "\ud800"},
+    "half of a surrogate pair in a version": {"version": "\ud800"},
+    "half of a surrogate pair in a timestamp": {"timestamp": "2026-01-01T00:00:00\ud800"},
+    "a time before all times": {"timestamp": "0001-01-01T00:00:00+14:00"},
+    "a time after all times": {"timestamp": "9999-12-31T23:59:59-14:00"},
+    "the first time": {"timestamp": "0001-01-01T00:00:00Z"},
+    "a time of digits alone": {"timestamp": "20260101T000000,5"},
+    "a name that is too long": {"workflow_name": "x" * 10_000},
+    "a previous one that is too long": {"previous_checkpoint_id": "x" * 10_000},
+    "a previous one that shows nothing": {"previous_checkpoint_id": ""},
+    "a long question": _asking("x" * 3_000_000),
+    "a question with half of a surrogate pair": _asking("\ud800"),
+    "a deep question": _asking("x") | _tuples(30),
+    "a long hash": {"graph_signature_hash": "x" * 3_000_000},
+    "deep tuples": _tuples(100),
+    "deeper lists": {"state": {"x": json.loads("[" * 400 + "]" * 400)}},
+    "not a number": {"state": {"x": float("nan"), "y": 1e308 * 10}},
+    "a zone that prints long": {
+        "state": {
+            "x": files.pickled(
+                pickle.dumps(timezone(timedelta(hours=1), "z" * 5000), protocol=5),
+                files.key_of(timezone),
+            )
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("name", _AWKWARD)
+def test_no_file_ends_the_import_of_the_others(name: str, store: Store, tmp_path: Path) -> None:
+    """Whatever it says where the ledger itself has to take it; its neighbours arrive."""
+    old = tmp_path / "old"
+    files.forge(old, {}, name="first")
+    files.forge(old, {}, name="awkward", **{"previous_checkpoint_id": "first"} | _AWKWARD[name])
+    files.forge(old, {}, name="last", previous_checkpoint_id="awkward")
+
+    told = {each.file: each for each in import_checkpoints(store, old).files}
+
+    assert told["first.json"].fate is told["last.json"].fate is Fate.IMPORTED
+    awkward = told["awkward.json"]
+    assert awkward.fate in (Fate.IMPORTED, Fate.REFUSED)
+    if awkward.fate is Fate.REFUSED:
+        assert "was refused" in str(told["last.json"].why)
+    assert store.verify().ok
+    assert {each.fate for each in import_checkpoints(store, old).files} <= {
+        Fate.PRESENT,
+        Fate.REFUSED,
+    }
 
 
 def test_a_name_that_hides_is_shown_as_it_is_spelled(store: Store, tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ from sealpoint.errors import (
     FileRefused,
     HeadMoved,
     IdReused,
-    NameInvalid,
     NeedsApproval,
     NotOwner,
     Paused,
@@ -61,7 +60,7 @@ from sealpoint.errors import (
     UsageError,
 )
 from sealpoint.ledger import Kind, Origin
-from sealpoint.limits import IMPORT_FILE_BYTES_MAX
+from sealpoint.limits import BODY_BYTES_MAX, IMPORT_FILE_BYTES_MAX
 from sealpoint.world import visible
 
 IMPORTED = "imported"
@@ -72,7 +71,8 @@ _PICKLED, _TYPE = "__pickled__", "__type__"
 _GROUP_MAX = 16
 _GIVING_UP = frozenset(kind.word for kind in (Kind.PRUNE, Kind.DELETE, Kind.ERASE))
 _REASON = "more of it is imported from the files of the framework's own storage"
-_OF_A_FILE = (EncodeError, DecodeError, FileRefused, NameInvalid)
+_SHOWN_CHARS_MAX = BODY_BYTES_MAX // 2
+_OF_A_FILE = (EncodeError, DecodeError, FileRefused, UsageError)
 _OF_A_THREAD = (HeadMoved, IdReused, NeedsApproval, NotOwner, Paused, ResumeRefused, Superseded)
 
 
@@ -320,8 +320,7 @@ class _Import:
 
     def refuse(self, file: str, checkpoint: str | None, error: SealpointError) -> None:
         """Leave a file out, and say why."""
-        if checkpoint is not None:
-            self._refused.add(checkpoint)
+        self._refused.add(checkpoint or file.removesuffix(_SUFFIX))
         said = {"why": error.message, "code": error.code, "hint": error.hint}
         self._note(file, Fate.REFUSED, checkpoint=checkpoint, **said)
 
@@ -421,8 +420,9 @@ class _Import:
             question=question_of(checkpoint, registry),
             origin=Origin.of_file(header.digest, header.at),
         )
+        _require_room(draft)
+        registry.encode(draft.value)  # what cannot be saved is refused before anything is
         if self._dry_run:
-            registry.encode(draft.value)
             self.arrived(header, writes.name)
         else:
             writes.add(header, draft)  # (5)
@@ -434,6 +434,15 @@ class _Import:
             why = f"checkpoint {header.previous!r} before it was refused: it begins a thread"
         said = {"checkpoint": header.id, "sha256": header.digest, "why": why}
         self._note(header.file, Fate.IMPORTED, thread=thread, **said)
+
+
+def _require_room(draft: SaveDraft) -> None:
+    """Refuse what an entry could not hold, so that it does not take others with it."""
+    shown = json.dumps([draft.question, draft.metadata])
+    if len(shown) > _SHOWN_CHARS_MAX:
+        raise FileRefused(
+            f"what it asks people takes {len(shown)} characters, more than {_SHOWN_CHARS_MAX}"
+        )
 
 
 def _age(header: _Header) -> tuple[datetime, str]:
