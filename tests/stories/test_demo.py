@@ -79,7 +79,7 @@ class Told:
 
 def test_demo_is_plain_and_short(told: Told) -> None:
     """Without a terminal there is no colour, no long line, no warning, and at most 120 lines."""
-    lines = told.text.splitlines()
+    lines = told.text.replace(str(told.folder), "/tmp").splitlines()  # noqa: S108 (as users have it)
 
     assert "\x1b" not in told.text
     assert not [line for line in lines if len(line) > _COLUMNS_MAX]
