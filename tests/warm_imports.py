@@ -4,6 +4,7 @@
 import gc
 import importlib
 import pkgutil
+from typing import Any
 
 import langgraph.graph  # noqa: F401
 import numpy  # noqa: ICN001, F401
@@ -14,9 +15,17 @@ import sealpoint
 _APART = ("sealpoint.__main__", "sealpoint.adapters.agent_framework", "sealpoint.testing")
 """What runs when it is imported, and what few commands need and is slow to import."""
 
-for _module in pkgutil.walk_packages(sealpoint.__path__, "sealpoint.", onerror=lambda _: None):
-    if not _module.name.startswith(_APART):
-        importlib.import_module(_module.name)
+
+def _load(package: Any) -> None:
+    """Import all modules of a package; `walk_packages` would import those that are apart, too."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if not found.name.startswith(_APART):
+            module = importlib.import_module(found.name)
+            if found.ispkg:
+                _load(module)
+
+
+_load(sealpoint)
 
 # A collection in a child would copy every page that these objects lie in.
 gc.collect()
