@@ -89,6 +89,11 @@ class Gate:
         self._runs = RunTracker(state)
         self._prefetched: _Prefetched | None = None
 
+    @property
+    def identity(self) -> str:
+        """The identity that the store was opened with; empty if it was for reading only."""
+        return self._context.identity()
+
     # ------------------------------------------------------------------ resuming
 
     def resume(self, call: ResumeCall) -> Loaded:

@@ -396,6 +396,11 @@ class AdapterThread:
         """What the application calls the thread."""
         return self._state.name
 
+    @property
+    def identity(self) -> str:
+        """The identity that the store was opened with; empty if it was for reading only."""
+        return self._gate.identity
+
     def begin(
         self,
         *,

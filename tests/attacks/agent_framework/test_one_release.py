@@ -361,6 +361,34 @@ def test_workflows_without_a_name_go_on_in_a_new_process(calm: Bureau) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("name", ["evil/{}", "payments/{}", "zzz"])
+def test_a_checkpoint_that_another_writer_saved_under_the_same_id_is_not_taken(
+    calm: Bureau, name: str
+) -> None:
+    """Neither read nor gone on from, whatever its thread is called; who owns neither is told."""
+
+    async def work() -> None:
+        payments = Payments()
+        at = await calm.waiting(payments)
+        forged = await at.storage.load(at.checkpoint)
+        forged.state["role"] = "admin"
+        thread = name.format(at.checkpoint)
+        with calm.process("clerk") as store:
+            await sealed(store, thread=thread).save(forged)
+        storage = calm.another()
+        assert "role" not in (await storage.load(at.checkpoint)).state
+        assert await storage.thread_of(at.checkpoint) == at.thread
+        with calm.process("operator") as store:
+            with pytest.raises(WorkflowCheckpointException, match="2 threads of others"):
+                await sealed(store).load(at.checkpoint)
+            found = await sealed(store, thread=at.thread).load(at.checkpoint)
+            assert "role" not in found.state
+        result = await calm.guarded(payments, calm.another()).run(**at.call())
+        assert result.get_outputs() == ["paid 42 to ann: True"]
+
+    asyncio.run(work())
+
+
 # ---------------------------------------------------------------------- answers of before
 
 

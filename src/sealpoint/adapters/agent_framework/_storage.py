@@ -460,6 +460,9 @@ class CheckpointPlaces:
     The framework names no run, so a checkpoint that this process has not met is looked for in all
     threads, about a tenth of a millisecond each. What is remembered only says where to look: what
     is found there is verified like anything else.
+
+    Every writer of the roster can save under an id that another has. What this identity wrote is
+    found first, and of others only what lies in one place.
     """
 
     def __init__(self, store: Store, thread: str | None) -> None:
@@ -486,21 +489,49 @@ class CheckpointPlaces:
 
         Raises:
             UnknownCheckpoint: Nowhere.
+            UsageError: In several threads of others.
             SealpointError: Nowhere that can be read; the first thread that cannot be says why.
         """
         found = self.known(checkpoint_id)
         if found is not None:
             return found
         refused: SealpointError | None = None
+        seen: dict[str, list[Known]] = {}
         for name in self._candidates(checkpoint_id):
             try:
-                for ref in self._refs(name):
-                    self.note(ref.id, Known.of(name, ref))
+                self._look_through(name, seen)
             except SealpointError as error:
                 refused = refused or error
             if (found := self.known(checkpoint_id)) is not None:
                 return found
+        if (found := self._of_others(checkpoint_id, seen)) is not None:
+            return found
+        if self.thread is None:
+            self._names(partial=False)  # what cannot be listed might have held it
         raise refused or unknown(checkpoint_id)
+
+    def _look_through(self, name: str, seen: dict[str, list[Known]]) -> None:
+        """Remember what this identity wrote in a thread, and add what others did."""
+        writer = self._store.thread(name).adapter.identity
+        for ref in self._refs(name):
+            known = Known.of(name, ref)
+            if self.thread is not None or ref.writer == writer:
+                self.note(ref.id, known)
+            else:
+                seen.setdefault(ref.id, []).append(known)
+
+    def _of_others(self, checkpoint_id: str, seen: Mapping[str, list[Known]]) -> Known | None:
+        for id_, places in seen.items():
+            if len(places) == 1:
+                self.note(id_, places[0])
+        found = seen.get(checkpoint_id, [])
+        if len(found) > 1:
+            threads = ", ".join(repr(each.thread) for each in found[:3])
+            raise UsageError(
+                f"checkpoint {checkpoint_id!r}: {len(found)} threads of others have one: {threads}",
+                hint="Say which is meant: SealedCheckpointStorage(store, thread=...).",
+            )
+        return found[0] if found else None
 
     def for_save(self, checkpoint: WorkflowCheckpoint) -> str:
         """The thread that a checkpoint is saved in: that of the one before it, or a new one.
@@ -571,8 +602,6 @@ class CheckpointPlaces:
         """The threads that may hold a checkpoint, the likeliest first."""
         names = self._names(partial=True)
         yield from sorted(names, key=lambda name: not name.endswith(f"/{checkpoint_id}"))
-        if self.thread is None:
-            self._names(partial=False)  # what cannot be listed might have held it
 
     def _names(self, *, partial: bool) -> tuple[str, ...]:
         if self.thread is not None:
