@@ -101,6 +101,24 @@ def test_what_is_saved_comes_back_and_belongs_to_whoever_loads_it(
     _run(work())
 
 
+def test_a_host_may_keep_messages_and_requests_in_plain_data(
+    storage: SealedCheckpointStorage,
+) -> None:
+    """The framework's own storages take any value there; what is asked is shown as it is."""
+
+    async def work() -> None:
+        asked = {"r": {"question": "pay 42?"}, "s": "sure?"}
+        messages = {"a": [{"data": 1}, "b"]}
+        checkpoint = _checkpoint(messages=messages, pending_request_info_events=asked)
+        await _saved(storage, checkpoint)
+        assert repr(await storage.load(checkpoint.checkpoint_id)) == repr(checkpoint)
+        thread = await storage.thread_of(checkpoint.checkpoint_id)
+        (saved,) = storage.store.thread(thread).history()
+        assert saved.question == [{"id": id_, "value": value} for id_, value in asked.items()]
+
+    _run(work())
+
+
 def test_a_workflow_has_its_own_checkpoints_and_an_unknown_one_none(
     storage: SealedCheckpointStorage,
 ) -> None:
@@ -476,6 +494,26 @@ def test_where_it_is_only_to_be_warned_of_the_framework_is_told(tmp_path: Path) 
         with pytest.raises(WorkflowCheckpointException, match="Stranger"):
             _run(storage.save(_checkpoint(state={"x": Stranger()})))
         assert storage.refused_saves == 1
+
+
+def test_whatever_keeps_a_checkpoint_from_being_saved_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The framework drops every exception of a storage, also one that nobody foresaw."""
+
+    def exhausted(_: object) -> bytes:
+        raise MemoryError
+
+    async def work() -> None:
+        with opened("sqlite", tmp_path / "home") as store:
+            storage = sealed(store, on_refused_save="warn")
+            monkeypatch.setattr(WorkflowCheckpoint, "to_dict", exhausted)
+            with pytest.raises(RunStopped) as stopped:
+                await storage.save(_checkpoint())
+            assert isinstance(stopped.value.error, MemoryError)
+            assert storage.refused_saves == 1
+
+    _run(work())
 
 
 def test_another_state_under_a_known_id_is_refused(one: SealedCheckpointStorage) -> None:

@@ -30,6 +30,8 @@ async def error_of(call: Call) -> SealpointError | None:
     except SealpointError as error:
         return error
     except RunStopped as stopped:
+        if not isinstance(stopped.error, SealpointError):
+            raise
         return stopped.error
     except WorkflowCheckpointException as told:
         if not isinstance(told.__cause__, SealpointError):

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
+from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
 
 from sealpoint.adapters.agent_framework._declared import allow_types_of
 from sealpoint.adapters.agent_framework._types import allow_framework_types
@@ -80,7 +80,7 @@ class RunStopped(BaseException):
     raises `error` itself in its place.
     """
 
-    def __init__(self, error: SealpointError) -> None:
+    def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
         """Why."""
@@ -173,7 +173,7 @@ class SealedCheckpointStorage:
         self.on_refused_save = on_refused_save
         self.refused_saves = 0
         """How many checkpoints could not be saved."""
-        self.last_refusal: SealpointError | None = None
+        self.last_refusal: Exception | None = None
         """Why the last of them could not."""
         self._store = store
         self._world = World.of(world)
@@ -319,7 +319,7 @@ class SealedCheckpointStorage:
                 saved = await done_off_loop(
                     lambda: self._save(thread, run, checkpoint, answered or {})
                 )
-        except SealpointError as error:
+        except Exception as error:  # whatever it is, the framework would drop it
             if self.on_refused_save == "stop" or not isinstance(error, _MAY_GO_UNSAVED):
                 raise RunStopped(error) from error
             raise _told(error) from error
@@ -336,7 +336,7 @@ class SealedCheckpointStorage:
     ) -> CheckpointRef:
         try:
             return self._write(thread, run, checkpoint, answered)
-        except SealpointError as error:
+        except Exception as error:
             self.refused_saves += 1
             self.last_refusal = error
             raise
@@ -717,7 +717,7 @@ def _told(error: SealpointError) -> WorkflowCheckpointException:
 def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
     """What a checkpoint waits for people to answer, as they are shown it."""
     return [
-        {"id": str(id_), "value": to_display_json_or_type(event.data, registry)}
+        {"id": str(id_), "value": to_display_json_or_type(_asked(event), registry)}
         for id_, event in checkpoint.pending_request_info_events.items()
     ] or None
 
@@ -729,6 +729,11 @@ def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
         _TIMESTAMP: checkpoint.timestamp,
         _ITERATION: checkpoint.iteration_count,
     }
+
+
+def _asked(event: Any) -> Any:
+    """What a request asks about; a host that makes checkpoints itself may keep it in plain data."""
+    return event.data if isinstance(event, WorkflowEvent) else event
 
 
 def _checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
