@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from benchmarks import (
+    _agent_framework,
     _codec,
     _gate,
     _langgraph,
@@ -44,12 +45,14 @@ _EXPERIMENTS = (
     _gate.experiments,
     _rollouts.experiments,
     _langgraph.experiments,
+    _agent_framework.experiments,
     _models.experiments,
 )
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
     "langgraph-checkpoint-sqlite",
+    "agent-framework-core",
     "cryptography",
     "pynacl",
     "ormsgpack",
