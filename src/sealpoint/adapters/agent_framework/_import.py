@@ -30,7 +30,7 @@ from datetime import UTC, datetime
 from enum import StrEnum, unique
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 from agent_framework import WorkflowCheckpoint
 
@@ -535,9 +535,7 @@ class _FileValues:
             FileRefused: It holds another thing, or what may not be imported.
         """
         fields = {name: self._decoded(item) for name, item in found.items()}
-        made = self._values.framework_object(WorkflowCheckpoint, fields)
-        assert isinstance(made, WorkflowCheckpoint)  # noqa: S101 (what its rule gives)
-        return made
+        return cast("WorkflowCheckpoint", self._values.framework_object(WorkflowCheckpoint, fields))
 
     def _decoded(self, item: Any) -> Any:
         """A value as the storage's own reader takes it, but for what it would execute."""

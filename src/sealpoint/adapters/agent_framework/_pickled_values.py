@@ -30,7 +30,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, DecimalException
 from enum import Flag
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from sealpoint.adapters._declared_types import rule_name_of
 from sealpoint.adapters._field_forms import FieldForm
@@ -126,8 +126,8 @@ class PickledValues:
         Raises:
             FileRefused: They are not what the class has.
         """
-        form, rule = self.known.forms[cls], self.known.registry.rule_of(cls)
-        assert rule is not None  # noqa: S101 (the registry has rules for all of them)
+        # The registry has rules for all of them.
+        form, rule = self.known.forms[cls], cast("TypeRule", self.known.registry.rule_of(cls))
         try:
             return rule.from_body([form.told(form.completed(attributes))])
         except (EncodeError, DecodeError) as error:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException, WorkflowEvent
 
@@ -377,11 +377,10 @@ class SealedCheckpointStorage:
             raise ResumeRefused(outcome.message, reasons=outcome.reasons, hint=_UNGUARDED_HINT)
         if isinstance(outcome, SealpointError):
             raise outcome
-        assert isinstance(outcome, CheckpointRef)  # what a save becomes  # noqa: S101
         known = Known(thread, checkpoint.workflow_name, asks, answered)
         self._places.note(checkpoint.checkpoint_id, known)
         self._lineage(thread).saved(checkpoint.checkpoint_id)
-        return outcome
+        return cast("CheckpointRef", outcome)  # what a save becomes
 
     def _position(self, thread: str, previous: str | None, asks: frozenset[str]) -> RunPosition:
         """Where a run stands that nobody decided about, as far as a storage is told."""
