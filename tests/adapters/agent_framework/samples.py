@@ -545,6 +545,11 @@ def _pipeline(outside: Outside) -> Any:
 
 
 def _parallel_steps(outside: Outside) -> Any:
+    with warnings.catch_warnings(action="ignore"):  # the framework calls them experimental
+        return _gathering(outside)
+
+
+def _gathering(outside: Outside) -> Any:
     @step(name="look", replay_key=lambda place: place)
     async def look(place: str) -> int:
         outside.did(f"looks at {place}")
@@ -553,8 +558,7 @@ def _parallel_steps(outside: Outside) -> Any:
     async def gathers(text: str) -> int:
         return sum(await asyncio.gather(*(look(place) for place in text.split())))
 
-    with warnings.catch_warnings(action="ignore"):  # the framework calls them experimental
-        return workflow(name="parallel-steps")(gathers).build()
+    return workflow(name="parallel-steps")(gathers).build()
 
 
 # ---------------------------------------------------------------------- as an agent

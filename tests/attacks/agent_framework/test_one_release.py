@@ -392,6 +392,7 @@ def test_a_checkpoint_that_another_writer_saved_under_the_same_id_is_not_taken(
 # ---------------------------------------------------------------------- answers of before
 
 
+@pytest.mark.filterwarnings("ignore:.FUNCTIONAL_WORKFLOWS")
 def test_a_function_is_not_given_another_answer_to_what_was_answered(calm: Bureau) -> None:
     """It runs anew with all responses so far: the second question does not reopen the first."""
     did: list[str] = []

@@ -2,7 +2,6 @@
 """A pause at every point of a run: nothing after the step runs, and later it goes on from there."""
 
 import asyncio
-import warnings
 from typing import Any
 
 import pytest
@@ -92,6 +91,7 @@ def test_a_pause_between_the_decision_and_the_run_is_noticed(
     asyncio.run(work())
 
 
+@pytest.mark.filterwarnings("ignore:.FUNCTIONAL_WORKFLOWS")
 def test_code_that_catches_everything_does_not_make_a_stopped_run_a_success(
     calm: Bureau,
 ) -> None:
@@ -119,8 +119,7 @@ def test_code_that_catches_everything_does_not_make_a_stopped_run_a_success(
                     did.append(type(caught).__name__)
             return "done"
 
-        with warnings.catch_warnings(action="ignore"):
-            return guard(stubborn.build(), storage, actor="dev")
+        return guard(stubborn.build(), storage, actor="dev")
 
     async def work() -> None:
         storage = sealed(calm.worker)
