@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
+from pprint import pformat  # which puts keys in order: the framework makes some from sets
 from typing import Any, get_origin
 
 from agent_framework import (
@@ -177,10 +178,18 @@ class _Life:
     async def live(self) -> None:
         """Go on until the user has nothing more to say."""
         self._agent = self.workflow.as_agent("agent") if self.sample.as_agent else None
-        newest = await self.storage.get_latest(workflow_name=self.workflow.name)
+        newest = await self._newest()
+        if self.outside.noted("given")[-1:] == [_id_of(newest)]:
+            self.outside.note("lost", _id_of(newest))  # it died before that was saved
         while not self._is_over(newest):
             await self._step(newest)
-            newest = await self.storage.get_latest(workflow_name=self.workflow.name)
+            newest = await self._newest()
+
+    async def _newest(self) -> WorkflowCheckpoint | None:
+        found: WorkflowCheckpoint | None = await self.storage.get_latest(
+            workflow_name=self.workflow.name
+        )
+        return found
 
     def _is_over(self, newest: WorkflowCheckpoint | None) -> bool:
         if newest is None or newest.messages or newest.pending_request_info_events:
@@ -191,7 +200,8 @@ class _Life:
 
     @property
     def _given(self) -> int:
-        return len(self.outside.noted("given"))
+        """How many inputs have been taken, or are being said."""
+        return len(self.outside.noted("given")) - len(self.outside.noted("lost"))
 
     async def _step(self, newest: WorkflowCheckpoint | None) -> None:
         if newest is None:
@@ -221,7 +231,7 @@ class _Life:
 
     async def _say(self) -> None:
         message = self.sample.inputs[self._given]
-        self.outside.note("given", str(self._given))
+        self.outside.note("given", _id_of(await self._newest()))
         await self._run(message)
 
     async def _run(self, message: Any = None, **named: Any) -> None:
@@ -233,7 +243,11 @@ class _Life:
         stream = self.workflow.run(message, stream=True, checkpoint_storage=self.storage, **named)
         async for event in stream:
             if event.type == "output":
-                self.outside.note("output", repr(Written().of(event.data)))
+                self.outside.note("output", pformat(Written().of(event.data)))
+
+
+def _id_of(newest: WorkflowCheckpoint | None) -> str:
+    return "" if newest is None else newest.checkpoint_id
 
 
 def live_once(name: str, world: Worlds, outside: Outside, death: Death) -> list[WorkflowCheckpoint]:
