@@ -25,6 +25,7 @@ _VERBS = [
     *_READING,
     *(("init",), ("save", "t"), ("trust", "import", "-"), ("keys", "new", "alice")),
     ("trust", "move", "sqlite:///old.db"),
+    ("import", "agent-framework", "never-read"),
     ("anchor", "adopt", "--reason", "x", "--yes"),
     *(
         ("prune", "t", "--keep-last", "1", "--yes"),
