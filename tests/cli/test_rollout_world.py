@@ -67,10 +67,10 @@ def test_a_guarded_workflow_has_the_world_that_it_declares(
     """What the gate is told is what is planned with."""
     with machine.open() as store:
         storage = SealedCheckpointStorage(store)
-        guarded = guard(workflow, storage, actor="worker", world={"tools": ["declared"]})
+        guarded = guard(clerks.build(), storage, actor="worker", world={"tools": ["declared"]})
         monkeypatch.setattr(_HERE, "guarded", guarded, raising=False)
         declared = _written(_world("guarded"))
-        monkeypatch.setattr(_HERE, "guarded", guard(workflow, storage, actor="worker"))
+        monkeypatch.setattr(_HERE, "guarded", guard(clerks.build(), storage, actor="worker"))
         found = _written(_world("guarded"))
 
     assert [tool.name for tool in declared.tools] == ["declared"]
