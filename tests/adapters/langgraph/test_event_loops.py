@@ -125,10 +125,7 @@ def test_a_decision_is_made_beside_the_event_loop(decisions: Decisions, way: str
 
 
 def test_calls_of_a_loop_are_decided_in_their_order(decisions: Decisions) -> None:
-    """Of eight at once on a thread the last goes on, and the record has them in their order.
-
-    Each of the others is overtaken, unless it had ended before the next one was decided.
-    """
+    """The last of eight at once goes on, the rest had ended or is told, all in order on record."""
     before = len(decisions.actors())
     graphs = [decisions.graph(f"caller {number}") for number in range(8)]
 

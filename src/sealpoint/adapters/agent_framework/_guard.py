@@ -36,6 +36,7 @@ from sealpoint.adapters.agent_framework._storage import (
     RunStopped,
     RunStorage,
     SealedCheckpointStorage,
+    checkpoint_of,
     require_same_workflow,
 )
 from sealpoint.adapters.agent_framework._world import world_again, world_of
@@ -286,7 +287,7 @@ class WorkflowGate:
     def _has_messages(self, thread: str, checkpoint: str | None) -> bool:
         """Whether messages are under way, so that an executor would run."""
         found = self.storage.store.thread(thread).adapter.snapshot("", checkpoint)
-        return found is not None and bool(found.state["messages"])
+        return found is not None and bool(checkpoint_of(found).messages)
 
     def _require_own_storage(self, given: Any) -> None:
         if given is not None and given is not self.storage:

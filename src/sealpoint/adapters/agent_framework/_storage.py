@@ -102,7 +102,7 @@ class Known(NamedTuple):
         return cls(
             thread,
             ref.metadata[_WORKFLOW],
-            frozenset(str(each["id"]) for each in ref.question or ()),
+            frozenset(each["id"] for each in ref.question or ()),
             ref.metadata.get(_ANSWERED, {}),
         )
 
@@ -253,7 +253,7 @@ class SealedCheckpointStorage:
             WorkflowCheckpointException: As for `load`.
         """
         found = await _off_loop(self._read, checkpoint_id)
-        return _checkpoint_of(found), found.ref.entry
+        return checkpoint_of(found), found.ref.entry
 
     async def list_checkpoints(self, *, workflow_name: str) -> list[WorkflowCheckpoint]:
         """All checkpoints of a workflow, oldest first.
@@ -413,13 +413,13 @@ class SealedCheckpointStorage:
     def _read_all(self, workflow_name: str) -> list[WorkflowCheckpoint]:
         found = self._places.of_workflow(workflow_name)
         read = (self._store.thread(name).adapter.snapshot("", ref.id) for name, ref in found)
-        return [_checkpoint_of(each) for each in read if each is not None]
+        return [checkpoint_of(each) for each in read if each is not None]
 
     def _read_latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
         found = [ref for _, ref in self._places.of_workflow(workflow_name)]
         if not found:
             return None
-        return _checkpoint_of(self._read(max(found, key=_timestamp).id))
+        return checkpoint_of(self._read(max(found, key=_timestamp).id))
 
     def _delete(self, checkpoint_id: str) -> bool:
         try:
@@ -611,7 +611,7 @@ class CheckpointPlaces:
         """The checkpoints of the framework in a thread."""
         thread: AdapterThread = self._store.thread(name).adapter
         try:
-            yield from (ref for ref in thread.snapshots("") if _WORKFLOW in ref.metadata)
+            yield from filter(_is_of_framework, thread.snapshots(""))
         except UnknownThread:
             return
 
@@ -670,7 +670,7 @@ class RunStorage:
 
     async def load(self, checkpoint_id: str) -> WorkflowCheckpoint:
         """What was decided about, for the run; as `SealedCheckpointStorage.load` for the rest."""
-        return _checkpoint_of(await _off_loop(self._read, checkpoint_id))
+        return checkpoint_of(await _off_loop(self._read, checkpoint_id))
 
     def _read(self, checkpoint_id: str) -> Snapshot:
         runs = GuardedRuns.of(self.storage.store)
@@ -735,7 +735,28 @@ def _asked(event: Any) -> Any:
     return event.data if isinstance(event, WorkflowEvent) else event
 
 
-def _checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
+def _is_of_framework(ref: CheckpointRef) -> bool:
+    """Whether a checkpoint was saved by such a storage.
+
+    Every writer of the namespace chooses what its own checkpoints say, and nothing that they say
+    may keep others from finding theirs.
+    """
+    asked, answered = ref.question or [], ref.metadata.get(_ANSWERED, {})
+    return (
+        isinstance(ref.metadata.get(_WORKFLOW), str)
+        and isinstance(asked, list)
+        and all(isinstance(each, dict) and isinstance(each.get("id"), str) for each in asked)
+        and isinstance(answered, dict)
+        and all(isinstance(digest, str) for digest in answered.values())
+    )
+
+
+def checkpoint_of(found: Snapshot) -> WorkflowCheckpoint:
+    """The framework's checkpoint that was read.
+
+    Raises:
+        WorkflowCheckpointException: It holds another thing.
+    """
     return WorkflowCheckpoint.from_dict(found.state)
 
 
@@ -743,6 +764,6 @@ def _timestamp(ref: CheckpointRef) -> datetime:
     """When the framework made a checkpoint, as it says; a time without a zone is UTC."""
     try:
         found = datetime.fromisoformat(ref.metadata[_TIMESTAMP])
-    except ValueError:
+    except (KeyError, TypeError, ValueError):  # it is what its writer chose
         return ref.time
     return found if found.tzinfo else found.replace(tzinfo=UTC)
