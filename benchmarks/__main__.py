@@ -6,7 +6,6 @@ Each leaves the record of the others alone, and that of `python -m benchmarks.la
 """
 
 import argparse
-import os
 import platform
 import sys
 from datetime import UTC, datetime
@@ -16,13 +15,17 @@ from typing import Any
 from benchmarks import (
     _agent_framework,
     _codec,
+    _cold,
     _gate,
     _langgraph,
+    _large,
     _models,
+    _parallel,
     _plot,
     _rollouts,
     _sharing,
     _sizes,
+    _slow_sync,
     _store,
 )
 from benchmarks._measure import Result
@@ -31,6 +34,7 @@ from benchmarks._record import (
     ROLLOUTS_HEADING,
     SIZES_HEADING,
     kept_sections,
+    machine,
     write_section,
 )
 from benchmarks.agmi import FileAdapter, SqliteAdapter, run_agmi
@@ -38,16 +42,20 @@ from benchmarks.agmi_agent_framework import AgentFrameworkAdapter
 from benchmarks.agmi_langgraph import LangGraphAdapter
 
 _ADAPTERS = (SqliteAdapter, FileAdapter, LangGraphAdapter, AgentFrameworkAdapter)
-_EXPERIMENTS = (
-    _codec.experiments,
-    _sharing.experiments,
-    _store.experiments,
-    _gate.experiments,
-    _rollouts.experiments,
-    _langgraph.experiments,
-    _agent_framework.experiments,
-    _models.experiments,
-)
+_EXPERIMENTS = {
+    "codec": _codec.experiments,
+    "sharing": _sharing.experiments,
+    "store": _store.experiments,
+    "cold": _cold.experiments,
+    "large": _large.experiments,
+    "gate": _gate.experiments,
+    "rollouts": _rollouts.experiments,
+    "langgraph": _langgraph.experiments,
+    "parallel": _parallel.experiments,
+    "slow-sync": _slow_sync.experiments,
+    "agent-framework": _agent_framework.experiments,
+    "models": _models.experiments,
+}
 _PEERS = (
     "langgraph",
     "langgraph-checkpoint",
@@ -89,7 +97,7 @@ def _report(results: list[Result]) -> str:
             "Written by `python -m benchmarks --write`; measured side by side in one run.",
             "",
             f"- date: {datetime.now(UTC):%Y-%m-%d}",
-            f"- machine: {platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+            f"- machine: {machine()}, {platform.system()}",
             f"- Python {platform.python_version()}, {packages}",
             "",
             "| question | Sealpoint | peer | figure | bar | |",
@@ -128,9 +136,8 @@ def _measure_rollouts() -> list[str]:
 
 
 def _written(option: str) -> str:
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     said = f"Written by `python -m benchmarks {option} --write` on {datetime.now(UTC):%Y-%m-%d}"
-    return f"{said}; {machine}."
+    return f"{said}; {machine()}, Python {platform.python_version()}."
 
 
 def main() -> int:
@@ -141,6 +148,8 @@ def main() -> int:
     """
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md")
+    only = parser.add_argument("--only", action="append", choices=[*_EXPERIMENTS])
+    only.help = "measure this part alone, and write nothing; may be given again"
     parser.add_argument("--sizes", action="store_true", help="measure large stores instead")
     parser.add_argument("--rollouts", action="store_true", help="plan over many threads instead")
     arguments = parser.parse_args()
@@ -152,14 +161,14 @@ def main() -> int:
             write_section(heading, lines)
         return 0
     results = []
-    for experiments in _EXPERIMENTS:
-        for result in experiments():
+    for name in arguments.only or _EXPERIMENTS:
+        for result in _EXPERIMENTS[name]():
             results.append(result)
             sys.stdout.write(_row(result) + "\n")
             sys.stdout.flush()
-    if arguments.write:
+    if arguments.write and not arguments.only:
         RESULTS.write_text(_report(results), encoding="utf-8")
-        _plot.write(_langgraph.measured())
+        _plot.write()
     return 0 if all(result.met for result in results) else 1
 
 

@@ -7,7 +7,6 @@ checkpoint that is put back, and the saves; the stock workflow has the saves alo
 """
 
 import asyncio
-import gc
 import statistics
 import tempfile
 import time
@@ -19,8 +18,8 @@ from typing import Any, NamedTuple
 
 from agent_framework import FileCheckpointStorage
 
-import sealpoint
-from benchmarks._measure import Result
+from benchmarks._measure import Result, Taken
+from benchmarks._site import Site, quiet_collector
 from benchmarks._workflows import chat_workflow, ring_checkpoints
 from sealpoint.adapters.agent_framework import SealedCheckpointStorage, guard
 
@@ -33,42 +32,31 @@ _READS = 10
 _TURNS = 30
 
 
-class _Taken(NamedTuple):
-    """Seconds of one call."""
-
-    wall: float
-    processor: float
-
-
-_Calls = tuple[list[_Taken], list[_Taken], list[_Taken], list[_Taken]]
+_Calls = tuple[list[Taken], list[Taken], list[Taken], list[Taken]]
 
 
 class _Side(NamedTuple):
     """What each kind of call took on one storage, and the bytes on disk at the end."""
 
-    save: list[_Taken]
-    load: list[_Taken]
-    ids: list[_Taken]
-    latest: list[_Taken]
+    save: list[Taken]
+    load: list[Taken]
+    ids: list[Taken]
+    latest: list[Taken]
     size_bytes: int
 
 
-async def _timed(call: Callable[[], Awaitable[Any]]) -> _Taken:
+async def _timed(call: Callable[[], Awaitable[Any]]) -> Taken:
     wall, processor = time.perf_counter(), time.process_time()
     await call()
-    return _Taken(time.perf_counter() - wall, time.process_time() - processor)
+    return Taken(time.perf_counter() - wall, time.process_time() - processor)
 
 
 @contextmanager
 def _opened(scheme: str, home: Path) -> Iterator[tuple[SealedCheckpointStorage, Path]]:
     """A storage of ours, and where its store lies."""
-    data = home / scheme / "data"
-    data.mkdir(parents=True)
-    places: Any = {"config_dir": data.parent / "config", "state_dir": data.parent / "state"}
-    url = f"sqlite:///{data / 'agents.db'}" if scheme == "sqlite" else f"file://{data}"
-    sealpoint.init(url, **places)
-    with sealpoint.open_store(url, **places) as store:
-        yield SealedCheckpointStorage(store), data
+    site = Site(home, scheme=scheme)
+    with site.open() as store:
+        yield SealedCheckpointStorage(store), site.data
 
 
 def _size_bytes(folder: Path) -> int:
@@ -79,8 +67,7 @@ def _size_bytes(folder: Path) -> int:
 def _measured(scheme: str) -> tuple[_Side, _Side]:
     """The same checkpoints on both, call by call in turns; measured once."""
     checkpoints = ring_checkpoints(_START, _SUPERSTEPS)
-    gc.collect()
-    gc.freeze()
+    quiet_collector()
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
         stock = FileCheckpointStorage(home / "stock")
@@ -109,7 +96,7 @@ async def _work(storages: list[Any], checkpoints: list[Any]) -> list[_Calls]:
 
 
 def _ratio(
-    question: str, ours: list[_Taken], peer: list[_Taken], *, bar: float, unit: str = "wall"
+    question: str, ours: list[Taken], peer: list[Taken], *, bar: float, unit: str = "wall"
 ) -> Result:
     mine, theirs = (statistics.fmean(getattr(each, unit) for each in side) for side in (ours, peer))
     return Result(
@@ -147,14 +134,13 @@ def _storage(scheme: str) -> Iterator[Result]:
 
 def _turns(scheme: str) -> Iterator[Result]:
     """Turns of a conversation: behind the gate, and unguarded on the stock storage."""
-    gc.collect()
-    gc.freeze()
+    quiet_collector()
     with tempfile.TemporaryDirectory() as name, _opened(scheme, Path(name)) as (sealed, _):
         stock = FileCheckpointStorage(Path(name) / "stock")
         guarded = guard(chat_workflow("ours"), sealed, actor="bench")
         plain = chat_workflow("peer")
 
-        async def work() -> tuple[list[_Taken], list[_Taken]]:
+        async def work() -> tuple[list[Taken], list[Taken]]:
             ours, peer = [], []
             for turn in range(_TURNS):
                 text = f"question {turn}"

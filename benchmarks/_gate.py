@@ -2,13 +2,12 @@
 """The gate beside a verified load of the same thread, and a desk full of requests."""
 
 import statistics
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import sealpoint
-from benchmarks._measure import Result
+from benchmarks._measure import Result, measured
+from benchmarks._site import new_site
 from sealpoint.errors import NeedsApproval
 
 __all__ = ["experiments"]
@@ -23,25 +22,9 @@ _WORLD = {
 }
 
 
-class _Site:
-    def __init__(self, directory: Path, policy: str) -> None:
-        (directory / "data").mkdir()
-        self._url = f"sqlite:///{directory / 'data' / 'agents.db'}"
-        self._config_dir, self._state_dir = directory / "config", directory / "state"
-        sealpoint.init(
-            self._url, policy=policy, config_dir=self._config_dir, state_dir=self._state_dir
-        )
-
-    def open(self) -> sealpoint.Store:
-        return sealpoint.open_store(
-            self._url, config_dir=self._config_dir, state_dir=self._state_dir
-        )
-
-
 def _resume_over_load() -> Result:
     """Ordinary continuations: fresh handles of open stores load, or resume, a thread each."""
-    with tempfile.TemporaryDirectory() as name:
-        site = _Site(Path(name), "solo")
+    with new_site(policy="solo") as site:
         names = [f"run-{number}" for number in range(_ROUNDS)]
         world = sealpoint.World.of(_WORLD)
         with site.open() as store:
@@ -73,8 +56,7 @@ def _resume_over_load() -> Result:
 
 def _desk() -> Iterator[Result]:
     """Ten thousand threads, each with an open request, all verified."""
-    with tempfile.TemporaryDirectory() as name:
-        site = _Site(Path(name), "team")
+    with new_site(policy="team") as site:
         with site.open() as store:
             for number in range(_REQUESTS):
                 thread = store.thread(f"run-{number}")
@@ -91,15 +73,8 @@ def _desk() -> Iterator[Result]:
                 seconds = time.perf_counter() - start
                 if len(found.requests) != _REQUESTS or found.failures:
                     raise AssertionError("the desk was to show them all")
-                yield Result(
-                    question=f"{_REQUESTS:,} open requests listed, all verified, {how}",
-                    ours=f"{seconds:.2f} s",
-                    peer="the bar",
-                    figure=seconds,
-                    unit="s",
-                    bar=bar,
-                    at_least=False,
-                )
+                question = f"{_REQUESTS:,} open requests listed, all verified, {how}"
+                yield measured(question, seconds, "s", bar)
 
 
 def experiments() -> Iterator[Result]:

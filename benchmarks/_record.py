@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The record of measurements, `RESULTS.md`: sections that are written apart from one another."""
 
+import os
+import platform
+import shutil
+import subprocess
 from pathlib import Path
 
 __all__ = [
@@ -9,6 +13,7 @@ __all__ = [
     "SIZES_HEADING",
     "SUITE_HEADING",
     "kept_sections",
+    "machine",
     "with_section",
     "write_section",
 ]
@@ -19,6 +24,17 @@ ROLLOUTS_HEADING = "## Rollouts"
 SUITE_HEADING = "## LangGraph's own tests"
 _KEPT = (SIZES_HEADING, ROLLOUTS_HEADING, SUITE_HEADING)
 """The sections that have a command of their own, in their order."""
+
+
+def machine() -> str:
+    """Which processor it is, as far as the machine tells."""
+    name = platform.processor()
+    lscpu = shutil.which("lscpu")
+    if lscpu is not None:
+        told = subprocess.run([lscpu], check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
+        models = [line for line in told.splitlines() if line.startswith("Model name:")]
+        name = models[0].partition(":")[2].strip() if models else name
+    return f"{name or 'a processor'} ({platform.machine()}), {os.cpu_count()} cores"
 
 
 def kept_sections() -> str:

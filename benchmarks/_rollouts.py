@@ -20,7 +20,7 @@ from typing import Any
 
 import sealpoint
 from benchmarks._measure import Result
-from sealpoint import api
+from benchmarks._site import Site
 from sealpoint.gate import shipped_policy
 
 __all__ = ["Planned", "experiments", "measure", "table"]
@@ -40,36 +40,15 @@ def _world(version: int, *more: str) -> sealpoint.World:
     return sealpoint.World.from_dict({"tools": tools, "runtime": {"package": f"1.0.{version}"}})
 
 
-class _Site:
-    """A store with its configuration and anchor, below one directory."""
-
-    def __init__(self, directory: Path, scheme: str, policy: bytes | None = None) -> None:
-        self._where: dict[str, Any] = {
-            "config_dir": directory / "config",
-            "state_dir": directory / "state",
-        }
-        data = directory / "data"
-        self._url = f"{scheme}:///{data / 'agents'}"
-        if not data.exists():
-            data.mkdir()
-            sealpoint.init(self._url, policy="team", **self._where)
-            if policy is not None:
-                api.admin(self._url, **self._where).policy.apply(policy)
-
-    def open(self, identity: str | None = None) -> sealpoint.Store:
-        return sealpoint.open_store(self._url, identity=identity, **self._where)
-
-    def roll_out(self, *pairs: tuple[sealpoint.World, sealpoint.World]) -> None:
-        """Have changes of world accepted by two people."""
-        with self.open("operator") as store:
-            rollout = store.rollouts.propose(pairs, reason="release 42")
-        for name in ("ann", "bob"):
-            api.admin(self._url, **self._where).keys.create(name)
-            api.admin(self._url, **self._where).keys.add(
-                name, person=name, roles=["approver"], namespaces=["*"]
-            )
-            with self.open(name) as store:
-                store.approve(rollout.id, reason="looked at")
+def _roll_out(site: Site, *pairs: tuple[sealpoint.World, sealpoint.World]) -> None:
+    """Have changes of world accepted by two people."""
+    with site.open(identity="operator") as store:
+        rollout = store.rollouts.propose(pairs, reason="release 42")
+    for name in ("ann", "bob"):
+        site.admin().keys.create(name)
+        site.admin().keys.add(name, person=name, roles=["approver"], namespaces=["*"])
+        with site.open(identity=name) as store:
+            store.approve(rollout.id, reason="looked at")
 
 
 def _require(condition: object) -> None:
@@ -90,13 +69,14 @@ def _resumes() -> dict[str, list[float]]:
     policy = shipped_policy("team").replace(b'runtime = "approve 2"', b'runtime = "record"')
     seconds: dict[str, list[float]] = {name: [] for name in worlds}
     with tempfile.TemporaryDirectory() as directory:
-        site = _Site(Path(directory), "sqlite", policy)
+        site = Site(Path(directory), policy="team")
+        site.admin().policy.apply(policy)
         with site.open() as store:
             for thread in (f"{name}-{number}" for name in worlds for number in range(_ROUNDS)):
                 for number in range(5):
                     state = {"number": number, "text": "x" * 2000}
                     store.thread(thread).save(state, world=worlds["same"])
-        site.roll_out((worlds["same"], worlds["rollout"]))
+        _roll_out(site, (worlds["same"], worlds["rollout"]))
         with site.open() as store:
             for number in range(_ROUNDS):
                 for name, world in worlds.items():
@@ -185,7 +165,7 @@ def _main() -> None:
     parser.add_argument("threads", type=int)
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    site = _Site(arguments.directory, arguments.scheme)
+    site = Site(arguments.directory, scheme=arguments.scheme, policy="team")
     start, cpu_start = time.perf_counter(), time.process_time()
     with site.open() as store:
         {"make": _make, "plan": _plan}[arguments.step](store, arguments.threads)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sealpoint
+from benchmarks._site import Site
 
 __all__ = ["Measured", "measure", "table"]
 
@@ -38,24 +39,6 @@ class Measured:
     seconds: float
     peak_bytes: int
     disk_bytes: int
-
-
-class _Site:
-    """A store with its configuration and anchor, below one directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self._where = {"config_dir": directory / "config", "state_dir": directory / "state"}
-        self._data = directory / "data"
-        self._data.mkdir(exist_ok=True)
-        self._url = f"sqlite:///{self._data / 'agents.db'}"
-        if not any(self._data.iterdir()):
-            sealpoint.init(self._url, **self._where)  # type: ignore[arg-type]
-
-    def open(self) -> sealpoint.Store:
-        return sealpoint.open_store(self._url, **self._where)  # type: ignore[arg-type]
-
-    def disk_bytes(self) -> int:
-        return sum(path.stat().st_size for path in self._data.iterdir())
 
 
 def _require(condition: object) -> None:
@@ -190,7 +173,7 @@ def _main() -> None:
     parser.add_argument("step")
     parser.add_argument("directory", type=Path)
     arguments = parser.parse_args()
-    site = _Site(arguments.directory)
+    site = Site(arguments.directory)
     start = time.perf_counter()
     with site.open() as store:
         _SCENARIOS[arguments.scenario][arguments.step](store)

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall
+from langchain_core.messages.ai import UsageMetadata
 from pydantic import BaseModel
 
 from sealpoint import Registry
 
-__all__ = ["ChatMessage", "Plan", "Step", "agent_state", "json_state", "messages", "registry"]
+__all__ = [
+    "ChatMessage",
+    "Plan",
+    "Step",
+    "agent_state",
+    "json_state",
+    "messages",
+    "real_message",
+    "real_messages",
+    "registry",
+]
 
 _WORDS = ("the", "agent", "reads", "an", "invoice", "asks", "whether", "to", "pay", "and", "waits")
 _START = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -108,6 +120,52 @@ def messages(count: int, size_bytes: int) -> list[dict[str, str]]:
         text = f"{number:08d} " + source.randbytes(size_bytes).hex()
         made.append({"role": "user", "content": text[: size_bytes - 24]})
     return made
+
+
+def real_messages(count: int) -> list[AnyMessage]:
+    """Messages as models return them: who said it, what it cost, and what was called.
+
+    Every other one is a person's; every eighth answer calls a tool.
+    """
+    source = random.Random(10)
+    return [real_message(number, source) for number in range(count)]
+
+
+def real_message(number: int, source: random.Random) -> AnyMessage:
+    """One of them, of about 1 KB."""
+    text = f"{number:08d} {source.randbytes(400).hex()}"
+    if number % 2 == 0:
+        return HumanMessage(text, id=f"{source.getrandbits(128):032x}", name="ann")
+    read, written = 900 + number, 40 + number % 70
+    called = ToolCall(name="search", args={"query": text[:20]}, id=f"call_{number}")
+    return AIMessage(
+        text,
+        id=f"run--{source.getrandbits(128):032x}-0",
+        tool_calls=[called] if number % 16 == 1 else [],
+        response_metadata={
+            "token_usage": {
+                "completion_tokens": written,
+                "prompt_tokens": read,
+                "total_tokens": read + written,
+                "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": None},
+                "prompt_tokens_details": {"cached_tokens": 512, "audio_tokens": None},
+            },
+            "model_provider": "openai",
+            "model_name": "gpt-4.1-2026-04-14",
+            "system_fingerprint": "fp_07871e2ad8",
+            "id": f"chatcmpl-{source.getrandbits(96):024x}",
+            "service_tier": "default",
+            "finish_reason": "stop",
+            "logprobs": None,
+        },
+        usage_metadata=UsageMetadata(
+            input_tokens=read,
+            output_tokens=written,
+            total_tokens=read + written,
+            input_token_details={"cache_read": 512},
+            output_token_details={"reasoning": 0},
+        ),
+    )
 
 
 def registry() -> Registry:

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store beside LangGraph's SqliteSaver: the same states, the same durability, the same run."""
 
-import gc
-import os
 import sqlite3
-import statistics
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 import sealpoint
 from benchmarks._graphs import Step, chat_turns, long_steps, small_steps
-from benchmarks._measure import Result
+from benchmarks._langgraph import stock_saver
+from benchmarks._measure import Result, Taken, alternated, ratio, taken
+from benchmarks._site import Site, new_site
 from benchmarks._states import ChatMessage, Plan, agent_state, messages, registry
 from benchmarks._states import Step as PlanStep
-from sealpoint.signing import PrivateKey
 
-__all__ = ["experiments"]
+__all__ = ["experiments", "small_save"]
 
 _SMALL_STEPS = 1500
 _LONG_STEPS = 40
@@ -40,30 +34,19 @@ _CHATS = 5
 class _Pair:
     """A Sealpoint store and a stock saver in one directory."""
 
-    def __init__(self, directory: Path) -> None:
-        self.ours_file = directory / "data" / "ours.db"
-        self.peer_file = directory / "data" / "peer.db"
-        self.ours_file.parent.mkdir()
-        self._config_dir, self._state_dir = directory / "config", directory / "state"
-        self.url = f"sqlite:///{self.ours_file}"
-        sealpoint.init(self.url, config_dir=self._config_dir, state_dir=self._state_dir)
+    def __init__(self, site: Site, peer: SqliteSaver) -> None:
+        self._site = site
+        self.ours_file, self.peer_file = site.file, site.data.parent / "peer.db"
         self.store = self.open()
-        self._connection = sqlite3.connect(self.peer_file, check_same_thread=False)
+        self.peer = peer
         types = [(kind.__module__, kind.__qualname__) for kind in (ChatMessage, PlanStep, Plan)]
-        serde = JsonPlusSerializer(allowed_msgpack_modules=types)
-        self.peer = SqliteSaver(self._connection, serde=serde)
-        self.peer.setup()
-        (synchronous,) = self._connection.execute("PRAGMA synchronous").fetchone()
-        if synchronous != 2:
-            raise AssertionError("the peer's connection is not as durable as ours")
+        peer.serde = JsonPlusSerializer(allowed_msgpack_modules=types)
 
     def open(self) -> sealpoint.Store:
         allowed = registry()
         allowed.allow(HumanMessage, name="langchain.human")
         allowed.allow(AIMessage, name="langchain.ai")
-        return sealpoint.open_store(
-            self.url, registry=allowed, config_dir=self._config_dir, state_dir=self._state_dir
-        )
+        return self._site.open(registry=allowed)
 
     def save_peer(self, step: Step) -> None:
         for writes in step.writes:
@@ -72,76 +55,45 @@ class _Pair:
 
     def close(self) -> None:
         self.store.close()
-        self._connection.close()
+        self.peer.conn.close()
 
 
 @contextmanager
 def _pair() -> Iterator[_Pair]:
-    # What the harness keeps (recorded steps, modules) is no garbage of either side: the collector
-    # need not walk it again and again while the two are timed.
-    gc.collect()
-    gc.freeze()
-    with tempfile.TemporaryDirectory() as directory:
-        pair = _Pair(Path(directory))
+    with new_site() as site, stock_saver(site.data.parent / "peer.db") as peer:
+        pair = _Pair(site, peer)
         try:
             yield pair
         finally:
             pair.close()
 
 
-def _timed(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
-
-
-def _replayed(pair: _Pair, steps: Sequence[Step], block: int) -> tuple[float, float, float]:
-    """Median seconds of ours and of the peer for a step, and the median ratio of blocks."""
+def _saved(question: str, pair: _Pair, steps: Sequence[Step], bar: float, *, block: int) -> Result:
     thread = pair.store.thread("bench")
-    return _alternated(
+    ours, peer = alternated(
         [lambda step=step: thread.save(step.state) for step in steps],  # type: ignore[misc]
         [lambda step=step: pair.save_peer(step) for step in steps],  # type: ignore[misc]
         block,
     )
+    return ratio(question, ours, peer, bar)
 
 
-def _loaded(pair: _Pair, calls: int, block: int) -> tuple[float, float, float]:
+def _loaded(question: str, pair: _Pair, calls: int, bar: float, *, block: int) -> Result:
     thread = pair.store.thread("bench")
     config: Any = {"configurable": {"thread_id": "bench", "checkpoint_ns": ""}}
     thread.load()
     pair.peer.get_tuple(config)
-    return _alternated([thread.load] * calls, [lambda: pair.peer.get_tuple(config)] * calls, block)
-
-
-def _alternated(
-    ours: Sequence[Callable[[], object]], peer: Sequence[Callable[[], object]], block: int
-) -> tuple[float, float, float]:
-    """Time both in turns, a block at a time: each runs in caches of its own, as it would alone."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    for at in range(0, len(ours), block):
-        mine.extend(map(_timed, ours[at : at + block]))
-        theirs.extend(map(_timed, peer[at : at + block]))
-    return _medians(mine, theirs, block)
-
-
-def _medians(ours: list[float], peer: list[float], block: int) -> tuple[float, float, float]:
-    blocks = range(0, len(ours) - block + 1, block)
-    ratios = [sum(ours[at : at + block]) / sum(peer[at : at + block]) for at in blocks]
-    return statistics.median(ours), statistics.median(peer), statistics.median(ratios)
-
-
-def _result(question: str, figures: tuple[float, float, float], bar: float) -> Result:
-    ours, peer, ratio = figures
-    return Result(
-        question=question,
-        ours=f"{ours * 1e6:,.0f} us",
-        peer=f"SqliteSaver {peer * 1e6:,.0f} us",
-        figure=ratio,
-        unit="x the peer's time",
-        bar=bar,
-        at_least=False,
+    ours, peer = alternated(
+        [thread.load] * calls, [lambda: pair.peer.get_tuple(config)] * calls, block
     )
+    return ratio(question, ours, peer, bar)
+
+
+def small_save(question: str, steps: int, bar: float) -> Result:
+    """A save of a small state, beside the peer's writes and checkpoint of the same step."""
+    recorded = small_steps(steps)
+    with _pair() as pair:
+        return _saved(question, pair, recorded, bar, block=50)
 
 
 def _history() -> list[ChatMessage]:
@@ -151,10 +103,10 @@ def _history() -> list[ChatMessage]:
 
 def experiments() -> Iterator[Result]:
     """Measure one after the other."""
-    small = small_steps(_SMALL_STEPS)
+    recorded = small_steps(_SMALL_STEPS)
     with _pair() as pair:
-        yield _result("save a small state", _replayed(pair, small, 50), 1.0)
-        yield _result("load a small state, warm, verified", _loaded(pair, 1000, 50), 2.0)
+        yield _saved("save a small state", pair, recorded, 1.1, block=50)
+        yield _loaded("load a small state, warm, verified", pair, 1000, 1.0, block=50)
     texts = messages(_LONG_HISTORY, 1024)
     framework = [
         (AIMessage if number % 2 else HumanMessage)(text["content"], id=f"message-{number}")
@@ -167,19 +119,17 @@ def experiments() -> Iterator[Result]:
         steps = long_steps(_LONG_STEPS, history)
         with _pair() as pair:
             name = f"a state of {_LONG_HISTORY} {what}"
-            yield _result(f"save {name}", _replayed(pair, steps, 4), 0.6)
-            yield _result(f"load {name}, warm, verified", _loaded(pair, _LOADS, 5), 0.7)
+            yield _saved(f"save {name}", pair, steps, 0.6, block=4)
+            yield _loaded(f"load {name}, warm, verified", pair, _LOADS, 0.7, block=5)
     yield from _chat()
-    yield _cold()
-    yield from _verified()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chat:
-    """One chat: seconds for each turn, and bytes."""
+    """One chat: what each turn took, and bytes."""
 
-    ours: list[float]
-    peer: list[float]
+    ours: list[Taken]
+    peer: list[Taken]
     written: list[int]
     ours_bytes: int
     peer_bytes: int
@@ -187,17 +137,26 @@ class _Chat:
 
 def _one_chat(turns: Sequence[Sequence[Step]]) -> _Chat:
     """Save a chat as often as LangGraph saves it, three checkpoints a turn."""
-    ours: list[float] = []
-    peer: list[float] = []
+    ours: list[Taken] = []
+    peer: list[Taken] = []
     written = []
     with _pair() as pair:
         thread = pair.store.thread("bench")
+
+        def save(turn: Sequence[Step]) -> None:
+            for step in turn:
+                thread.save(step.state)
+
+        def save_peer(turn: Sequence[Step]) -> None:
+            for step in turn:
+                pair.save_peer(step)
+
         for at in range(0, len(turns), _TURNS_AT_ONCE):
             for turn in turns[at : at + _TURNS_AT_ONCE]:
-                ours.append(sum(_timed(lambda s=s: thread.save(s.state)) for s in turn))  # type: ignore[misc]
+                ours.append(taken(lambda: save(turn)))  # noqa: B023
                 written.append(_pages(pair.ours_file))
             peer.extend(
-                sum(_timed(lambda s=s: pair.save_peer(s)) for s in turn)  # type: ignore[misc]
+                taken(lambda: save_peer(turn))  # noqa: B023
                 for turn in turns[at : at + _TURNS_AT_ONCE]
             )
         pair.close()
@@ -209,13 +168,9 @@ def _chat() -> Iterator[Result]:
     """A chat of 200 turns, several times: its last turns are over in a moment."""
     turns = chat_turns(_TURNS, 1024)
     chats = [_one_chat(turns) for _ in range(_CHATS)]
-    mine = [seconds for chat in chats for seconds in chat.ours[-_TURNS_AT_ONCE:]]
-    theirs = [seconds for chat in chats for seconds in chat.peer[-_TURNS_AT_ONCE:]]
-    yield _result(
-        f"the last ten turns of a chat of {_TURNS} (2 KB a turn)",
-        _medians(mine, theirs, _TURNS_AT_ONCE),
-        0.6,
-    )
+    mine = [each for chat in chats for each in chat.ours[-_TURNS_AT_ONCE:]]
+    theirs = [each for chat in chats for each in chat.peer[-_TURNS_AT_ONCE:]]
+    yield ratio(f"the last ten turns of a chat of {_TURNS} (2 KB a turn)", mine, theirs, 0.6)
     written, ours_bytes, peer_bytes = chats[0].written, chats[0].ours_bytes, chats[0].peer_bytes
     half = len(written) // 2
     early, late = written[half - 1] - written[9], written[-1] - written[half]
@@ -248,79 +203,3 @@ def _pages(file: Path) -> int:
     finally:
         connection.close()
     return int(pages) * int(size)
-
-
-def _cold() -> Result:
-    """Open a store and read the head of a long thread, beside that of a short one."""
-    with _pair() as pair:
-        for name, count in (("short", 8), ("long", 9_998)):
-            thread = pair.store.thread(name)
-            for number in range(count):
-                thread.save({"number": number, "name": name})
-        pair.store.close()
-
-        def read(name: str) -> float:
-            def call() -> None:
-                with pair.open() as store:
-                    store.thread(name).load()
-
-            return _timed(call)
-
-        read("long")
-        pairs = [(read("long"), read("short")) for _ in range(30)]
-    return Result(
-        question="open the store and read the head of 10,000 entries",
-        ours=f"{statistics.median(long for long, _ in pairs) * 1e6:,.0f} us",
-        peer=f"of 10 entries {statistics.median(short for _, short in pairs) * 1e6:,.0f} us",
-        figure=statistics.median(long / short for long, short in pairs),
-        unit="x the time for 10",
-        bar=3.0,
-        at_least=False,
-    )
-
-
-def _bare_rate(verify: Callable[[bytes, bytes], object], signer: PrivateKey, count: int) -> float:
-    """Bare Ed25519 verifications a second on two cores."""
-    message = os.urandom(600)
-    signature = signer.sign(message)
-
-    def run() -> None:
-        for _ in range(count // 2):
-            verify(signature, message)
-
-    with ThreadPoolExecutor(2) as pool:
-        start = time.perf_counter()
-        for each in [pool.submit(run) for _ in range(2)]:
-            each.result()
-        return count / (time.perf_counter() - start)
-
-
-def _verified() -> Iterator[Result]:
-    """Full verification of a long thread, beside bare verification of signatures on two cores."""
-    with _pair() as pair:
-        thread = pair.store.thread("long")
-        for number in range(6_000):
-            thread.save({"number": number})
-
-        def rate() -> float:
-            start = time.perf_counter()
-            report = pair.store.verify()
-            if not report.ok:
-                raise AssertionError(report.findings)
-            return report.entries / (time.perf_counter() - start)
-
-        signer = PrivateKey.draw("bench", os.urandom)
-        openssl = Ed25519PublicKey.from_public_bytes(signer.public.raw).verify
-        rate()
-        for library, verify in (("cryptography", openssl), ("PyNaCl", signer.public.verify)):
-            pairs = [(rate(), _bare_rate(verify, signer, 6_000)) for _ in range(5)]
-            bare = statistics.median(bare for _, bare in pairs)
-            yield Result(
-                question="verify every entry, body and blob of 6,000 entries",
-                ours=f"{statistics.median(full for full, _ in pairs):,.0f} a second",
-                peer=f"bare Ed25519 by {library} {bare:,.0f} a second",
-                figure=statistics.median(full / bare for full, bare in pairs),
-                unit="x the bare rate",
-                bar=0.6,
-                at_least=True,
-            )
