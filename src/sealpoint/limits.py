@@ -47,6 +47,7 @@ __all__ = [
     "SQL_OPEN_STEPS_MAX",
     "SQL_STEPS_MAX",
     "STATEMENT_BYTES_MAX",
+    "STATE_MEMORY_BYTES_MAX",
     "UNTOLD_REFUSALS_MAX",
     "VERIFY_ROUNDS_MAX",
     "WORLD_BYTES_MAX",
@@ -138,6 +139,10 @@ is not judged, which is a finding."""
 
 UNTOLD_REFUSALS_MAX = 1024
 """Errors of subgraphs that an adapter keeps until the graphs around them are told."""
+
+STATE_MEMORY_BYTES_MAX = 64 * _MIB
+"""What an open store remembers of the states that it saved and loaded last, over all threads, so
+that what did not change is not encoded, hashed and fetched again."""
 
 VERIFY_ROUNDS_MAX = 8
 """How often a verification begins one thread anew because more of it was given up meanwhile."""

@@ -65,7 +65,7 @@ def test_the_root_is_the_same_with_a_memo_and_every_blob_is_there(
     stored: dict[bytes, bytes] = {}
     memo = TreeMemo(lambda _names: False)
     known: set[bytes] = set()
-    seen: list[tuple[bytes, bytes]] = []
+    seen: dict[bytes, bytes] = {}
     for number, edit in enumerate([None, *edits]):
         if edit is not None:
             _apply(state, edit)
@@ -86,7 +86,7 @@ def test_the_root_is_the_same_with_a_memo_and_every_blob_is_there(
         assert blobs.reached == every
         assert isinstance(root, bytes)
         assert _decoded(root, stored) == state
-        assert all(blob_digest(blob) == name for blob, name in seen)
+        assert all(blob_digest(blob) == name for name, blob in seen.items())
 
 
 def test_a_list_that_grew_puts_little_again() -> None:

@@ -18,7 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-_BYTES_MAX = 1024 * 1024
+from sealpoint.limits import STATE_MEMORY_BYTES_MAX
+
+_BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4
 
 
 class ObjectMemo(Protocol):
@@ -62,6 +64,11 @@ class ObjectMemos:
         self._objects: dict[int, _KnownObject] = {}
         self._payloads: dict[bytes, _KnownObject] = {}
         self._bytes = self._made_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About what they take in memory: payloads, and the objects that were made of them."""
+        return self._bytes * 2 + min(self._made_bytes, _BYTES_MAX)
 
     def forget_objects(self) -> None:
         """A state is about to be loaded: objects of those before are not likely to be met again."""
@@ -124,23 +131,27 @@ class TreeMemo:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
     """
 
-    __slots__ = ("_before", "_now", "again", "objects", "was_long")
+    __slots__ = ("_before", "_now", "_now_bytes", "again", "objects", "size_bytes", "was_long")
 
     def __init__(self, again: Callable[[Sequence[bytes]], bool]) -> None:
         self.again = again
         self._before: list[ChunkedList | None] = []
         self._now: list[ChunkedList | None] = []
+        self._now_bytes = 0
+        self.size_bytes = 0
+        """What it takes in memory."""
         self.objects = ObjectMemos()
         self.was_long = False
         """Whether the value before had a list that was cut."""
 
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
-        self._now = []
+        self._now, self._now_bytes = [], 0
 
     def end(self) -> None:
         """The value has been encoded."""
         self._before, self._now = self._now, []
+        self.size_bytes = self._now_bytes + self.objects.size_bytes
         self.was_long = bool(self._before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
@@ -160,7 +171,9 @@ class TreeMemo:
 
     def remember(self, found: ChunkedList | None, size_bytes: int) -> None:
         """Keep a list for the next encoding, unless it takes too much memory."""
-        self._now.append(found if size_bytes <= _BYTES_MAX else None)
+        kept = found if self._now_bytes + size_bytes <= _BYTES_MAX else None
+        self._now.append(kept)
+        self._now_bytes += 0 if kept is None else size_bytes
 
 
 def _common(before: list[bytes], now: list[bytes]) -> int:

@@ -9,24 +9,26 @@ newest: a handle that remembers reads what one that does not reads.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import Edited, Missing, UsageError
 from sealpoint.ledger import CheckpointBody, Header, ResultsBody, link_hash
+from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 from sealpoint.storage import Record, Storage
 from sealpoint.store._chain import Chain
-from sealpoint.store._core import Core
+from sealpoint.store._core import Core, StateMemory
 
 _FRESH_INLINE_MAX = 64
 _PENDING_BYTES_MAX = 64 * 1024 * 1024
 _TOGETHER_BYTES_MAX = 64 * 1024
 _ROOT_BYTES_MAX = 2048
-_SEEN_BYTES_MAX = 1024 * 1024
+_SEEN_BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4  # of one state
 _LOOK_AHEAD = 2
 _DIGEST_BYTES = 32
 _LANES_MAX = 8
+_CACHE_BYTES = 512  # what a cache takes that holds nothing
 _LISTED_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -42,7 +44,7 @@ class BlobWriter:
         storage: Where they will lie.
         thread: Whose they are.
         known: Those that may be left out.
-        before: What the writer of the save before saw, in order. A state that grew puts mostly
+        before: Blobs of the save before by their digests, in order. A state that grew puts mostly
             the same blobs again, and comparing bytes is ten times faster than hashing them.
         others: More that may be left out: what other lanes' newest checkpoints hold.
     """
@@ -51,6 +53,7 @@ class BlobWriter:
         "_at",
         "_before",
         "_known",
+        "_order",
         "_others",
         "_pending_bytes",
         "_seen_bytes",
@@ -68,7 +71,7 @@ class BlobWriter:
         storage: Storage,
         thread: bytes,
         known: set[bytes],
-        before: Sequence[tuple[bytes, bytes]] = (),
+        before: Mapping[bytes, bytes] = {},
         others: Sequence[set[bytes]] = (),
     ) -> None:
         self._storage = storage
@@ -76,6 +79,7 @@ class BlobWriter:
         self._known = known
         self._others = others
         self._before = before
+        self._order = list(before)
         self._at = 0
         self._pending_bytes = 0
         self._seen_bytes = 0
@@ -87,24 +91,21 @@ class BlobWriter:
         """Every blob that is stored for this checkpoint, in order."""
         self.reached: set[bytes] = set()
         """Every blob of this checkpoint that lies among the blobs."""
-        self.seen: list[tuple[bytes, bytes]] = []
-        """Blobs and their digests in the order they were put, up to a bound."""
+        self.seen: dict[bytes, bytes] = {}
+        """Blobs by their digests, in the order they were put, up to a bound."""
 
     def put(self, blob: bytes) -> bytes:
         """Take a blob; the codec's `put`."""
         at = self._at
         # The same bytes as at this place before, or at the next: their digest is known.
-        for pair in self._before[at : at + _LOOK_AHEAD]:
+        for name in self._order[at : at + _LOOK_AHEAD]:
             at += 1
-            if pair[0] == blob:
+            if self._before[name] == blob:
                 self._at = at
                 break
         else:
-            pair = (blob, hashlib.sha256(blob).digest())
-        self._seen_bytes += len(blob)
-        if self._seen_bytes <= _SEEN_BYTES_MAX:
-            self.seen.append(pair)
-        name = pair[1]
+            name = hashlib.sha256(blob).digest()
+        self._see(name, blob)
         if name not in self.reached:
             self.reached.add(name)
             if name not in self._known and not any(name in known for known in self._others):
@@ -120,25 +121,19 @@ class BlobWriter:
         if not self._known.issuperset(names):
             return False
         self.reached.update(names)
-        for pair in self._put_before(names):
-            self._seen_bytes += len(pair[0])
-            if self._seen_bytes > _SEEN_BYTES_MAX:
-                break
-            self.seen.append(pair)
+        before, last = self._before, None
+        for name in names:
+            if name in before:
+                self._see(name, before[name])
+                last = name
+        if last is not None:
+            self._at = self._order.index(last) + 1
         return True
 
-    def _put_before(self, names: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-        """What the save before put under these names, mostly one after the other."""
-        before, at = self._before, self._at
-        for start in range(at, at + _LOOK_AHEAD):
-            found = [*before[start : start + len(names)]]
-            if [pair[1] for pair in found] == names:
-                self._at = start + len(names)
-                return found
-        places = {pair[1]: place for place, pair in enumerate(before)}
-        known = [places[name] for name in names if name in places]
-        self._at = known[-1] + 1 if known else at
-        return [before[place] for place in known]
+    def _see(self, name: bytes, blob: bytes) -> None:
+        self._seen_bytes += len(blob)
+        if self._seen_bytes <= _SEEN_BYTES_MAX:
+            self.seen[name] = blob
 
     def _spill(self) -> None:
         """Store early what would take too much memory; orphans are legal."""
@@ -179,8 +174,8 @@ class BlobReader:
         bytes_max: The most bytes that one may have.
         where: The checkpoint they belong to, for messages.
         beside: The root's digest, and the root itself if it lies beside the entry.
-        seen: Blobs of the state before, with their digests: hashed once by this process and kept
-            in its memory, they need not be fetched again. A digest has no other content.
+        seen: Blobs of the state before by their digests: hashed once by this process and kept in
+            its memory, they need not be fetched again. A digest has no other content.
     """
 
     __slots__ = (
@@ -204,19 +199,19 @@ class BlobReader:
         where: str,
         beside: tuple[bytes, bytes | None],
         *,
-        seen: Sequence[tuple[bytes, bytes]] = (),
+        seen: Mapping[bytes, bytes] = {},
     ) -> None:
         self._storage = storage
         self._thread = thread
         self._bytes_max = bytes_max
         self._where = where
         self._root, self._payload = beside
-        self._seen = {name: blob for blob, name in seen}
+        self._seen = seen
         self.reached: set[bytes] = set()
         """What was found among the blobs, and not beside the entry."""
         self._fetched_bytes = 0
-        self.fetched: list[tuple[bytes, bytes]] = []
-        """Blobs that came from the storage and were proven, with their digests, up to a bound."""
+        self.fetched: dict[bytes, bytes] = {}
+        """Blobs that came from the storage and were proven, by their digests, up to a bound."""
 
     def get_many(self, names: Sequence[bytes]) -> list[bytes]:
         """Several blobs against their digests; the codec's `get_many`."""
@@ -267,18 +262,7 @@ class BlobReader:
         """Remember a proven blob, as long as there are few: a state may be larger than memory."""
         self._fetched_bytes += len(blob)
         if self._fetched_bytes <= _SEEN_BYTES_MAX:
-            self.fetched.append((blob, name))
-
-
-def within_bound(seen: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """As many of the blobs as a handle may keep in memory."""
-    kept, size_bytes = [], 0
-    for pair in seen:
-        size_bytes += len(pair[0])
-        if size_bytes > _SEEN_BYTES_MAX:
-            break
-        kept.append(pair)
-    return kept
+            self.fetched[name] = blob
 
 
 def fresh_digests(
@@ -293,30 +277,57 @@ def fresh_digests(
 
 
 class BlobCache:
-    """What is remembered of the newest state of a lane."""
+    """What is remembered of the newest state of a lane.
 
-    __slots__ = ("known", "memo", "seen")
+    Args:
+        memory: What the whole store may remember.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "_memory", "known", "memo", "seen")
+
+    def __init__(self, memory: StateMemory) -> None:
+        self._memory = memory
         self.known: set[bytes] = set()
         """Blobs of the newest checkpoint: those that a save may leave out."""
-        self.seen: list[tuple[bytes, bytes]] = []
-        """Blobs of the state, up to a megabyte, with their digests: what they hold is proven, so
-        a save or load need not hash or fetch it again."""
+        self.seen: Mapping[bytes, bytes] = {}
+        """Blobs of the state by their digests: what they hold is proven, so a save or load need
+        not hash or fetch it again."""
         self.memo = TreeMemo(lambda _names: False)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, but for the digests of `known`."""
+        return _CACHE_BYTES + sum(map(len, self.seen.values())) + self.memo.size_bytes
+
+    def remember(self, known: set[bytes], seen: Mapping[bytes, bytes]) -> None:
+        """A state was saved or loaded, and is the newest of its lane."""
+        self.known, self.seen = known, seen
+        self._memory.hold(self)
+
+    def let_go(self) -> None:
+        """Others are used more: what follows is hashed, fetched and encoded as for the first time.
+
+        Another OS thread may be at work with it: what that one has in hand stays as it is.
+        """
+        self.seen, self.memo = {}, TreeMemo(lambda _names: False)
 
 
 class BlobCaches:
-    """The caches of the lanes that were used last."""
+    """The caches of the lanes that were used last.
 
-    def __init__(self) -> None:
+    Args:
+        memory: What the whole store may remember.
+    """
+
+    def __init__(self, memory: StateMemory) -> None:
+        self._memory = memory
         self._all: dict[str, BlobCache] = {}
 
     def of(self, lane: str) -> BlobCache:
         """The cache of a lane, which is the youngest from here on."""
         cache = self._all.pop(lane, None)
         if cache is None:
-            cache = BlobCache()
+            cache = BlobCache(self._memory)
             while len(self._all) >= _LANES_MAX:
                 del self._all[next(iter(self._all))]
         self._all[lane] = cache
@@ -398,10 +409,11 @@ class PayloadReader:
             on_added=tell_added,
         )
         if cache is not None:
-            cache.known = blobs.reached
+            seen = cache.seen
             if blobs.fetched:
-                kept = [pair for pair in cache.seen if pair[1] in blobs.reached]
-                cache.seen = within_bound([*kept, *blobs.fetched])
+                kept = {name: blob for name, blob in seen.items() if name in blobs.reached}
+                seen = kept | blobs.fetched
+            cache.remember(blobs.reached, seen)
         return value
 
     def is_same(

@@ -3,10 +3,11 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
 from sealpoint.codec import Registry
@@ -40,7 +41,7 @@ from sealpoint.ledger import (
     parse_header,
     verify_entry,
 )
-from sealpoint.limits import POSITION_LIST_BYTES_MAX
+from sealpoint.limits import POSITION_LIST_BYTES_MAX, STATE_MEMORY_BYTES_MAX
 from sealpoint.signing import STOPPED, Identity, PublicKey, SigningKey, TrustPin, count
 from sealpoint.storage import Record, Storage
 from sealpoint.store._names import store_slot
@@ -100,6 +101,46 @@ class ListedThread(NamedTuple):
         return not (self.anchored is None or self.anchored.reserved or self.anchored.erased)
 
 
+class StateCache(Protocol):
+    """What is remembered of one state."""
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory."""
+        ...
+
+    def let_go(self) -> None:
+        """Forget it. MAY be called while another OS thread uses it."""
+        ...
+
+
+class StateMemory:
+    """What one open store remembers of states, over all its threads: those that were used last.
+
+    All of it was proven or made by this process, and nothing of it says what is newest. It may be
+    used by any number of OS threads.
+    """
+
+    def __init__(self, bytes_max: int = STATE_MEMORY_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        # Weak, so that a handle that nobody holds is let go of; it counts until it is the oldest.
+        self._sizes: dict[weakref.ref[StateCache], int] = {}
+        self._total_bytes = 0
+
+    def hold(self, cache: StateCache) -> None:
+        """A cache was used: it is the youngest, and the oldest go until all fit."""
+        size_bytes, mine = cache.size_bytes, weakref.ref(cache)
+        with self._lock:
+            self._total_bytes += size_bytes - self._sizes.pop(mine, 0)
+            self._sizes[mine] = size_bytes
+            while self._total_bytes > self._bytes_max and self._sizes:
+                oldest = next(iter(self._sizes))
+                self._total_bytes -= self._sizes.pop(oldest)
+                if (found := oldest()) is not None:
+                    found.let_go()
+
+
 class Core:
     """The parts, and the verified store chain."""
 
@@ -109,6 +150,7 @@ class Core:
         self.anchor = parts.anchor
         self.registry = parts.registry
         self.namespace = parts.namespace
+        self.memory = StateMemory()
         self.store: StoreId = parts.pin.store
         self.store_hex = parts.pin.store.raw.hex()
         self._lock = threading.Lock()

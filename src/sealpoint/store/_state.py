@@ -256,7 +256,7 @@ class ThreadState:
         self.name = check_name(name, "thread name")
         self.lock = threading.RLock()
         self.chain = Chain(core, self.name, self)
-        self.caches = BlobCaches()
+        self.caches = BlobCaches(core.memory)
         self.session: int | None = None
         """The position of the resume that began this handle's session."""
         self.released: Release | None = None

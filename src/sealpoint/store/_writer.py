@@ -50,8 +50,8 @@ CommitDraft = SaveDraft | ResultsDraft
 Outcome = CheckpointRef | ResultsRef | SealpointError
 """What became of something that was to be written."""
 
-_Newest = tuple[set[bytes], list[tuple[bytes, bytes]]]
-"""What the newest state of a lane reaches, and its blobs."""
+_Newest = tuple[set[bytes], Mapping[bytes, bytes]]
+"""What the newest state of a lane reaches, and its blobs by their digests."""
 
 
 class SessionStart(NamedTuple):
@@ -276,10 +276,9 @@ class ThreadWriter:
             if isinstance(body, ResultsBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
                 continue
-            cache = state.caches.of(body.lane)
             # Others may have written on top of it by now.
-            cache.known = item.blobs.reached if self._chain.head is last else set()
-            cache.seen = item.blobs.seen
+            known = item.blobs.reached if self._chain.head is last else set()
+            state.caches.of(body.lane).remember(known, item.blobs.seen)
             outcomes.append((item, make_ref(entry.header, body, entry.writer, entry.hash)))
         return outcomes
 
@@ -366,7 +365,7 @@ class ThreadWriter:
             self._core.storage,
             self._chain.thread,
             known,
-            seen if isinstance(draft, SaveDraft) else (),
+            seen if isinstance(draft, SaveDraft) else {},
             state.caches.known_but(draft.lane),
         )
         if isinstance(draft, ResultsDraft):
