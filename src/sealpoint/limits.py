@@ -37,6 +37,7 @@ __all__ = [
     "PAYLOAD_BYTES_MAX",
     "POLICY_BYTES_MAX",
     "POSITION_LIST_BYTES_MAX",
+    "QUESTION_BYTES_MAX",
     "REASON_BYTES_MAX",
     "REQUEST_BYTES_MAX",
     "ROLLOUT_DAYS_MAX",
@@ -128,6 +129,9 @@ ROLLOUT_DAYS_MAX = 90
 
 ANSWER_BYTES_MAX = 128 * _KIB
 """The answer to a pending question, as JSON; with it a request still fits its entry."""
+
+QUESTION_BYTES_MAX = 256 * _KIB
+"""What an adapter has people shown of the questions of a run, as JSON."""
 
 AUDIT_CHECKPOINTS_MAX = 256
 """So many of a thread's newest checkpoints an audit can make the release of again; of a resume

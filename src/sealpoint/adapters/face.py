@@ -13,7 +13,8 @@ that adapters share:
 - `RunWatch`: whether a run may take its next step.
 - `entered_off_loop`, `done_off_loop`: decisions and saves that an event loop does not wait for.
 - `LoopOrder`: the calls of an event loop about a thread have their turns in the order of the calls.
-- `to_display_json`: a value as people are shown it, and as a statement binds it.
+- `to_display_json`: a value as people are shown it, and as a statement binds it;
+  `question_to_display_json`: the same for what a run asks, cut where it is too long to be read.
 - `extra_missing`: what to say where the framework is missing or too old.
 
 Nothing here knows a framework. The guide is docs/guides/write-an-adapter.md.
@@ -33,15 +34,13 @@ from contextlib import (
     suppress,
 )
 from contextvars import copy_context
-from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from sealpoint.adapters._display_json import question_to_display_json, to_display_json
 from sealpoint.api import Store
-from sealpoint.codec import Registry
 from sealpoint.config import code_of
 from sealpoint.errors import (
-    EncodeError,
     ExtraMissing,
     SealpointError,
     StorageUnavailable,
@@ -58,7 +57,6 @@ from sealpoint.store import (
     RunPosition,
     SaveDraft,
     Snapshot,
-    plain_value,
 )
 from sealpoint.world import World
 
@@ -79,18 +77,14 @@ __all__ = [
     "done_off_loop",
     "entered_off_loop",
     "extra_missing",
+    "question_to_display_json",
     "to_display_json",
-    "to_display_json_or_type",
 ]
 
 _T = TypeVar("_T")
 _GROUP_MAX = 64
 _MARKS = 64 * 1024
 _TOKEN_BYTES = 16
-_OBJECT = "$object"
-_LEVELS_MAX = 16
-"""How deep dicts and lists are looked into: what stands around them needs levels of its own."""
-_TEXT_METHODS = ("model_dump_json", "to_json")
 
 
 class QueuedWrite:
@@ -444,69 +438,6 @@ async def entered_off_loop(
         async with turn:
             found = await done_off_loop(lambda: entered.enter_context(make()))
         yield found
-
-
-def to_display_json(value: Any, registry: Registry) -> Any:
-    """A value as people are shown it, and as a statement binds it: plain JSON.
-
-    No two different values have the same JSON. What has no plain form is told by its type, the
-    digest of its sealed form and its text, under `$object`; a key of a dict that is spelt like
-    that, with any number of dollars, is told with one more of them, so that no dict can stand for
-    an object.
-
-    Raises:
-        TypeNotAllowed: It holds a type that the registry does not allow.
-    """
-    if not _is_plain(value):
-        registry.encode(value)  # says where in it something is not allowed
-    return _shown(value, registry, 0)
-
-
-def to_display_json_or_type(value: Any, registry: Registry) -> Any:
-    """The same for a question, whose save fails with the path where its type is not allowed."""
-    try:
-        return to_display_json(value, registry)
-    except EncodeError:
-        return {_OBJECT: {"type": type(value).__qualname__}}
-
-
-def _shown(value: Any, registry: Registry, level: int) -> Any:
-    if level < _LEVELS_MAX:
-        if type(value) is dict and all(type(key) is str and _is_plain(key) for key in value):
-            return {_escaped(key): _shown(item, registry, level + 1) for key, item in value.items()}
-        if type(value) is list:
-            return [_shown(item, registry, level + 1) for item in value]
-    if type(value) not in (dict, list) and _is_plain(value):
-        return value
-    return {
-        _OBJECT: {
-            "type": type(value).__qualname__,
-            "sha256": sha256(registry.encode(value)).hexdigest(),
-            "text": _text(value),
-        }
-    }
-
-
-def _escaped(key: str) -> str:
-    return f"${key}" if key.startswith("$") and f"${key.lstrip('$')}" == _OBJECT else key
-
-
-def _is_plain(value: Any) -> bool:
-    try:
-        plain_value(value, "value")
-    except SealpointError:
-        return False
-    return True
-
-
-def _text(value: Any) -> str:
-    """What an object says of itself; the same in every process, because statements bind it."""
-    kind: Any = type(value)
-    for name in _TEXT_METHODS:
-        if callable(getattr(kind, name, None)):
-            with suppress(ValueError, TypeError):  # such as a text that is no Unicode
-                return str(getattr(value, name)())
-    return kind.__qualname__ if kind.__repr__ is object.__repr__ else repr(value)
 
 
 def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError) -> Exception:

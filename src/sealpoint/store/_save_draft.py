@@ -11,6 +11,7 @@ import msgspec
 
 from sealpoint.errors import HeadMoved, UsageError, ValueNotAllowed
 from sealpoint.ledger import CheckpointBody, Entry, Kind, Origin
+from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.signing import check_reason
 from sealpoint.store._index import Key
 from sealpoint.store._names import check_name, check_path
@@ -46,6 +47,26 @@ def plain_value(value: object, what: str) -> Any:
     except JsonFault as fault:
         raise ValueNotAllowed(fault.at(what), hint=_JSON_HINT) from None
 
+
+def _check_question(question: object) -> Any:
+    """What the run waits for somebody to answer, which has to fit the body of its entry.
+
+    Raises:
+        ValueNotAllowed: It is not JSON.
+        UsageError: It is too long.
+    """
+    plain = plain_value(question, "question")
+    size_bytes, bytes_max = len(_encode_json(plain)), BODY_BYTES_MAX - _BESIDE_QUESTION_BYTES
+    if size_bytes > bytes_max:
+        raise UsageError(
+            f"question: expected at most {bytes_max} bytes as JSON, found {size_bytes}",
+            hint="Ask with what names a large thing, and keep the thing itself in the state.",
+        )
+    return plain
+
+
+_BESIDE_QUESTION_BYTES = 64 * 1024
+"""Room in the body of an entry for what stands beside a question."""
 
 _REPEATS_MAX = 64
 """How often a save begins anew. Every time somebody else got on, but one who writes without end
@@ -148,7 +169,7 @@ class _PayloadDraft:
         self.value = value
         self.position = position
         self.lane = "" if lane == "" else check_path(lane, "lane")
-        self.question = None if question is None else plain_value(question, "question")
+        self.question = None if question is None else _check_question(question)
         self.origin = None if origin is None else _check_origin(origin)
         self.blocked_by_pause = False
         """A pause stops it although its kind would be let pass."""

@@ -320,6 +320,53 @@ def test_an_agent_made_of_the_workflow_goes_through_the_gate(office: Bureau) -> 
     asyncio.run(work())
 
 
+def test_people_are_shown_the_call_that_a_tool_asks_for(office: Bureau) -> None:
+    """Which tool, with what, and what is said to it: the same in every process, so it passes."""
+    did: list[str] = []
+    call = Content.from_function_call("c1", "transfer", arguments={"amount": 99_999, "to": "eve"})
+
+    class Teller(Executor):
+        @handler
+        async def take(self, _text: str, ctx: WorkflowContext[str, str]) -> None:
+            await ctx.request_info(Content.from_function_approval_request("r1", call), Content)
+
+        @response_handler
+        async def answered(
+            self, _asked: Content, said: Content, ctx: WorkflowContext[str, str]
+        ) -> None:
+            did.append(f"approved: {said.approved}")
+            await ctx.yield_output("done")
+
+    def guarded(storage: Any) -> Any:
+        built = WorkflowBuilder(start_executor=Teller(id="teller"), name="tells").build()
+        return guard(built, storage, actor="dev")
+
+    async def work() -> None:
+        request = asked_of(await guarded(office.storage).run("ann"))
+        latest = await office.storage.get_latest(workflow_name="tells")
+        assert latest is not None
+        thread = await office.storage.thread_of(latest.checkpoint_id)
+        (question,) = office.worker.thread(thread).question
+        assert "amount': 99999, 'to': 'eve'" in question["value"]["$object"]["text"]
+
+        def answer() -> Any:
+            asked = Content.from_function_approval_request("r1", call)
+            responses = {request: asked.to_function_approval_response(approved=True)}
+            return guarded(office.another()).run(
+                checkpoint_id=latest.checkpoint_id, responses=responses
+            )
+
+        found = await office.request_for(answer())
+        said = found.answer["responses"][request]["$object"]["text"]
+        assert "name='transfer'" in said
+        assert said.endswith("approved=True)")
+        office.approve(found)
+        await answer()
+        assert did == ["approved: True"]
+
+    asyncio.run(work())
+
+
 def test_a_function_answers_no_question_before_it_is_asked(office: Bureau) -> None:
     """Nobody could have been shown what they approve."""
 

@@ -33,7 +33,7 @@ from sealpoint.adapters.face import (
     SaveDraft,
     Snapshot,
     done_off_loop,
-    to_display_json_or_type,
+    question_to_display_json,
 )
 from sealpoint.api import Store
 from sealpoint.codec import Registry
@@ -50,6 +50,7 @@ from sealpoint.errors import (
     UnknownThread,
     UsageError,
 )
+from sealpoint.limits import QUESTION_BYTES_MAX
 from sealpoint.store import CheckpointRef
 from sealpoint.world import World
 
@@ -715,9 +716,14 @@ def _told(error: SealpointError) -> WorkflowCheckpointException:
 
 def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
     """What a checkpoint waits for people to answer, as they are shown it."""
+    asked = checkpoint.pending_request_info_events
+    bytes_max = QUESTION_BYTES_MAX // max(len(asked), 1)
     return [
-        {"id": str(id_), "value": to_display_json_or_type(_asked(event), registry)}
-        for id_, event in checkpoint.pending_request_info_events.items()
+        {
+            "id": str(id_),
+            "value": question_to_display_json(_asked(event), registry, bytes_max=bytes_max),
+        }
+        for id_, event in asked.items()
     ] or None
 
 

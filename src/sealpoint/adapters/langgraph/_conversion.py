@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.types import Interrupt
 
-from sealpoint.adapters.face import to_display_json_or_type
+from sealpoint.adapters.face import question_to_display_json
 from sealpoint.adapters.langgraph._types import check_privileged, storable_error
 from sealpoint.codec import Registry
 from sealpoint.errors import (
@@ -30,6 +30,7 @@ from sealpoint.errors import (
 )
 from sealpoint.gate import AdapterThread, Rule, Thread
 from sealpoint.ledger import Origin
+from sealpoint.limits import QUESTION_BYTES_MAX
 from sealpoint.store import (
     CheckpointRef,
     CommitDraft,
@@ -334,9 +335,14 @@ def _key(ref: CheckpointRef) -> Key:
 def shown_question(value: Any, registry: Registry) -> Any:
     """What interrupts wait for, as JSON."""
     found = value if isinstance(value, list | tuple) else [value]
+    bytes_max = QUESTION_BYTES_MAX // max(len(found), 1)
+
+    def shown(asked: Any) -> Any:
+        return question_to_display_json(asked, registry, bytes_max=bytes_max)
+
     return [
-        {"id": each.id, "value": to_display_json_or_type(each.value, registry)}
+        {"id": each.id, "value": shown(each.value)}
         if isinstance(each, Interrupt)
-        else {"value": to_display_json_or_type(each, registry)}
+        else {"value": shown(each)}
         for each in found
     ]

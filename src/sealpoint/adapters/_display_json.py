@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values as people are shown them before they approve, and as statements bind them: plain JSON.
+
+No two different values have the same JSON. What has no plain form is told by its type, the digest
+of its sealed form and its text, under `$object`; a key of a dict that is spelt like that, with any
+number of dollars, is told with one more of them, so that no dict can stand for an object.
+
+The text says what would be sealed, field by field: not what a class prints of itself, which may
+leave out what counts, or differ from one process to the next. A pydantic model has its own JSON.
+"""
+
+import json
+from collections import deque
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any
+
+from sealpoint.codec import Registry, UntypedValue
+from sealpoint.errors import DecodeError, EncodeError, SealpointError
+from sealpoint.limits import QUESTION_BYTES_MAX
+from sealpoint.store import plain_value
+
+_OBJECT = "$object"
+_LEVELS_MAX = 16
+"""How deep dicts and lists are looked into: what stands around them needs levels of its own."""
+_CHAR_BYTES_MAX = 16
+"""How long a character may become: escaped by Python, and then again by JSON."""
+
+
+def to_display_json(value: Any, registry: Registry) -> Any:
+    """A value as people are shown it.
+
+    Raises:
+        TypeNotAllowed: It holds a type that the registry does not allow.
+    """
+    if not _is_plain(value):
+        registry.encode(value)  # says where in it something is not allowed
+    return _shown(value, registry, 0)
+
+
+def question_to_display_json(
+    value: Any, registry: Registry, *, bytes_max: int = QUESTION_BYTES_MAX
+) -> Any:
+    """The same for a question; of one that is too long to be read, the beginning of its text.
+
+    Where its type is not allowed it is only named: its save fails with the path.
+    """
+    try:
+        shown = to_display_json(value, registry)
+    except EncodeError:
+        return {_OBJECT: {"type": type(value).__qualname__}}
+    if len(json.dumps(shown)) <= bytes_max:
+        return shown
+    found = _object(value, registry)
+    whole: str = found[_OBJECT]["text"]
+    part = whole[: bytes_max // _CHAR_BYTES_MAX]
+    more = f"{len(whole) - len(part):,} more characters"
+    found[_OBJECT]["text"] = f"{part} ... and {more}: sealpoint show THREAD --full --untyped"
+    return found
+
+
+def _shown(value: Any, registry: Registry, level: int) -> Any:
+    if level < _LEVELS_MAX:
+        if type(value) is dict and all(type(key) is str and _is_plain(key) for key in value):
+            return {_escaped(key): _shown(item, registry, level + 1) for key, item in value.items()}
+        if type(value) is list:
+            return [_shown(item, registry, level + 1) for item in value]
+    if type(value) not in (dict, list) and _is_plain(value):
+        return value
+    return _object(value, registry)
+
+
+def _object(value: Any, registry: Registry) -> dict[str, dict[str, str]]:
+    sealed = registry.encode(value)
+    return {
+        _OBJECT: {
+            "type": type(value).__qualname__,
+            "sha256": sha256(sealed).hexdigest(),
+            "text": _own_json(value) or _sealed_text(sealed, registry),
+        }
+    }
+
+
+def _escaped(key: str) -> str:
+    return f"${key}" if key.startswith("$") and f"${key.lstrip('$')}" == _OBJECT else key
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        plain_value(value, "value")
+    except SealpointError:
+        return False
+    return True
+
+
+def _own_json(value: Any) -> str | None:
+    """What a pydantic model says of itself."""
+    if callable(getattr(type(value), "model_dump_json", None)):
+        with suppress(ValueError, TypeError):  # such as a text that is no Unicode
+            return str(value.model_dump_json())
+    return None
+
+
+def _sealed_text(sealed: bytes, registry: Registry) -> str:
+    """The text of an encoded value, the same in every process."""
+    try:
+        found = Registry(limits=registry.limits).showing_untyped("").decode(sealed)
+    except DecodeError as error:  # a rule of the application has a form of its own
+        return f"not shown: {error.message}"
+    return _text(found, registry)
+
+
+def _text(value: Any, registry: Registry) -> str:
+    """A value with its fields, as Python would write it."""
+
+    def texts(values: Any) -> list[str]:
+        return [_text(each, registry) for each in values]
+
+    kind = type(value)
+    if kind is UntypedValue:
+        rule = registry.rule_named(value.name)
+        name = value.name if rule is None else rule.cls.__qualname__
+        fields = zip(value.fields, texts(value.fields.values()), strict=True)
+        return f"{name}({', '.join(f'{key}={text}' for key, text in fields)})"
+    if isinstance(value, dict):
+        pairs = zip(texts(value), texts(value.values()), strict=True)
+        return _called(kind, dict, f"{{{', '.join(f'{key}: {text}' for key, text in pairs)}}}")
+    if isinstance(value, set | frozenset) and value:
+        return _called(kind, set, f"{{{', '.join(sorted(texts(value)))}}}")
+    if isinstance(value, tuple):
+        return f"({', '.join(texts(value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list | deque):
+        return _called(kind, list, f"[{', '.join(texts(value))}]")
+    return repr(value)
+
+
+def _called(kind: type, plain: type, text: str) -> str:
+    return text if kind is plain else f"{kind.__name__}({text})"
