@@ -15,11 +15,13 @@ import inspect
 import sys
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from sealpoint.config import imported_name, module_digest
-from sealpoint.world import FunctionSyntax, read_syntax
+from sealpoint.world import FunctionSyntax, World, read_syntax
 
 _bases = type.__dict__["__bases__"].__get__
 _module = type.__dict__["__module__"].__get__
@@ -393,6 +395,9 @@ class Memory:
     def __init__(self, before: "Memory | None" = None) -> None:
         """Remember what an earlier look found; that one stays as it is."""
         self._before = {} if before is None else before.found
+        self._worlds_before = {} if before is None else before.worlds
+        self.worlds: dict[bytes, World] = {}
+        """By what they say, encoded."""
         self.found: dict[int, tuple[object, frozenset[Any] | None]] = {}
         """By the identity of an owner: the owner, or another object could get its identity, and
         which of its slots count; None: each of them."""
@@ -414,6 +419,21 @@ class Memory:
         self.found[id(owner)] = known
         counted = known[1]
         return {key: slots[key] for key in slots if counted is None or key in counted}
+
+    def world(self, said: list[Any], make: Callable[[], World]) -> World:
+        """The world of the look before, if it said exactly this; otherwise another one.
+
+        Args:
+            said: All that the world says.
+            make: Makes it, or says what is wrong with it.
+        """
+        try:
+            key = msgspec.msgpack.encode(said)
+        except (TypeError, ValueError, OverflowError, RecursionError):
+            return make()
+        found = self._worlds_before.get(key)
+        self.worlds[key] = found = make() if found is None else found
+        return found
 
 
 def _is_empty(value: object) -> bool:

@@ -359,7 +359,8 @@ def attributes(value: Any) -> dict[str, Any]:
 class WorldDraft:
     """A world that is being put together."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self.tools: dict[str, Tool] = {}
         self.models: dict[str, Any] = {}
         self.prompts: dict[str, str] = {}
@@ -388,17 +389,22 @@ class WorldDraft:
         Raises:
             WorldInvalid: It says more than a world can hold, or a name in it is taken.
         """
-        return World(
-            code=Code(
-                modules={place: joined_digest(sorted(each)) for place, each in self._code.items()},
+        code = {place: joined_digest(sorted(each)) for place, each in self._code.items()}
+        tools = [tool.encoded for tool in self.tools.values()]
+        agents = {name: agent.encode() for name, agent in self.agents.items()}
+        said = [code, tools, self.models, self.prompts, agents, topology, runtime, extra]
+        return self._memory.world(
+            said,
+            lambda: World(
+                code=Code(modules=code),
+                tools=self.tools.values(),
+                model=self.models,
+                prompts=self.prompts,
+                agents=self.agents,
+                topology=topology,
+                runtime=runtime,
+                extra=extra,
             ),
-            tools=self.tools.values(),
-            model=self.models,
-            prompts=self.prompts,
-            agents=self.agents,
-            topology=topology,
-            runtime=runtime,
-            extra=extra,
         )
 
 

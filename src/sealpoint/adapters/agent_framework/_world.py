@@ -320,7 +320,7 @@ class _WorkflowWorld:
         self._workflow = workflow
         self._memory = memory
         self._around = [*above, workflow]
-        self._draft = WorldDraft()
+        self._draft = WorldDraft(memory)
         self._agents: dict[str, Any] = {}
         self._settings: dict[str, Any] = {}
         self._steps: set[str] = set()

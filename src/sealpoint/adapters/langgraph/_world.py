@@ -193,7 +193,7 @@ class _World:
         self._memory = memory
         self._around = [*above, graph]
         self._bound: dict[str, dict[str, Any]] = {}
-        self._draft = WorldDraft()
+        self._draft = WorldDraft(memory)
 
     def world(self, extra: Mapping[str, JSON]) -> World:
         for name, node in self._graph.nodes.items():

@@ -22,7 +22,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel, SecretStr
 
-from sealpoint.adapters.langgraph._world import KINDS, _runtime, world_of
+from sealpoint.adapters.langgraph._world import KINDS, _runtime, world_again, world_of
 from sealpoint.errors import UsageError, WorldInvalid
 from sealpoint.world import LeafClass, World, WorldDiff
 
@@ -184,6 +184,32 @@ def test_model_name_settings_and_origin_are_told() -> None:
     )
     assert world.model is not None
     assert world.model["work"]["base_url"] == "https://models.example:8443"
+
+
+def test_a_graph_that_is_looked_at_again_says_what_it_says_now() -> None:
+    """Settings that were changed in place are told, also where Python calls both equal."""
+    model = _model(temperature=1)
+    graph = _graph(model.bind())
+    first, memory = world_again(graph, None)
+    same, memory = world_again(graph, memory)
+    worlds = []
+    for value in (1, True, 1.0, 0.5):
+        object.__setattr__(model, "temperature", value)
+        world, memory = world_again(graph, memory)
+        worlds.append(world)
+
+    assert same is first
+    assert [world.encode() for world in worlds] == [
+        world_of_setting(v) for v in (1, True, 1.0, 0.5)
+    ]
+    assert len({world.encode() for world in worlds}) == len(worlds)
+
+
+def world_of_setting(value: object) -> bytes:
+    """The world of such a graph that was never looked at before."""
+    model = _model()
+    object.__setattr__(model, "temperature", value)
+    return world_of(_graph(model.bind())).encode()
 
 
 def test_no_secret_gets_into_a_world() -> None:
