@@ -17,12 +17,14 @@ from sealpoint.ledger import (
     KINDS,
     Body,
     CheckpointBody,
+    IdTable,
     Kind,
     Origin,
     PauseBody,
     PruneBody,
     ResultsBody,
     UnpauseBody,
+    id_print,
     parse_header,
 )
 from sealpoint.storage import Record
@@ -47,6 +49,11 @@ SHOWN: dict[int, dict[str, list[list[Any]]]] = {
     18: {"": [["3", 13, []], ["2", 7, [10]]], "sub": [["1", 15, [16]]]},
     20: {"": [["4", 18, []], ["3", 13, []]], "sub": [["1", 15, [16]]]},
     21: {"": [["4", 18, [20]], ["3", 13, []]], "sub": [["1", 15, [16]]]},
+    22: {"": [["5", 21, []], ["4", 18, [20]], ["3", 13, []]], "sub": [["1", 15, [16]]]},
+    23: {
+        "": [["6", 22, []], ["5", 21, []], ["4", 18, [20]], ["3", 13, []]],
+        "sub": [["1", 15, [16]]],
+    },
 }
 """By the number of entries: for each lane, the newest first, id, position and results."""
 
@@ -63,6 +70,25 @@ def _saved(seq: int, name: str, **fields: Any) -> tuple[Kind, Body]:
 def _added(seq: int, name: str, task: str, **fields: Any) -> tuple[Kind, Body]:
     body = ResultsBody(salt=SALT, checkpoint=name, task=task, root=digest(_value(seq)))
     return Kind.RESULTS, msgspec.structs.replace(body, **fields)
+
+
+_NAMES = {
+    3: ("", "1"),
+    5: ("sub|1:2", "1"),
+    7: ("", "2"),
+    8: ("", "1"),
+    11: ("", "3"),
+    13: ("", "3"),
+    15: ("sub|1:2", "1"),
+    18: ("", "4"),
+    21: ("", "5"),
+}
+"""The lane and the id of each checkpoint."""
+
+
+def _table(first: int, end: int, names: dict[int, tuple[str, str]] = _NAMES) -> IdTable:
+    prints = (id_print(*names[seq]) if seq in names else bytes(4) for seq in range(first, end))
+    return IdTable(first=first, prints=b"".join(prints).hex())
 
 
 def _gone(
@@ -98,6 +124,8 @@ def _made() -> ThreadLedger:
         _saved(18, "4", prune=17),
         _gone(Kind.DELETE, 9, 7, deleted=((5, 7), (10, 10)), earlier=17),
         _added(20, "4", "c"),
+        _saved(21, "5", prune=19, ids=_table(7, 21)),
+        _saved(22, "6", prune=19, ids=_table(0, 22)),
     ):
         ledger.add(kind, body, signer="ann" if kind in {Kind.PAUSE, Kind.UNPAUSE} else "")
     return ledger
@@ -231,6 +259,43 @@ def _positions() -> Iterator[dict[str, Any]]:
             yield _case(21, f"a checkpoint whose {field} is a position {name}", "misplaced", made)
 
 
+def _tables() -> Iterator[dict[str, Any]]:
+    """Checkpoints with tables of ids that say something else than the entries do."""
+    ledger, good = _cut(21), _table(7, 21)
+    less, more = dict(_NAMES), {**_NAMES, 20: ("", "4")}
+    del less[13]
+
+    def made(name: str, error: str, body: Any) -> dict[str, Any]:
+        record = ledger.record(Kind.CHECKPOINT, body)
+        return _case(21, f"a table of ids {name}", error, _with_value(record, 21))
+
+    for name, table in {
+        "that leaves one out": _table(7, 21, less),
+        "that has one more": _table(7, 21, more),
+        "that has another": _table(7, 21, {**_NAMES, 13: ("", "9")}),
+        "of another lane": _table(7, 21, {**_NAMES, 15: ("", "1")}),
+        "that is shifted": IdTable(first=7, prints=_table(6, 20).prints),
+        "that has its own": _table(7, 22),
+        "that ends before the last": _table(7, 20),
+        "that begins below 0": IdTable(first=-1, prints="0" * 8 + _table(0, 21).prints),
+        "that begins at its own": IdTable(first=21, prints="0" * 8),
+    }.items():
+        yield made(name, "misplaced", _saved(21, "5", prune=19, ids=table)[1])
+    start = f'{{"salt":"{SALT}","id":"5","root":"{digest(_value(21))}","prune":19,"ids":'
+    for name, text in {
+        "of nothing": '{"first":21,"prints":""}',
+        "in capitals": f'{{"first":7,"prints":"{good.prints.upper()}"}}',
+        "with half a print": f'{{"first":7,"prints":"{good.prints}00"}}',
+        "with other digits": f'{{"first":7,"prints":"{good.prints[:-1]}g"}}',
+        "in another order": f'{{"prints":"{good.prints}","first":7}}',
+        "with one more field": f'{{"first":7,"prints":"{good.prints}","x":1}}',
+        "without its beginning": f'{{"prints":"{good.prints}"}}',
+        "that begins at a text": f'{{"first":"7","prints":"{good.prints}"}}',
+        "that is null": "null",
+    }.items():
+        yield made(name, "edited", f"{start}{text}}}".encode())
+
+
 def _deletions() -> Iterator[dict[str, Any]]:
     ledger = _cut(21)
     deleted = ((5, 7), (10, 10))
@@ -303,7 +368,12 @@ def lane_vectors() -> str:
         "place": json.dumps({"namespace": "default", "thread": _THREAD.hex()}),
         "entries": _lines([{**vector_entry(record), **row(record)} for record in records]),
         "shown": _lines(shown),
-        "refused": _lines([*_results(), *_held(), *_spellings(), *_positions(), *_deletions()]),
+        "refused": _lines(
+            [
+                *(*_results(), *_held(), *_spellings()),
+                *(*_positions(), *_tables(), *_deletions()),
+            ]
+        ),
     }
     body = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in parts.items())
     return "{\n" + body + "\n}\n"

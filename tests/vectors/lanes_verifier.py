@@ -4,7 +4,9 @@
 Like `verifier.py` it is made from docs/formats alone and uses nothing of Sealpoint.
 """
 
+import hashlib
 import itertools
+import re
 from typing import Any
 
 from tests.vectors.reading import DIGEST, ID, as_time, require
@@ -21,12 +23,13 @@ __all__ = [
     "hides",
     "judge",
     "judge_positions",
+    "judge_tables",
     "shown",
 ]
 
 CHECKPOINT_FIELDS = [
     *("fresh", "fresh_list", "parent", "metadata", "world", "prune", "question", "lane"),
-    *("again", "since", "origin"),
+    *("again", "since", "origin", "ids"),
 ]
 _RESULTS = ["lane", "path", "fresh", "fresh_list", "question", "answers", "origin"]
 _GIVEN_UP = ["kept", "reason", "hidden", "earlier"]
@@ -39,7 +42,7 @@ OWNED = {"held", "writes", "hide"}
 TYPES: dict[str, type] = {
     **dict.fromkeys(("again", "since", "earlier"), int),
     "answers": bool,
-    "origin": dict,
+    **dict.fromkeys(("origin", "ids"), dict),
     "hidden": list,
 }
 
@@ -57,6 +60,10 @@ def judge(kind: str, body: Body) -> None:
             require(list(origin) == ["thread", "entry", "at"], "origin")
             require(ID.fullmatch(origin["thread"]) and DIGEST.fullmatch(origin["entry"]), "origin")
             as_time(origin["at"])
+        if "ids" in body:
+            table = body["ids"]
+            require(list(table) == ["first", "prints"] and type(table["first"]) is int, "table")
+            require(re.fullmatch("([0-9a-f]{8})+", table["prints"]), "prints")
     if kind == "writes":
         named = [body["root"], *([body["fresh_list"]] if "fresh_list" in body else [])]
         require(all(map(DIGEST.fullmatch, named)), "digests")
@@ -74,6 +81,24 @@ def judge_positions(header: dict[str, Any], body: Body) -> None:
     if header["kind"] in STATES:
         named = [body[name] for name in ("again", "since", "prune") if name in body]
         require(all(0 <= seq < header["seq"] for seq in named), "positions")
+        if "ids" in body:
+            first, count = body["ids"]["first"], len(body["ids"]["prints"]) // 8
+            require(first >= 0 and first + count == header["seq"], "a table that ends before it")
+
+
+def judge_tables(living: Living) -> None:
+    """Every table of ids says what the entries of its generation say."""
+    prints: dict[int, str] = {}
+    for seq, kind, body in living:
+        if kind == "genesis":
+            prints.clear()
+        prints[seq] = "0" * 8
+        if kind in STATES:
+            digest = hashlib.sha256(f"{body['id']}\0{body.get('lane', '')}".encode()).digest()
+            prints[seq] = (int.from_bytes(digest[:4]) | 1 << 31).to_bytes(4).hex()
+            if "ids" in body:
+                before = (prints.get(at, "") for at in range(body["ids"]["first"], seq))
+                require(body["ids"]["prints"] == "".join(before), "another table")
 
 
 def hides(body: Body | None, seq: int) -> bool:

@@ -155,7 +155,8 @@ def test_the_vectors_have_every_field_and_error() -> None:
 
     assert kinds >= {Kind.RESULTS, Kind.DELETE, Kind.PRUNE, Kind.PAUSE, Kind.HELD}
     assert {
-        *("lane", "again", "since", "origin", "path", "question", "answers", "hidden", "earlier")
+        *("lane", "again", "since", "origin", "path", "question", "answers", "hidden", "earlier"),
+        "ids",
     } <= {name for body in bodies for name in body}
     assert len(set(names)) == len(names) >= 80
     assert {case["error"] for case in _REFUSED} == {"edited", "misplaced", "missing", "not-trusted"}

@@ -332,7 +332,7 @@ def verify_thread(
         if sets_fence:
             fence, session = seq, by if kind == "resume" else ""
         hashes.append(sha256(raw))
-    living(rows)
+    lanes.judge_tables(living(rows))
     return hashes
 
 

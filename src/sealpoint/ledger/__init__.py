@@ -31,6 +31,8 @@ from sealpoint.ledger._bodies import (
     require_past,
 )
 from sealpoint.ledger._entry import (
+    NO_ID,
+    PRINT_BYTES,
     Entry,
     Fence,
     Header,
@@ -38,11 +40,13 @@ from sealpoint.ledger._entry import (
     SkipHashes,
     Tip,
     encode_header,
+    id_print,
     link_hash,
     next_link,
     parse_header,
     skip_seq,
 )
+from sealpoint.ledger._id_table import TABLE_EVERY, TABLE_POSITIONS_MAX, IdTable
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
@@ -63,7 +67,11 @@ from sealpoint.ledger._thread_chain import (
 
 __all__ = [
     "KINDS",
+    "NO_ID",
+    "PRINT_BYTES",
     "STORE_CHAIN",
+    "TABLE_EVERY",
+    "TABLE_POSITIONS_MAX",
     "AdoptBody",
     "Body",
     "BreakGlassBody",
@@ -79,6 +87,7 @@ __all__ = [
     "GenesisBody",
     "HandoffBody",
     "Header",
+    "IdTable",
     "Kind",
     "KindRule",
     "Origin",
@@ -106,6 +115,7 @@ __all__ = [
     "encode_body",
     "encode_header",
     "extend",
+    "id_print",
     "link_hash",
     "next_link",
     "next_pause",

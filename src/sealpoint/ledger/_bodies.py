@@ -17,6 +17,7 @@ import msgspec
 
 from sealpoint.errors import Edited, Misplaced, SealpointError
 from sealpoint.ledger._entry import Header
+from sealpoint.ledger._id_table import IdTable
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import (
@@ -270,6 +271,8 @@ class CheckpointBody(Body, frozen=True, kw_only=True):
     """The position of the first results that were added to it before it was there."""
     origin: Origin | None = None
     """What it is a copy of."""
+    ids: IdTable | None = None
+    """The ids of a stretch of checkpoints before it, so that nobody has to walk through them."""
 
 
 class ResultsBody(Body, frozen=True, kw_only=True):
@@ -360,6 +363,8 @@ def _require_checkpoint(body: CheckpointBody) -> None:
     """Refuse names of blobs that are no digests: even its owner may have signed nonsense."""
     _require_names(body, body.world)
     _require_shallow(body.metadata, body.question)
+    if body.ids is not None:
+        body.ids.require_digits()
 
 
 def _require_results(body: ResultsBody) -> None:
@@ -465,6 +470,11 @@ def require_past(header: Header, body: Any) -> None:
             raise Misplaced(
                 f"entry {header.seq}: expected {field!r} to be a position before it, found {seq}"
             )
+    if body.ids is not None and (body.ids.first < 0 or body.ids.ends_at() != header.seq):
+        raise Misplaced(
+            f"entry {header.seq}: expected its table of ids to end before it, found that of "
+            f"entries {body.ids.first} to {body.ids.ends_at() - 1}"
+        )
 
 
 class Unreadable(Edited):

@@ -26,6 +26,14 @@ from sealpoint.limits import HEADER_BYTES_MAX
 FORMAT_VERSION: Literal[2] = 2
 UNENCRYPTED: Literal["none"] = "none"
 
+PRINT_BYTES = 4
+"""So much of a table of ids is for one position."""
+
+NO_ID = bytes(PRINT_BYTES)
+"""The print of a position where no checkpoint lies."""
+
+_PRINT_MARK = 1 << 7
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -100,6 +108,12 @@ def _says_earlier(data: bytes) -> bool:
 def link_hash(header: bytes) -> bytes:
     """What an entry is called by the entries after it: the SHA-256 of its header bytes alone."""
     return hashlib.sha256(header).digest()
+
+
+def id_print(lane: str, name: str) -> bytes:
+    """The four bytes by which a table of ids tells of the checkpoints of a name."""
+    digest = hashlib.sha256(f"{name}\0{lane}".encode()).digest()
+    return bytes((digest[0] | _PRINT_MARK, *digest[1:PRINT_BYTES]))
 
 
 def skip_seq(seq: int) -> int:

@@ -41,6 +41,7 @@ from sealpoint.ledger._entry import (
     parse_header,
     skip_seq,
 )
+from sealpoint.ledger._id_table import IdTableCheck
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -519,6 +520,7 @@ class Follower:
         self._began = 0
         """The epoch of its first entry."""
         self._cutoffs = CutoffCheck()
+        self._ids = IdTableCheck()
         self._bare = -1
         self._erased = -1
 
@@ -546,6 +548,8 @@ class Follower:
         body = None if data is None else readable_body(entry.header, data)
         # (3) links, fence, owner, pause
         tip = begin(entry, data, chain) if before is None else extend(before, entry, data, chain)
+        # (4) what it says of the ids before it
+        self._ids.follow(entry.header, body)
         if before is None:
             self._began = entry.header.epoch
         if data is None:

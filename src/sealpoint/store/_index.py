@@ -6,22 +6,33 @@ apart. The index is made of verified entries alone: no index that lies in the st
 one that hides an entry would make an id look free. It covers the chain from its head down to its
 bottom and grows downwards as far as somebody asks; a complete one, which an audit makes from the
 first entry on, has no chain. Everything that a release says is in it.
+
+Whoever asks for one id need not wait until the index has grown down to it: now and then a
+checkpoint carries the ids of a long stretch before it, signed and linked as all of its body is.
+`OlderIds` reads those tables, and the writer makes them.
 """
 
 from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import chain as chained
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from sealpoint.errors import Misplaced
 from sealpoint.ledger import (
     KINDS,
+    NO_ID,
+    PRINT_BYTES,
+    TABLE_POSITIONS_MAX,
     CheckpointBody,
     Header,
+    IdTable,
     Kind,
     Origin,
     ResultsBody,
+    id_print,
     link_hash,
 )
 from sealpoint.storage import Record
@@ -85,6 +96,8 @@ class CheckpointIndex:
         self._top = -1
         """The newest position that it covers."""
         self._complete = chain is None
+        self._older: OlderIds | None = None
+        """What a table tells of the ids below the bottom, once one was met."""
         self._places: dict[Key, CheckpointPlace] = {}
         self._results: dict[Key, list[ResultPlace]] = {}
         self._asking: list[ResultPlace] = []
@@ -102,8 +115,11 @@ class CheckpointIndex:
 
     def find(self, key: Key) -> CheckpointPlace | None:
         """The newest checkpoint of a name."""
-        self._grow(lambda _seq: key in self._places)
-        return self._places.get(key)
+        self._grow(lambda _seq: key in self._places or self._older is not None)
+        found = self._places.get(key)
+        if found is None and self._older is not None and not self._complete:
+            found = self._older.find(key)
+        return found
 
     def known(self, key: Key) -> CheckpointPlace | None:
         """The same, as far as the index reaches already."""
@@ -295,6 +311,8 @@ class CheckpointIndex:
     ) -> None:
         if isinstance(body, CheckpointBody):
             self._put(place_of(header, entry, body), older=older)
+            if older and body.ids is not None and self._chain is not None:
+                self._older = OlderIds(self._chain, header.seq)
             return
         place = _result_of(header, entry, body)
         results = self._results.setdefault(place.key, [])
@@ -340,3 +358,128 @@ def place_of(header: Header, entry: bytes, body: CheckpointBody) -> CheckpointPl
 def _result_of(header: Header, entry: bytes, body: ResultsBody) -> ResultPlace:
     key = Key(body.lane, body.checkpoint)
     return ResultPlace(header.seq, entry, key, body.task, body.path, body.question, body.answers)
+
+
+# ------------------------------------------------------------------ tables of ids
+
+
+class _Stretch(NamedTuple):
+    """The ids of consecutive entries."""
+
+    first: int
+    prints: bytes
+    known: frozenset[int]
+    """The same without their order, to see at once that one is not there."""
+
+    @classmethod
+    def of(cls, first: int, prints: bytes) -> "_Stretch":
+        return cls(first, prints, frozenset(memoryview(prints).cast("I")))
+
+    def positions(self, wanted: bytes) -> Iterator[int]:
+        """Where the entries lie that may have an id, newest first."""
+        if memoryview(wanted).cast("I")[0] not in self.known:
+            return
+        at = self.prints.rfind(wanted)
+        while at >= 0:
+            place, between = divmod(at, PRINT_BYTES)
+            if not between:
+                yield self.first + place
+            at = self.prints.rfind(wanted, 0, at + PRINT_BYTES - 1)
+
+
+class OlderIds:
+    """The ids of all entries before a position, as the tables there tell.
+
+    Args:
+        chain: A chain with a verified head.
+        seq: The position, where a checkpoint with a table lies.
+    """
+
+    def __init__(self, chain: Chain, seq: int) -> None:
+        self._chain = chain
+        self._known: list[_Stretch] = []
+        self._unread = id_stretches(chain, seq, seq)
+
+    def find(self, key: Key) -> CheckpointPlace | None:
+        """The newest checkpoint of a name; its entry is proven by links, not yet by its seal."""
+        wanted = id_print(*key)
+        for stretch in chained(list(self._known), self._read()):
+            for seq in stretch.positions(wanted):
+                record, header = self._chain.descend(seq)
+                if KINDS[header.kind].is_checkpoint:
+                    body: CheckpointBody = entry_body(self._chain.name, header, record.body)
+                    if (body.lane, body.id) == key:
+                        return place_of(header, link_hash(record.header), body)
+        return None
+
+    def _read(self) -> Iterator[_Stretch]:
+        for first, prints in self._unread:
+            self._known.append(_Stretch.of(first, prints))
+            yield self._known[-1]
+
+
+def id_stretches(chain: Chain, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The prints of all entries of the generation before a position, in stretches, newest first.
+
+    Where a checkpoint carries a table, that is taken for what lies before it, and the way goes on
+    at the table's first entry. The checkpoint is verified on its own: what nobody looks at is told
+    by a key that counts.
+
+    Args:
+        chain: A chain with a verified head.
+        start: Where the way begins: at the last entry before `end`, or at `end` for its table.
+        end: The position.
+
+    Yields:
+        The first position of a stretch, and four bytes for each of its entries.
+
+    Raises:
+        Missing, Edited, Forked: The store lacks an entry or its body, or has others.
+        Misplaced: A table goes beyond its generation.
+    """
+    gen = chain.verified_head().header.gen
+    prints: list[bytes] = []
+    table: IdTable | None = None
+    while start >= 0:
+        for header, record in _downwards(chain, start):
+            if header.gen != gen:
+                raise Misplaced(
+                    f"thread {chain.name!r}: a table of ids begins at entry {header.seq}, which "
+                    "is of another generation"
+                )
+            body = _checkpoint_of(chain, header, record)
+            if header.seq < end:
+                prints.append(NO_ID if body is None else id_print(body.lane, body.id))
+            table = None if body is None else body.ids
+            if table is not None or header.kind is Kind.GENESIS:
+                break
+            if len(prints) == TABLE_POSITIONS_MAX:
+                yield header.seq, join_prints(prints)
+        if prints:
+            yield header.seq, join_prints(prints)
+        if table is None:
+            return
+        chain.verify(record, header.seq)
+        yield table.first, bytes.fromhex(table.prints)
+        start = end = table.first
+
+
+def join_prints(prints: list[bytes]) -> bytes:
+    """Prints that were met one after the other downwards, in their order; the list is emptied."""
+    joined = b"".join(reversed(prints))
+    prints.clear()
+    return joined
+
+
+def _downwards(chain: Chain, seq: int) -> Iterator[tuple[Header, Record]]:
+    record, header = chain.descend(seq)
+    yield header, record
+    if seq:
+        yield from chain.walk(header)
+
+
+def _checkpoint_of(chain: Chain, header: Header, record: Record) -> CheckpointBody | None:
+    if not KINDS[header.kind].is_checkpoint:
+        return None
+    body: CheckpointBody = entry_body(chain.name, header, record.body)
+    return body

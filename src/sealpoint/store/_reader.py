@@ -256,24 +256,25 @@ class ThreadReader:
         return header, record
 
     def _named(self, ref: "str | CheckpointRef") -> _FoundCheckpoint:
+        head = self._chain.verified_head()
         if isinstance(ref, CheckpointRef):
-            seq: int | None = ref.seq
-            name, expected = ref.id, ref.entry
+            name = ref.id
+            if 0 <= ref.seq <= head.seq:
+                # (4) it reaches the verified head; (3) its own signature
+                record, header = self._chain.descend(ref.seq)
+                self._chain.verify(record, ref.seq)
+                self._state.require_generation(header)
+                entry = link_hash(record.header)
+                if ref.entry in ("", entry.hex()) and KINDS[header.kind].is_checkpoint:
+                    body = self._state.checkpoint_body(header, record)
+                    if body.id == name:
+                        return _FoundCheckpoint(header, record, body, entry)
         else:
-            name, expected = check_name(ref, "checkpoint id"), ""
-            self._state.require_generation(self._chain.verified_head().header)
+            name = check_name(ref, "checkpoint id")
+            self._state.require_generation(head.header)
             place = self._state.checkpoints.get().find(Key("", name))
-            seq = None if place is None else place.seq
-        if seq is not None and 0 <= seq <= self._chain.verified_head().seq:
-            # (4) it reaches the verified head; (3) its own signature
-            record, header = self._chain.descend(seq)
-            self._chain.verify(record, seq)
-            self._state.require_generation(header)
-            entry = link_hash(record.header)
-            if expected in ("", entry.hex()) and KINDS[header.kind].is_checkpoint:
-                body = self._state.checkpoint_body(header, record)
-                if body.id == name:
-                    return _FoundCheckpoint(header, record, body, entry)
+            if place is not None:
+                return self._at(place.seq, place.entry)
         raise UnknownCheckpoint(f"thread {self._state.name!r}: it has no checkpoint {name!r}")
 
     # ------------------------------------------------------------------ releases

@@ -8,37 +8,51 @@ under way one begins with the same step; what its resume entry says, and whether
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
 
+import msgspec
+
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import (
+    Forked,
     HeadMoved,
     IdReused,
     Missing,
+    NotTrusted,
     Paused,
     ResumeRefused,
     SealpointError,
     Superseded,
+    Tampered,
     UsageError,
 )
 from sealpoint.ids import CheckpointId
 from sealpoint.ledger import (
     KINDS,
+    NO_ID,
+    PRINT_BYTES,
+    TABLE_EVERY,
+    TABLE_POSITIONS_MAX,
     CheckpointBody,
     Entry,
     GenesisBody,
+    IdTable,
     Kind,
     ResultsBody,
     ResumeBody,
     StoreChain,
     encode_body,
+    id_print,
     link_hash,
 )
+from sealpoint.limits import BODY_BYTES_MAX
 from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
 from sealpoint.store._blobs import BlobWriter, blob_digest
-from sealpoint.store._index import CheckpointPlace
+from sealpoint.store._chain import Chain
+from sealpoint.store._index import CheckpointPlace, id_stretches, join_prints
 from sealpoint.store._reader import ThreadReader
 from sealpoint.store._refs import CheckpointRef, ResultsRef
 from sealpoint.store._release import Release
@@ -105,6 +119,105 @@ def _may_repeat(group: Sequence[_Item], spilled: set[bytes]) -> bool:
     return bool(spilled) and all(item.draft.may_repeat() for item in group)
 
 
+class _RecentIds:
+    """The ids of the entries that were written last, and the tables that are made of them.
+
+    The first checkpoint at or after each multiple of `TABLE_EVERY` carries one. It tells of what
+    lies since the table before it; the second of them tells of the stretch of that one too, the
+    fourth of those of the three before it, and so on: few tables tell of a whole thread.
+
+    Args:
+        chain: The chain of the thread.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._first = 0
+        self._prints = bytearray()
+        self._last = b""
+        """The hash of the last entry of which there are prints."""
+        self._newest = -1
+        """The position of the last checkpoint among them."""
+
+    def follow(self, entries: Sequence[Entry], drafts: Sequence[EntryDraft]) -> None:
+        """Take in entries that were written, of which the tables were made here."""
+        if entries[0].header.prev != self._last.hex():
+            self._first, self._newest = entries[0].seq, -1
+            self._prints.clear()
+        for entry, draft in zip(entries, drafts, strict=True):
+            body = draft.body
+            if not isinstance(body, CheckpointBody):
+                self._prints += NO_ID
+                continue
+            if body.ids is not None:
+                self._first = entry.seq
+                self._prints.clear()
+            self._newest = entry.seq
+            self._prints += id_print(body.lane, body.id)
+        self._last = entries[-1].hash
+        if (beyond := len(self._prints) // PRINT_BYTES - 2 * TABLE_EVERY) > 0:
+            self._first += beyond
+            del self._prints[: beyond * PRINT_BYTES]
+
+    def with_tables(self, drafts: list[EntryDraft]) -> list[EntryDraft]:
+        """Drafts with a table where one is due.
+
+        A thread that is damaged far below goes on without: whoever looks for an id there finds out.
+        """
+        head = self._chain.head
+        first = 0 if head is None else head.seq + 1
+        told = self._newest // TABLE_EVERY if head is not None and head.hash == self._last else -1
+        begins = drafts[0].kind is Kind.GENESIS  # what lies before is of another generation
+        if begins or (first + len(drafts) - 1) // TABLE_EVERY in (0, told):
+            return drafts
+        made: list[EntryDraft] = []
+        prints: list[bytes] = []
+        for seq, draft in enumerate(drafts, first):
+            body, stretch = draft.body, seq // TABLE_EVERY
+            is_due = isinstance(body, CheckpointBody) and stretch not in (0, told)
+            if is_due and not self._is_told(stretch):
+                with suppress(Tampered, Forked, NotTrusted):
+                    full = msgspec.structs.replace(body, ids=self._table(seq, prints))
+                    if len(encode_body(full)) <= BODY_BYTES_MAX:
+                        draft = msgspec.structs.replace(draft, body=full)  # noqa: PLW2901
+            made.append(draft)
+            if isinstance(body, CheckpointBody):
+                told = stretch
+                prints.append(id_print(body.lane, body.id))
+            else:
+                prints.append(NO_ID)
+        return made
+
+    def _is_told(self, stretch: int) -> bool:
+        """Whether a checkpoint of this stretch of positions is there, or its generation is new."""
+        for header, _ in self._chain.walk():
+            if header.seq // TABLE_EVERY < stretch:
+                return False
+            if KINDS[header.kind].is_checkpoint or header.kind is Kind.GENESIS:
+                return True
+        return True
+
+    def _table(self, seq: int, ahead: Sequence[bytes]) -> IdTable:
+        """The table of a checkpoint at a position, before which others are written with it."""
+        number = seq // TABLE_EVERY
+        reach = min(number & -number, TABLE_POSITIONS_MAX // TABLE_EVERY)
+        first = end = seq - len(ahead)
+        prints = list(reversed(ahead))
+        for first, found in self._before(end):
+            prints.append(found)
+            if first // TABLE_EVERY <= number - reach or seq - first >= TABLE_POSITIONS_MAX:
+                break
+        return IdTable(first=first, prints=join_prints(prints).hex())
+
+    def _before(self, end: int) -> Iterator[tuple[int, bytes]]:
+        """The prints before a position, newest first: what is known, then what the store has."""
+        start = end - 1
+        if self._prints and self._chain.verified_head().hash == self._last:
+            yield self._first, bytes(self._prints)
+            start = end = self._first  # it may carry a table itself
+        yield from id_stretches(self._chain, start, end)
+
+
 class ThreadWriter:
     """Writes entries of a thread under the session of its handle.
 
@@ -126,6 +239,7 @@ class ThreadWriter:
         self._reader = reader
         self._core = state.core
         self._chain = state.chain
+        self._ids = _RecentIds(state.chain)
         self.begin_session = begin_session
         self.in_session = in_session
 
@@ -200,7 +314,7 @@ class ThreadWriter:
         chain = self._chain
         opening, start = self._opening(group[0].draft)
         paused = chain.head is not None and chain.tip().paused is not None
-        drafts = [*opening, *(item.entry(paused=paused) for item in group)]
+        drafts = self._ids.with_tables([*opening, *(item.entry(paused=paused) for item in group)])
         if chain.head is None and not self._is_ours():
             return []
         trust = None if start is None else start.trust
@@ -218,6 +332,7 @@ class ThreadWriter:
                 raise
             return saved
         if entries:
+            self._ids.follow(entries, drafts)
             return self._saved(entries[len(opening) :], group, start)
         self._lost_swap(group[0].draft)
         return []

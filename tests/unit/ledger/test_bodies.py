@@ -16,6 +16,7 @@ from sealpoint.ledger import (
     CheckpointBody,
     EraseBody,
     GenesisBody,
+    IdTable,
     Kind,
     Origin,
     PruneBody,
@@ -49,6 +50,7 @@ _BODIES: dict[Kind, Body] = {
         again=3,
         since=2,
         origin=_ORIGIN,
+        ids=IdTable(first=4, prints="00000000" + "80abcdef"),
     ),
     Kind.HELD: CheckpointBody(salt=SALT, id="c2", root=_DIGEST, fresh=(_DIGEST,), parent="c1"),
     Kind.PRUNE: PruneBody(
