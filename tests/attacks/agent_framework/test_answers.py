@@ -76,7 +76,6 @@ _OTHERS: dict[str, Callable[[Waiting], dict[str, Any]]] = {
     "the opposite": lambda at: at.call(response=False),
     "a number that is equal": lambda at: at.call(response=1),
     "a text that looks like it": lambda at: at.call(response="True"),
-    "nothing": lambda at: {"checkpoint_id": at.checkpoint},
 }
 _ARGUMENTS: dict[str, dict[str, Any]] = {
     "for tools": {"function_invocation_kwargs": {"limit": 99_999}},
@@ -99,6 +98,32 @@ def test_another_response_than_the_approved_one_needs_its_own_approval(
             await at.workflow.run(**other(at))
         assert getattr(refused.value, "request", None) != request
         assert payments.did == []
+        await at.workflow.run(**at.call())
+        assert payments.did[-1] == "pays 42 to ann: True"
+
+    asyncio.run(work())
+
+
+def test_no_response_uses_up_no_approval_and_runs_nothing(
+    office: Bureau, payments: Payments
+) -> None:
+    """A call without one only puts a workflow to the checkpoint: nothing is recorded or saved."""
+
+    async def work() -> None:
+        at = await office.waiting(payments)
+        request = await office.request_for(at.workflow.run(**at.call()))
+        office.approve(request)
+        entries = office.worker.verify().entries
+        for brought in ({}, *_ARGUMENTS.values()):
+            if payments.shape == "function":  # it runs anew from its beginning
+                with pytest.raises(NeedsApproval):
+                    await at.workflow.run(checkpoint_id=at.checkpoint, **brought)
+                entries = office.worker.verify().entries
+            else:
+                found = await at.workflow.run(checkpoint_id=at.checkpoint, **brought)
+                assert asked_of(found) == at.request
+            assert payments.did == []
+            assert office.worker.verify().entries == entries
         await at.workflow.run(**at.call())
         assert payments.did[-1] == "pays 42 to ann: True"
 
@@ -316,6 +341,51 @@ def test_an_agent_made_of_the_workflow_goes_through_the_gate(office: Bureau) -> 
         office.approve(cast("Request", refused.value.request))
         await agent.run(answer)
         assert did == ["pays 42: yes"]
+
+    asyncio.run(work())
+
+
+def test_an_agent_goes_on_from_a_checkpoint_in_another_process(office: Bureau) -> None:
+    """The framework puts the workflow to the checkpoint first, and answers then: that is judged."""
+    did: list[str] = []
+
+    class Desk(Executor):
+        @handler
+        async def take(self, _messages: list[Message], ctx: WorkflowContext[str, str]) -> None:
+            did.append("takes")
+            await ctx.request_info(request_data=Payment(42, "ann"), response_type=str)
+
+        @response_handler
+        async def answered(
+            self, request: Payment, answer: str, ctx: WorkflowContext[str, str]
+        ) -> None:
+            did.append(f"pays {request.amount}: {answer}")
+            await ctx.yield_output(answer)
+
+    def agent_of(storage: Any) -> Any:
+        built = WorkflowBuilder(start_executor=Desk(id="desk"), name="chats").build()
+        return guard(built, storage, actor="dev").as_agent()
+
+    async def work() -> None:
+        first = await agent_of(office.storage).run("pay ann")
+        (asked,) = (each for message in first.messages for each in message.contents)
+        answer = Message("user", [Content.from_function_result(asked.call_id, result="yes")])
+        latest = await office.storage.get_latest(workflow_name="chats")
+        assert latest is not None
+
+        def goes_on() -> Any:
+            own = office.another()
+            return agent_of(own).run(
+                answer, checkpoint_id=latest.checkpoint_id, checkpoint_storage=own
+            )
+
+        office.approve(await office.request_for(goes_on()))
+        assert did == ["takes"]
+        assert (await goes_on()).text == "yes"
+        assert did == ["takes", "pays 42: yes"]
+        with pytest.raises((NeedsApproval, SealpointError)):
+            await goes_on()
+        assert did == ["takes", "pays 42: yes"]
 
     asyncio.run(work())
 

@@ -37,13 +37,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
         (_NAME, None),
         ({**_NAME, "timestamp": 7}, None),
         ({**_NAME, "timestamp": "tomorrow"}, None),
+        ({**_NAME, "timestamp": "2999-12-31T00:00:00+00:00"}, None),
     ],
 )
 def test_a_checkpoint_that_is_found_is_found_beside_it(
     store: Store, metadata: dict[str, Any], question: Any
 ) -> None:
-    """By a process that has to look through all threads, by its id and as the latest."""
-    store.thread("payments/0").save(1, metadata=metadata, question=question)
+    """By a process that has to look through all threads: by its id, in a list, as the latest."""
+    for number, state in enumerate((1, {"messages": {}}, {"workflow_name": "payments", "x": 1})):
+        store.thread(f"payments/{number}").save(state, metadata=metadata, question=question)
     made = WorkflowCheckpoint("payments", "a" * 64, timestamp="2999-01-01T00:00:00+00:00")
 
     async def work() -> None:
@@ -52,5 +54,8 @@ def test_a_checkpoint_that_is_found_is_found_beside_it(
         assert repr(await again.load(made.checkpoint_id)) == repr(made)
         assert repr(await sealed(store).get_latest(workflow_name="payments")) == repr(made)
         assert made.checkpoint_id in await again.list_checkpoint_ids(workflow_name="payments")
+        assert list(map(repr, await again.list_checkpoints(workflow_name="payments"))) == [
+            repr(made)
+        ]
 
     asyncio.run(work())

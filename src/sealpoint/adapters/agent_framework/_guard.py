@@ -16,7 +16,7 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
@@ -33,6 +33,7 @@ from agent_framework import (
 from sealpoint.adapters._function_code import Memory
 from sealpoint.adapters.agent_framework._storage import (
     Known,
+    RestingStorage,
     RunStopped,
     RunStorage,
     SealedCheckpointStorage,
@@ -41,7 +42,7 @@ from sealpoint.adapters.agent_framework._storage import (
 )
 from sealpoint.adapters.agent_framework._world import world_again, world_of
 from sealpoint.adapters.face import GuardedRuns, entered_off_loop, to_display_json
-from sealpoint.errors import SealpointError, UsageError
+from sealpoint.errors import ResumeRefused, SealpointError, UsageError
 from sealpoint.world import World
 
 _W = TypeVar("_W", Workflow, FunctionalWorkflow)
@@ -159,9 +160,32 @@ class WorkflowCall(NamedTuple):
     """What it answers, or brings along; None: nothing that is always bound."""
     offer: Callable[[], Any] | None
     """What it brings along that is bound where people are asked."""
-    would_run: Callable[[], bool] | None
-    """Whether anything would run; None: surely."""
+    rest: "_Rest | None"
+    """Tells whether anything would run; None: surely."""
     deliberate: str | None
+
+
+class _Rest:
+    """A checkpoint that a call goes on from with nothing: nothing would run but what is under way.
+
+    That is looked at where people would be asked: they have nothing to say where nothing runs.
+    """
+
+    def __init__(
+        self, storage: SealedCheckpointStorage, thread: str, checkpoint_id: str | None
+    ) -> None:
+        self.checkpoint: WorkflowCheckpoint | None = None
+        """The checkpoint that was found to hold no messages."""
+        self._thread = storage.store.thread(thread).adapter
+        self._checkpoint_id = checkpoint_id
+
+    def would_run(self) -> bool:
+        """Whether messages are under way, so that an executor would run."""
+        found = self._thread.snapshot("", self._checkpoint_id)
+        if found is None or (made := checkpoint_of(found)).messages:
+            return found is not None
+        self.checkpoint = made
+        return False
 
 
 class WorkflowGate:
@@ -241,7 +265,7 @@ class WorkflowGate:
             self.world(workflow, named.get("tools")),
             answer or None,
             None if message is None else lambda: {**answer, "input": self._shown(message)},
-            None if brings else lambda: self._has_messages(thread, checkpoint),
+            None if brings else _Rest(self.storage, thread, checkpoint),
             deliberate,
         )
 
@@ -284,11 +308,6 @@ class WorkflowGate:
             return known.thread
         return self.storage.places.new_thread(workflow.name, str(uuid.uuid4()))
 
-    def _has_messages(self, thread: str, checkpoint: str | None) -> bool:
-        """Whether messages are under way, so that an executor would run."""
-        found = self.storage.store.thread(thread).adapter.snapshot("", checkpoint)
-        return found is not None and bool(checkpoint_of(found).messages)
-
     def _require_own_storage(self, given: Any) -> None:
         if given is not None and given is not self.storage:
             raise UsageError(
@@ -328,7 +347,7 @@ class WorkflowGate:
     @asynccontextmanager
     async def let_in(
         self, read: Callable[[], WorkflowCall]
-    ) -> AsyncIterator[tuple[WorkflowCall, RunStorage]]:
+    ) -> AsyncIterator[tuple[WorkflowCall, RunStorage | RestingStorage]]:
         """Have a call decided and recorded, and give its run a storage for as long as it takes.
 
         Raises:
@@ -336,9 +355,8 @@ class WorkflowGate:
             SealpointError: Why the run was stopped.
         """
         call = await asyncio.to_thread(_framework_error, read)
-        turn = self._runs.turn(call.thread)
-        async with entered_off_loop(turn, lambda: self._admitted(call)) as run:
-            storage = RunStorage(self.storage, call.thread, run, call.answered)
+        async with AsyncExitStack() as admitted:
+            storage = await self._storage_of(call, admitted)
             try:
                 yield call, storage
                 storage.raise_if_stopped()  # code of the workflow may have caught it
@@ -346,6 +364,24 @@ class WorkflowGate:
                 raise stopped.error from stopped.error.__cause__
             finally:
                 self.last = storage.last or call.checkpoint or self.last
+
+    async def _storage_of(
+        self, call: WorkflowCall, admitted: AsyncExitStack
+    ) -> RunStorage | RestingStorage:
+        """The storage of a run that is let in.
+
+        Where people would be asked about a run in which nothing runs, nobody is, and nothing is
+        recorded. The workflow is put to the checkpoint, so that it tells what waits there, as the
+        framework's `as_agent` does before it answers. What comes next is judged by itself.
+        """
+        entered = entered_off_loop(self._runs.turn(call.thread), lambda: self._admitted(call))
+        try:
+            run = await admitted.enter_async_context(entered)
+        except ResumeRefused:
+            if call.rest is None or call.rest.checkpoint is None:
+                raise
+            return RestingStorage(call.rest.checkpoint)
+        return RunStorage(self.storage, call.thread, run, call.answered)
 
     def _admitted(self, call: WorkflowCall) -> Any:
         return self._runs.admit(
@@ -356,7 +392,7 @@ class WorkflowGate:
             actor=self._actor,
             deliberate=call.deliberate,
             offer=call.offer,
-            would_run=call.would_run,
+            would_run=None if call.rest is None else call.rest.would_run,
         )
 
 
@@ -487,7 +523,7 @@ def _released(workflow: Any) -> Iterator[None]:
             workflow._active_run = None  # noqa: SLF001
 
 
-async def _restore(workflow: Any, checkpoint: str | None, storage: RunStorage) -> None:
+async def _restore(workflow: Any, checkpoint: str | None, storage: Any) -> None:
     """Put a workflow of this process back to the checkpoint that was decided about, or to none."""
     runner = workflow._runner  # noqa: SLF001
     if checkpoint is None:
@@ -501,7 +537,7 @@ async def _restore(workflow: Any, checkpoint: str | None, storage: RunStorage) -
 
 
 async def _watched(
-    events: AsyncIterator[WorkflowEvent[Any]], storage: RunStorage
+    events: AsyncIterator[WorkflowEvent[Any]], storage: RunStorage | RestingStorage
 ) -> AsyncIterator[WorkflowEvent[Any]]:
     """The events of a run, which ends where the framework leaves a checkpoint out.
 

@@ -413,14 +413,25 @@ class SealedCheckpointStorage:
 
     def _read_all(self, workflow_name: str) -> list[WorkflowCheckpoint]:
         found = self._places.of_workflow(workflow_name)
-        read = (self._store.thread(name).adapter.snapshot("", ref.id) for name, ref in found)
-        return [checkpoint_of(each) for each in read if each is not None]
+        read = (self._read_if_any(name, ref) for name, ref in found)
+        return [each for each in read if each is not None]
 
     def _read_latest(self, workflow_name: str) -> WorkflowCheckpoint | None:
-        found = [ref for _, ref in self._places.of_workflow(workflow_name)]
-        if not found:
+        found = self._places.of_workflow(workflow_name)
+        for name, ref in sorted(found, key=lambda each: _timestamp(each[1]), reverse=True):
+            if (read := self._read_if_any(name, ref)) is not None:
+                if lineage := self._lineages.get(name):
+                    lineage.loaded(ref.id)
+                return read
+        return None
+
+    def _read_if_any(self, thread: str, ref: CheckpointRef) -> WorkflowCheckpoint | None:
+        """A checkpoint of the list; None if it was deleted since, or its writer saved no such."""
+        found = self._store.thread(thread).adapter.snapshot("", ref.id)
+        try:
+            return None if found is None else checkpoint_of(found)
+        except WorkflowCheckpointException:  # every writer chooses what its checkpoints say
             return None
-        return checkpoint_of(self._read(max(found, key=_timestamp).id))
 
     def _delete(self, checkpoint_id: str) -> bool:
         try:
@@ -695,6 +706,35 @@ class RunStorage:
     async def delete(self, checkpoint_id: str) -> bool:
         """As `SealedCheckpointStorage.delete`."""
         return await self.storage.delete(checkpoint_id)
+
+
+class RestingStorage:
+    """The storage of a run in which nothing runs: it is given its checkpoint, and saves nothing.
+
+    The framework goes through such a run all the same, to tell what waits for a response.
+    """
+
+    def __init__(self, checkpoint: WorkflowCheckpoint) -> None:
+        self.saves = 0
+        """How many checkpoints it was given."""
+        self.last: str | None = None
+        """None of them is kept."""
+        self._checkpoint = checkpoint
+
+    def raise_if_stopped(self) -> None:
+        """Nothing stops it."""
+
+    def require_going_on(self) -> None:
+        """Nothing goes on."""
+
+    async def save(self, checkpoint: WorkflowCheckpoint) -> str:
+        """Leave out what is the same as the checkpoint that it was given."""
+        self.saves += 1
+        return checkpoint.checkpoint_id
+
+    async def load(self, _checkpoint_id: str) -> WorkflowCheckpoint:
+        """The checkpoint that was looked at, whatever lies there by now."""
+        return self._checkpoint
 
 
 def unknown(checkpoint_id: str) -> UnknownCheckpoint:
