@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A memo changes nothing but the time: the same root, and blobs that hold the same value."""
 
+import random
 from typing import Any
 
 from hypothesis import given, settings
@@ -21,7 +22,9 @@ _message = st.builds(
     st.integers(1, 1500),
 )
 _edit = st.tuples(
-    st.sampled_from(("append", "insert", "delete", "replace", "nest", "clear", "mutate")),
+    st.sampled_from(
+        ("append", "insert", "delete", "replace", "nest", "clear", "mutate", "bytes", "text")
+    ),
     st.integers(0, 60),
     _message,
 )
@@ -37,6 +40,12 @@ def _apply(state: dict[str, Any], edit: tuple[str, int, dict[str, Any]]) -> None
         messages.insert(place, message)
     elif kind == "nest":
         state.setdefault("inner", {}).setdefault("log", []).extend([message] * 9)
+    elif kind == "bytes":
+        data = bytearray(state.get("bytes", random.Random(number).randbytes(200_000)))  # noqa: S311
+        data[number * 3000 : number * 3001] = message["content"].encode()
+        state["bytes"] = bytes(data)
+    elif kind == "text":
+        state["text"] = message["content"][:9] + state.get("text", "") + message["content"] * 40
     elif kind == "clear" and number < 5:
         messages.clear()
     elif messages and kind == "delete":
@@ -105,3 +114,22 @@ def test_a_list_that_grew_puts_little_again() -> None:
 
     assert before > 200
     assert len(puts) - before < before / 2
+
+
+def test_bytes_with_one_changed_put_little_again() -> None:
+    """Of a long byte string in which one byte changed, nearly every chunk is taken over."""
+    data = bytearray(random.Random(3).randbytes(1_000_000))  # noqa: S311 # test data
+    memo = TreeMemo(lambda _names: True)
+    puts: list[bytes] = []
+
+    def put(blob: bytes) -> bytes:
+        puts.append(blob)
+        return blob_digest(blob)
+
+    _REGISTRY.encode_tree({"file": bytes(data)}, put, memo=memo)
+    before = len(puts)
+    data[500_000] ^= 1
+    _REGISTRY.encode_tree({"file": bytes(data)}, put, memo=memo)
+
+    assert before > 150
+    assert len(puts) - before < before / 5

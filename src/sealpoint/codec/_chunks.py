@@ -5,12 +5,26 @@ A cut depends only on the bytes near it (or on one member), never on a position,
 moves the chunks behind it without changing them. Where the cuts lie is the writer's business alone:
 a reader joins chunks and never asks. The seed keeps an outsider who can only choose content from
 learning where a store cuts; sizes are bounded whatever the content.
+
+Finding a cut in bytes is slower than hashing what lies before it. So it is remembered how a byte
+string was cut (`CutBytes`): where the bytes of a chunk and the one behind it are as they were, so
+is the cut. With what is remembered and without, the cuts are the same; that bytes are as they were
+is told by their SHA-256, never by who owns them. Remembered are places and ids, a thousandth of
+the bytes themselves.
 """
 
+import hashlib
 import re
+import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
 from itertools import islice
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 # A cut in bytes lies behind one of these pairs. They are dense in text, numbers and random data
 # alike (about 1 in 128), which lets the regular expression engine do nearly all of the work.
@@ -27,6 +41,11 @@ _SMALLEST_PART = 4
 _LARGEST_FACTOR = 8
 _CRC_RANGE = 1 << 32
 
+_BATCH_BYTES_MAX = 16 * 1024 * 1024
+_BESIDE_BYTES_MIN = 1024 * 1024
+_REMEMBERED_BYTES = 128
+"""What a place and an id take in memory."""
+
 _BYTES_TARGET = 4096
 _MEMBERS_TARGET = 1024
 _IDS_TARGET = 8
@@ -41,13 +60,31 @@ def _target(size_bytes: int, base: int) -> int:
     return target
 
 
-def cut_bytes(data: bytes | memoryview, seed: int) -> Iterator[memoryview]:
-    """Cut a byte string where its content says so."""
-    view = memoryview(data)
-    target = _target(len(view), _BYTES_TARGET)
-    smallest, largest = target // _SMALLEST_PART, target * _LARGEST_FACTOR
+def bytes_target(size_bytes: int) -> int:
+    """The size of chunks to aim at for a byte string of so many bytes."""
+    return _target(size_bytes, _BYTES_TARGET)
+
+
+def largest_chunk(target: int) -> int:
+    """The most bytes that a chunk of a byte string has."""
+    return target * _LARGEST_FACTOR
+
+
+def byte_ends(view: memoryview, seed: int, target: int, first: int = 0) -> Iterator[int]:
+    """Where chunks of a byte string end, cutting where its content says so.
+
+    A cut depends on the bytes of its chunk and the one behind it alone, as long as there is room
+    for a largest chunk.
+
+    Args:
+        view: Bytes that lie one after the other.
+        seed: Moves the boundaries.
+        target: The size of chunks to aim at.
+        first: Where a chunk begins; what lies before it is left out.
+    """
+    smallest, largest = target // _SMALLEST_PART, largest_chunk(target)
     threshold = _CRC_RANGE * _CANDIDATE_ODDS // target
-    start = 0
+    start = first
     while len(view) - start > smallest:
         stop = min(start + largest, len(view))
         for match in _CANDIDATE.finditer(view, start + smallest, stop):
@@ -55,10 +92,10 @@ def cut_bytes(data: bytes | memoryview, seed: int) -> Iterator[memoryview]:
             if zlib.crc32(view[place - _WINDOW_BYTES : place], seed) < threshold:
                 stop = place
                 break
-        yield view[start:stop]
+        yield stop
         start = stop
     if start < len(view):
-        yield view[start:]
+        yield len(view)
 
 
 def members_target(size_bytes: int) -> int:
@@ -111,3 +148,152 @@ def id_ends(ids: Sequence[bytes], first: int = 0) -> Iterator[int]:
             first = place
     if first < len(ids):
         yield len(ids)
+
+
+@dataclass(frozen=True, slots=True)
+class CutBytes:
+    """A byte string as it was cut."""
+
+    target: int
+    seed: int
+    ends: list[int]
+    ids: list[bytes]
+    behind: bytes
+    """The byte behind each chunk but the last."""
+
+    @classmethod
+    def of(
+        cls, view: memoryview, target: int, seed: int, ends: list[int], ids: list[bytes]
+    ) -> "CutBytes | None":
+        """What to remember; nothing of chunks that were put in pieces, of which each has an id."""
+        if len(ids) != len(ends):
+            return None
+        return cls(target, seed, ends, ids, bytes(view[end] for end in ends[:-1]))
+
+    def stayed(self, view: memoryview, first: int, shift: int) -> int:
+        """Up to which chunk, from `first` on, all are as they were.
+
+        Args:
+            view: What the byte string is now.
+            first: The first of them.
+            shift: How far behind its old place it begins.
+        """
+        largest = largest_chunk(self.target)
+        # Of those near the end it is not sure that they were cut by their content.
+        room = min(self.ends[-1], len(view) - shift) - largest
+        stop = min(bisect_left(self.ends, room) + (room > 0), len(self.ends) - 1)
+        count, most = 1, max(1, _BATCH_BYTES_MAX // self.target)
+        while first < stop:
+            batch = min(first + count, stop)
+            first = self._stayed_within(view, first, batch, shift)
+            if first < batch:
+                break
+            count = min(2 * count, most)
+        return first
+
+    def _stayed_within(self, view: memoryview, first: int, stop: int, shift: int) -> int:
+        """The same for some chunks; many of them are hashed on two cores."""
+        if (stop - first) * self.target < _BESIDE_BYTES_MIN:
+            return self._compare(view, first, stop, shift)
+        middle = (first + stop) // 2
+        rest = _beside(lambda: self._compare(view, middle, stop, shift))
+        found = self._compare(view, first, middle, shift)
+        return rest.result() if found == middle else found
+
+    def _compare(self, view: memoryview, first: int, stop: int, shift: int) -> int:
+        ends, ids, behind = self.ends, self.ids, self.behind
+        start = (ends[first - 1] if first else 0) + shift
+        for place in range(first, stop):
+            end = ends[place] + shift
+            if view[end] != behind[place]:
+                return place
+            if hashlib.sha256(view[start:end]).digest() != ids[place]:
+                return place
+            start = end
+        return stop
+
+    def chunk_at(self, start: int, shift: int) -> int | None:
+        """The chunk that began at a place, or None."""
+        before = bisect_left(self.ends, start - shift)
+        found = before < len(self.ends) and self.ends[before] == start - shift
+        return before + 1 if found else None
+
+
+def _beside(call: Callable[[], _T]) -> Future[_T]:
+    """Begin a call in an OS thread of its own, or make it at once where none can be started.
+
+    A thread for each call and no pool: one takes a tenth of a millisecond to start, and those of a
+    pool are not there after a fork.
+    """
+    outcome: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as exc:  # noqa: BLE001 # whoever asks for the result hears of it
+            outcome.set_exception(exc)
+
+    try:
+        threading.Thread(target=run, name="sealpoint-hash", daemon=True).start()
+    except RuntimeError:
+        run()
+    return outcome
+
+
+def recut(
+    view: memoryview, target: int, seed: int, before: CutBytes | None
+) -> Iterator[tuple[list[int], list[bytes]]]:
+    """Cut a byte string as `byte_ends` does, knowing how one was cut that may be like it.
+
+    Returns:
+        Ends of chunks in order, some at a time, with their ids, or without any if they are new.
+    """
+    if before is None or (before.target, before.seed) != (target, seed):
+        for end in byte_ends(view, seed, target):
+            yield [end], []
+        return
+    shifts = {0, len(view) - before.ends[-1]}
+    start, shift, place = 0, 0, 0
+    while start < len(view):
+        stop = before.stayed(view, place, shift)
+        if stop > place:
+            yield [end + shift for end in before.ends[place:stop]], before.ids[place:stop]
+            start = before.ends[stop - 1] + shift
+        for end in byte_ends(view, seed, target, start):
+            yield [end], []
+            start = end
+            found = [(chunk, by) for by in shifts if (chunk := before.chunk_at(end, by))]
+            if found:
+                place, shift = found[0]
+                break
+
+
+class ByteCuts:
+    """The byte strings of the value before, in the order in which they were cut."""
+
+    __slots__ = ("_before", "_now", "size_bytes")
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+        """What it takes in memory, about."""
+        self._before: list[CutBytes | None] = []
+        self._now: list[CutBytes | None] = []
+
+    def begin(self) -> None:
+        """A value is about to be encoded."""
+        self._now = []
+
+    def end(self) -> None:
+        """The value has been encoded."""
+        self._before, self._now = self._now, []
+        chunks = sum(len(cut.ends) for cut in self._before if cut is not None)
+        self.size_bytes = chunks * _REMEMBERED_BYTES
+
+    def before(self) -> CutBytes | None:
+        """How the byte string was cut that stood at this place."""
+        place = len(self._now)
+        return self._before[place] if place < len(self._before) else None
+
+    def remember(self, cut: CutBytes | None) -> None:
+        """Keep how a byte string was cut for the next encoding."""
+        self._now.append(cut)

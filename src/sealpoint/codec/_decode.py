@@ -17,6 +17,7 @@ caller's `get` does that.
 """
 
 import hashlib
+import io
 import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -302,6 +303,8 @@ _TABLE: dict[int, Callable[[Any, Any], Any]] = {
 
 
 _BATCH_IDS = 128
+# What is longer grows chunk by chunk in one place, so that it is never in memory twice.
+_JOINED_AT_ONCE_BYTES = 1024 * 1024
 
 
 class TreeDecoding(Decoding):
@@ -419,15 +422,17 @@ class TreeDecoding(Decoding):
                         raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
             ids = below
         chunks: list[bytes] = []
+        joined = io.BytesIO()
+        keep = chunks.extend if total <= _JOINED_AT_ONCE_BYTES else joined.writelines
         found = 0
         for blobs in self._batches(ids):
             found += sum(map(len, blobs))
             if found > total or not all(blobs):
                 raise BytesMalformed(f"reference: expected {total} bytes in full chunks")
-            chunks.extend(blobs)
+            keep(blobs)
         if found != total:
             raise BytesMalformed(f"reference: expected {total} bytes in its chunks")
-        return b"".join(chunks)
+        return b"".join(chunks) if chunks else joined.getvalue()
 
     def _batches(self, ids: list[bytes]) -> Iterator[Sequence[bytes]]:
         """The blobs of these ids, several at a time where the store can fetch them so."""

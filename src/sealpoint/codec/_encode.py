@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import ormsgpack
@@ -30,7 +31,14 @@ from sealpoint.codec._arrays import (
 )
 from sealpoint.codec._bounds import ENCODING, Bounds, not_allowed
 from sealpoint.codec._builtins import ENCODERS
-from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_target
+from sealpoint.codec._chunks import (
+    CutBytes,
+    bytes_target,
+    id_ends,
+    member_ends,
+    members_target,
+    recut,
+)
 from sealpoint.codec._keys import is_plain_key
 from sealpoint.codec._memo import ChunkedList, ObjectMemos, TreeMemo, memo_of
 from sealpoint.codec._rules import TypeRule
@@ -319,6 +327,9 @@ _TYPED_BYTES = 512
 _SAMPLED_MEMBERS = 8
 _OPENED_LEVELS = 3
 _SCALARS = frozenset({int, float, bool, type(None)})
+_LENGTHS = frozenset({str, bytes, bytearray})
+# It may be released, which is refused where it is encoded.
+_SUPPOSED_BYTES = {memoryview: _SPLIT_MEMBERS_BYTES + 1}
 
 
 class TreeEncoding(Encoding):
@@ -356,7 +367,7 @@ class TreeEncoding(Encoding):
         data = self._node(value)
         self.bounds.check_nodes([data])
         if len(data) > _SPLIT_BYTES_BYTES:
-            data = self._reference(Stream.VALUE, 0, cut_bytes(data, self._seed))
+            data = self._reference(Stream.VALUE, 0, memoryview(data))
         root = self._put(data)
         id_bytes(root, "put")
         if self._memo is not None:
@@ -514,7 +525,7 @@ class TreeEncoding(Encoding):
             return data
         self.bounds.check_nodes([data])
         body = memoryview(data)[len(header) :]
-        return self._reference(stream, count, cut_bytes(body, self._seed))
+        return self._reference(stream, count, body)
 
     def _byte_string(self, value: bytes | bytearray | memoryview) -> bytes:
         try:
@@ -524,7 +535,7 @@ class TreeEncoding(Encoding):
         if view.nbytes <= _SPLIT_BYTES_BYTES:
             return packb(bytes(value))
         view = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
-        return self._reference(Stream.BYTES, 0, cut_bytes(view, self._seed))
+        return self._reference(Stream.BYTES, 0, view)
 
     def _text(self, value: str) -> bytes:
         if not is_plain_key(value):
@@ -532,15 +543,28 @@ class TreeEncoding(Encoding):
         data = value.encode()
         if len(data) <= _SPLIT_BYTES_BYTES:
             return packb(value)
-        return self._reference(Stream.TEXT, 0, cut_bytes(data, self._seed))
+        return self._reference(Stream.TEXT, 0, memoryview(data))
 
-    def _reference(self, stream: Stream, count: int, chunks: Iterable[bytes | memoryview]) -> bytes:
-        total = 0
+    def _reference(self, stream: Stream, count: int, view: memoryview) -> bytes:
+        """Put bytes in chunks, except those that the encoding before has put already."""
+        target, memo = bytes_target(len(view)), self._memo
+        before = None if memo is None else memo.byte_cuts.before()
+        ends = [0]
         ids: list[bytes] = []
-        for chunk in chunks:
-            total += len(chunk)
-            ids.extend(map(self._put_blob, self._pieces(chunk)))
-        return self._refer(stream, count, total, ids)
+        for new_ends, known in recut(view, target, self._seed, before):
+            if known and memo is not None and memo.again(known):
+                ids += known
+            else:
+                ids += self._put_chunks(view, [ends[-1], *new_ends])
+            ends += new_ends
+        if memo is not None:
+            memo.byte_cuts.remember(CutBytes.of(view, target, self._seed, ends[1:], ids))
+        return self._refer(stream, count, len(view), ids)
+
+    def _put_chunks(self, view: memoryview, ends: list[int]) -> list[bytes]:
+        """Put what lies between the ends."""
+        chunks = (view[start:end] for start, end in pairwise(ends))
+        return [self._put_blob(piece) for chunk in chunks for piece in self._pieces(chunk)]
 
     def _pieces(self, chunk: bytes | memoryview) -> Iterator[bytes | memoryview]:
         """A chunk in parts that are not longer than a blob may be; mostly it is its only part."""
@@ -607,11 +631,11 @@ def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool
             kind = type(member)
             if kind is list or kind is dict:
                 waiting.append(member)
-            elif kind is str or kind is bytes:
+            elif kind in _LENGTHS:
                 size -= len(member)
             elif kind not in _SCALARS:
                 nodes -= 1
-                size -= typed_bytes
+                size -= _SUPPOSED_BYTES.get(kind, typed_bytes)
         if size < 0:
             return False
     return True

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from sealpoint.codec._chunks import ByteCuts
 from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 
 _BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4
@@ -131,7 +132,16 @@ class TreeMemo:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
     """
 
-    __slots__ = ("_before", "_now", "_now_bytes", "again", "objects", "size_bytes", "was_long")
+    __slots__ = (
+        "_before",
+        "_now",
+        "_now_bytes",
+        "again",
+        "byte_cuts",
+        "objects",
+        "size_bytes",
+        "was_long",
+    )
 
     def __init__(self, again: Callable[[Sequence[bytes]], bool]) -> None:
         self.again = again
@@ -141,17 +151,20 @@ class TreeMemo:
         self.size_bytes = 0
         """What it takes in memory."""
         self.objects = ObjectMemos()
+        self.byte_cuts = ByteCuts()
         self.was_long = False
         """Whether the value before had a list that was cut."""
 
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
         self._now, self._now_bytes = [], 0
+        self.byte_cuts.begin()
 
     def end(self) -> None:
         """The value has been encoded."""
         self._before, self._now = self._now, []
-        self.size_bytes = self._now_bytes + self.objects.size_bytes
+        self.byte_cuts.end()
+        self.size_bytes = self._now_bytes + self.objects.size_bytes + self.byte_cuts.size_bytes
         self.was_long = bool(self._before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where long things are cut: by content, within bounds, and the same every time."""
 
+import hashlib
 import random
 from itertools import pairwise
 
@@ -8,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sealpoint.codec._chunks import cut_bytes, id_ends, member_ends, members_target
+from sealpoint.codec._chunks import (
+    CutBytes,
+    byte_ends,
+    bytes_target,
+    id_ends,
+    member_ends,
+    members_target,
+    recut,
+)
 from tests.effort import examples
 
 _SOURCE = random.Random(5)  # noqa: S311 # test data
@@ -20,6 +29,11 @@ _DATA = {
 }
 
 
+def _cut_bytes(data: bytes, seed: int) -> list[bytes]:
+    ends = [*byte_ends(memoryview(data), seed, bytes_target(len(data)))]
+    return [data[start:end] for start, end in pairwise([0, *ends])]
+
+
 def _cut_members(parts: list[bytes], seed: int) -> list[bytes]:
     ends = list(member_ends(parts, seed, members_target(sum(map(len, parts)))))
     return [b"".join(parts[first:end]) for first, end in zip([0, *ends], ends, strict=False)]
@@ -29,7 +43,7 @@ def _cut_members(parts: list[bytes], seed: int) -> list[bytes]:
 @pytest.mark.parametrize("seed", [0, 1, 0xFFFFFFFF])
 def test_chunks_of_bytes_join_to_the_whole_and_are_bounded(name: str, seed: int) -> None:
     """Whatever the content, no chunk is empty or larger than eight times the target."""
-    chunks = list(map(bytes, cut_bytes(_DATA[name], seed)))
+    chunks = _cut_bytes(_DATA[name], seed)
 
     assert b"".join(chunks) == _DATA[name]
     assert all(0 < len(chunk) <= 8 * 4096 for chunk in chunks)
@@ -40,15 +54,15 @@ def test_chunks_of_bytes_join_to_the_whole_and_are_bounded(name: str, seed: int)
 @settings(max_examples=examples(100))
 def test_any_bytes_join_to_the_whole(data: bytes, seed: int) -> None:
     """Cutting loses and adds nothing, also for short and empty byte strings."""
-    assert b"".join(map(bytes, cut_bytes(data, seed))) == data
+    assert b"".join(_cut_bytes(data, seed)) == data
 
 
 @pytest.mark.parametrize("name", ["random", "text", "counter"])
 def test_an_insertion_moves_few_boundaries(name: str) -> None:
     """Chunks away from an insertion are the same."""
     data = _DATA[name]
-    before = set(map(bytes, cut_bytes(data, 3)))
-    after = set(map(bytes, cut_bytes(data[:150_000] + b"inserted" + data[150_000:], 3)))
+    before = set(_cut_bytes(data, 3))
+    after = set(_cut_bytes(data[:150_000] + b"inserted" + data[150_000:], 3))
 
     assert len(after - before) <= 4
 
@@ -79,7 +93,7 @@ def test_members_that_are_all_alike_are_still_cut() -> None:
 
 def test_chunks_grow_with_the_whole() -> None:
     """A very long byte string has chunks in the thousands, not in the millions."""
-    chunks = list(cut_bytes(bytes(64 * 1024 * 1024), 0))
+    chunks = _cut_bytes(bytes(64 * 1024 * 1024), 0)
 
     assert len(chunks) < 10_000
 
@@ -106,16 +120,98 @@ def test_an_index_goes_on_from_any_of_its_ends() -> None:
 
 def test_the_seed_moves_boundaries() -> None:
     """Where one store cuts says nothing about where another does."""
-    one = {len(chunk) for chunk in cut_bytes(_DATA["random"], 1)}
-    other = {len(chunk) for chunk in cut_bytes(_DATA["random"], 2)}
+    one = {len(chunk) for chunk in _cut_bytes(_DATA["random"], 1)}
+    other = {len(chunk) for chunk in _cut_bytes(_DATA["random"], 2)}
 
     assert one != other
 
 
 def test_cutting_is_the_same_every_time() -> None:
     """The same bytes and seed have the same boundaries."""
-    one, other = (list(map(bytes, cut_bytes(_DATA["random"], 9))) for _ in range(2))
+    one, other = (_cut_bytes(_DATA["random"], 9) for _ in range(2))
 
     assert one == other
     assert len(set(map(len, one))) > 5
     assert any(a != b for a, b in pairwise(one))
+
+
+def _as_cut(data: bytes, seed: int) -> CutBytes:
+    """What is remembered of a byte string."""
+    view, target = memoryview(data), bytes_target(len(data))
+    ends = [*byte_ends(view, seed, target)]
+    ids = [hashlib.sha256(view[start:end]).digest() for start, end in pairwise([0, *ends])]
+    cut = CutBytes.of(view, target, seed, ends, ids)
+    assert cut is not None
+    return cut
+
+
+_Edit = tuple[float, int, bytes]
+
+
+def _edited(data: bytes, edits: list[_Edit]) -> bytes:
+    """Replace so many bytes at places of a byte string by others."""
+    for part, dropped, added in edits:
+        place = int(part * len(data))
+        data = data[:place] + added + data[place + dropped :]
+    return data
+
+
+@given(
+    st.sampled_from(sorted(_DATA)),
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 40_000), st.binary(max_size=3000)), max_size=4
+    ),
+    st.integers(0, 3),
+)
+@settings(max_examples=examples(200), deadline=None)
+def test_what_is_remembered_moves_no_cut(name: str, edits: list[_Edit], seed: int) -> None:
+    """However a byte string was edited, it is cut as if it had not been seen before."""
+    before = _as_cut(_DATA[name], seed)
+    data = _edited(_DATA[name], edits)
+    target = bytes_target(len(data))
+    found = [*recut(memoryview(data), target, seed, before)]
+    ends = [end for some, _ in found for end in some]
+
+    assert ends == [*byte_ends(memoryview(data), seed, target)]
+    start = 0
+    for some, ids in found:
+        for place, end in enumerate(some):
+            if ids:
+                assert ids[place] == hashlib.sha256(data[start:end]).digest()
+            start = end
+
+
+@pytest.mark.parametrize("edit", [(0.5, 1, b"\0"), (0.5, 0, b"inserted"), (0.2, 100, b"")])
+def test_what_stayed_is_not_cut_again(edit: _Edit) -> None:
+    """After one edit nearly all chunks are known, those behind an insertion too."""
+    data = _SOURCE.randbytes(12_000_000)  # long enough for a second core
+    before = _as_cut(data, 1)
+    after = _edited(data, [edit])
+    found = [*recut(memoryview(after), before.target, 1, before)]
+    new = sum(len(ends) for ends, ids in found if not ids)
+
+    assert new < len(before.ends) / 20
+
+
+@pytest.mark.parametrize("other", [(16_384, 1), (4096, 2)])
+def test_what_was_cut_in_another_way_is_of_no_use(other: tuple[int, int]) -> None:
+    """Another seed, or another size to aim at, cuts elsewhere."""
+    target, seed = other
+    data = _DATA["random"]
+    found = [*recut(memoryview(data), target, seed, _as_cut(data, 1))]
+
+    assert not any(ids for _, ids in found)
+    assert [end for ends, _ in found for end in ends] == [
+        *byte_ends(memoryview(data), seed, target)
+    ]
+
+
+def test_a_chunk_is_as_it_was_only_with_the_byte_behind_it() -> None:
+    """A cut may depend on the byte behind it, so a chunk before a changed one is not relied on."""
+    data = _DATA["random"]
+    before = _as_cut(data, 1)
+    end = before.ends[10]
+    after = _edited(data, [((end + 0.5) / len(data), 1, bytes((data[end] ^ 1,)))])
+
+    assert before.stayed(memoryview(data), 0, 0) > 12
+    assert before.stayed(memoryview(after), 0, 0) == 10
