@@ -44,6 +44,17 @@ def test_log_lists_the_newest_first(saved: Machine) -> None:
     assert (second[4], third[4]) == ("step-1", "step-0")
 
 
+def test_log_begins_with_what_tells_checkpoints_apart(machine: Machine) -> None:
+    """What all of them say comes last, where a narrow terminal leaves it out."""
+    with machine.open() as store:
+        for step in range(2):
+            said = {"workflow_name": "payments", "step": step}
+            store.thread("t").save(step, id=f"step-{step}", metadata=said)
+    rows = [line.split()[5:] for line in machine.done("log", "t").splitlines()[1:]]
+
+    assert rows == [["step=1", 'workflow_name="payments"'], ["step=0", 'workflow_name="payments"']]
+
+
 def test_log_as_json_has_everything(saved: Machine) -> None:
     """References with their whole metadata, and whether there are more."""
     document = saved.json("log", "t")

@@ -15,7 +15,8 @@ that adapters share:
 - `LoopOrder`: the calls of an event loop about a thread have their turns in the order of the calls.
 - `to_display_json`: a value as people are shown it, and as a statement binds it;
   `question_to_display_json`: the same for what a run asks, cut where it is too long to be read.
-- `extra_missing`: what to say where the framework is missing or too old.
+- `run_paused`, `extra_missing`: what to say where a pause stopped a run, and where the framework is
+  missing or too old.
 
 Nothing here knows a framework. The guide is docs/guides/write-an-adapter.md.
 """
@@ -42,6 +43,7 @@ from sealpoint.api import Store
 from sealpoint.config import code_of
 from sealpoint.errors import (
     ExtraMissing,
+    Paused,
     SealpointError,
     StorageUnavailable,
     Superseded,
@@ -78,6 +80,7 @@ __all__ = [
     "entered_off_loop",
     "extra_missing",
     "question_to_display_json",
+    "run_paused",
     "to_display_json",
 ]
 
@@ -438,6 +441,19 @@ async def entered_off_loop(
         async with turn:
             found = await done_off_loop(lambda: entered.enter_context(make()))
         yield found
+
+
+def run_paused(thread: str, then: str) -> Paused:
+    """What a run that a pause stopped ends with.
+
+    Args:
+        thread: What the application calls the thread.
+        then: How it goes on after the pause, in the words of the framework.
+    """
+    return Paused(
+        f"thread {thread!r}: it is paused; what had been done is kept",
+        hint=f"An operator ends the pause: sealpoint unpause {thread!r} --reason WHY. Then {then}",
+    )
 
 
 def extra_missing(adapter: str, packages: Mapping[str, str], cause: ImportError) -> Exception:

@@ -557,7 +557,9 @@ def explain_decision(core: Core, policies: Policies, ref: str) -> Why:
     if not begins_digest(ref):
         raise UsageError(
             f"why: expected {DIGITS_LEAST} to {DIGITS_MAX} digits of a request's id or an entry's "
-            f"hash, found {ref[:64]!r}"
+            f"hash, found {ref[:64]!r}",
+            hint="sealpoint requests lists requests with their ids, and sealpoint audit "
+            "--thread NAME the entries of a thread with their hashes.",
         )
     found = list(_find(core, ref))
     if len(found) != 1:

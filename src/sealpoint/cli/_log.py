@@ -67,8 +67,8 @@ def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
     print_table(
         (*headings, "metadata"),
         [
-            (*row, short_metadata(ref.metadata, columns() - taken))
-            for row, ref in zip(rows, refs, strict=True)
+            (*row, short_metadata(metadata, columns() - taken))
+            for row, metadata in zip(rows, _telling_first(refs), strict=True)
         ],
     )
     notes = []
@@ -80,6 +80,20 @@ def _print_log(refs: list[CheckpointRef], *, more: bool) -> None:
         )
     if notes:
         print_lines(["", *(Styled(note, "quiet") for note in notes)])
+
+
+def _telling_first(refs: list[CheckpointRef]) -> list[dict[str, Any]]:
+    """The metadata of checkpoints; what is the same for all of them comes last in each."""
+    first = refs[0].metadata
+    same = {
+        key
+        for key, value in first.items()
+        if len(refs) > 1 and all(ref.metadata.get(key) == value for ref in refs)
+    }
+    return [
+        {key: ref.metadata[key] for key in sorted(ref.metadata, key=same.__contains__)}
+        for ref in refs
+    ]
 
 
 def _cells(ref: CheckpointRef, *, marked: bool) -> tuple[str, ...]:

@@ -52,6 +52,13 @@ _ROW_STEPS_MAX = 1000
 _BYTE_STEPS_MAX = 4
 _SCHEMA_BYTES_MAX = 64 * 1024
 _DENIED_CODES = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+_FULL_HINT = (
+    "The disk is full, and nothing was half-written: make room where the store lies, and repeat "
+    "the call."
+)
+_READ_ONLY_HINT = (
+    "Nothing was changed: have it mounted so that it can be written, and repeat the call."
+)
 _VALUE_BYTES_MAX = 1_000_000_000
 _OPENING_LOOK_STEPS = 100
 
@@ -178,11 +185,27 @@ def failure(
         return Edited(f"store {path}: expected tables that end, found pages that lead in circles")
     if code in _EDITED_CODES:
         return Edited(f"store {path}: expected the tables as written, found {name}")
+    return _unavailable(path, code, name)
+
+
+def _unavailable(path: Path, code: int, name: str) -> StorageUnavailable:
+    """A failure that is nobody's edit: what cannot be used or written, and what to do."""
     place = denied_place(path) if code in _DENIED_CODES else None
     if place is not None:
-        denied, hint = permission_denied(place)
+        denied, hint = _mounted_read_only(place) or permission_denied(place)
         return StorageUnavailable(f"store {path}: {denied}", hint=hint)
-    return StorageUnavailable(f"store {path}: expected SQLite to succeed, found {name}")
+    full = code == sqlite3.SQLITE_FULL
+    return StorageUnavailable(
+        f"store {path}: expected SQLite to succeed, found {name}", hint=_FULL_HINT if full else None
+    )
+
+
+def _mounted_read_only(place: Path) -> tuple[str, str] | None:
+    """Why nobody can write to a place, and what to do; None where its file system is no reason."""
+    with contextlib.suppress(OSError):
+        if os.statvfs(place).f_flag & os.ST_RDONLY:
+            return f"{place} is on a file system that is mounted read-only", _READ_ONLY_HINT
+    return None
 
 
 def recover(connection: BoundedConnection) -> None:

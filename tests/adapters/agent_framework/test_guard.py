@@ -238,8 +238,9 @@ def test_a_pause_stops_before_the_next_superstep(tmp_path: Path) -> None:
                 return built.add_chain([one, two, three]).build()
 
             guarded = guard(build(), storage, actor="dev")
-            with pytest.raises(Paused, match="what had been done is kept"):
+            with pytest.raises(Paused, match=r"'july'.*what had been done is kept") as paused:
                 await guarded.run("x")
+            assert "sealpoint unpause 'july' --reason WHY" in paused.value.hint
             assert did == ["one", "two"]
             latest = await storage.get_latest(workflow_name="steps")
             assert latest is not None
@@ -264,8 +265,9 @@ def test_a_type_that_cannot_be_saved_ends_the_run(storage: Any) -> None:
             await ctx.yield_output(text)
 
     made = WorkflowBuilder(start_executor=Maker(id="maker"), name="makes").build()
-    with pytest.raises(TypeNotAllowed, match="Stranger"):
+    with pytest.raises(TypeNotAllowed, match="Stranger") as refused:
         _run(guard(made, storage, actor="dev").run("x"))
+    assert "SealedCheckpointStorage.for_workflow(workflow, store)" in refused.value.hint
     assert storage.refused_saves == 1
 
 

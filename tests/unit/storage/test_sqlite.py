@@ -9,11 +9,13 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from sealpoint.errors import ReadOnly, SchemaUnknown, StorageUnavailable, UsageError
 from sealpoint.storage import Record
+from sealpoint.storage._sqlite_connections import failure
 from sealpoint.storage._sqlite_schema import APPLICATION_ID
 from sealpoint.storage.sqlite import SqliteStorage
 from tests.warm import run_command
@@ -312,6 +314,30 @@ def test_locked_store_is_unavailable_then_usable(tmp_path: Path) -> None:
 
         assert isinstance(caught.value.__cause__, sqlite3.Error)
         assert storage.read(_THREAD, 0) == _RECORD
+
+
+def _failing(connection: sqlite3.Connection, statement: str) -> sqlite3.Error:
+    with closing(connection), pytest.raises(sqlite3.Error) as failed:
+        connection.execute(statement)
+    return failed.value
+
+
+def test_a_disk_that_cannot_be_written_is_told_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full one and one that is mounted read-only: neither is a question of permissions."""
+    path = tmp_path / "a.db"
+    small = sqlite3.connect(path)
+    small.execute("PRAGMA max_page_count = 1")
+    full = failure(path, _failing(small, "CREATE TABLE t (a)"))
+    denied = _failing(sqlite3.connect(f"file:{path}?mode=ro", uri=True), "CREATE TABLE t (a)")
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    mounted = failure(path, denied)
+
+    assert "make room where the store lies" in str(full)
+    assert "is on a file system that is mounted read-only" in str(mounted)
+    assert "have it mounted so that it can be written" in str(mounted)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="this system has no limit on file sizes")

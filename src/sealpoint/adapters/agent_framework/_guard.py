@@ -25,7 +25,6 @@ from agent_framework import (
     FunctionalWorkflow,
     Workflow,
     WorkflowCheckpoint,
-    WorkflowCheckpointException,
     WorkflowEvent,
     WorkflowExecutor,
 )
@@ -38,6 +37,7 @@ from sealpoint.adapters.agent_framework._storage import (
     RunStorage,
     SealedCheckpointStorage,
     checkpoint_of,
+    framework_error,
     require_same_workflow,
 )
 from sealpoint.adapters.agent_framework._world import world_again, world_of
@@ -354,7 +354,7 @@ class WorkflowGate:
             NeedsApproval, ResumeRefused, Paused: Before anything runs.
             SealpointError: Why the run was stopped.
         """
-        call = await asyncio.to_thread(_framework_error, read)
+        call = await asyncio.to_thread(_read_call, read)
         async with AsyncExitStack() as admitted:
             storage = await self._storage_of(call, admitted)
             try:
@@ -423,14 +423,14 @@ def _require_asked(known: Known | None, answers: set[str], given: Mapping[str, s
             )
 
 
-def _framework_error(read: Callable[[], WorkflowCall]) -> WorkflowCall:
+def _read_call(read: Callable[[], WorkflowCall]) -> WorkflowCall:
     """Read a call; a checkpoint that is not there is told as the framework tells it."""
     try:
         return read()
     except UsageError:
         raise
     except SealpointError as error:
-        raise WorkflowCheckpointException(str(error)) from error
+        raise framework_error(error) from error
 
 
 class _GuardedWorkflow:

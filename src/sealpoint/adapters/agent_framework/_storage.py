@@ -34,20 +34,22 @@ from sealpoint.adapters.face import (
     Snapshot,
     done_off_loop,
     question_to_display_json,
+    run_paused,
 )
 from sealpoint.api import Store
 from sealpoint.codec import Registry
 from sealpoint.errors import (
     AnchorUnavailable,
     EncodeError,
-    Paused,
     ResumeRefused,
     SealpointError,
     SignerFailed,
     StorageUnavailable,
     Superseded,
+    TypeNotAllowed,
     UnknownCheckpoint,
     UnknownThread,
+    UnknownType,
     UsageError,
 )
 from sealpoint.limits import QUESTION_BYTES_MAX
@@ -59,6 +61,15 @@ _KNOWN_MAX = 100_000
 _SUPERSEDED_HINT = (
     "Resume the newest checkpoint of the thread. If an older one is meant, run the workflow "
     'through guard(workflow, storage, actor=...) and pass deliberate="why" to run.'
+)
+_GO_ON = (
+    "run the workflow from its newest checkpoint, whose id "
+    "(await storage.get_latest(workflow_name=...)).checkpoint_id is."
+)
+_SHORTER = (
+    "What a workflow names in its annotations is allowed by "
+    "SealedCheckpointStorage.for_workflow(workflow, store), and any other dataclass, model, "
+    "NamedTuple or Enum by its types=[...]."
 )
 _UNGUARDED_HINT = (
     "Run the workflow through guard(workflow, storage, actor=...): it asks before anything runs."
@@ -323,9 +334,10 @@ class SealedCheckpointStorage:
         except Exception as error:  # whatever it is, the framework would drop it
             if self.on_refused_save == "stop" or not isinstance(error, _MAY_GO_UNSAVED):
                 raise RunStopped(error) from error
-            raise _told(error) from error
+            raise framework_error(error) from error
         if saved.held:
-            raise RunStopped(Paused("workflow: its thread is paused; what had been done is kept"))
+            place = self._places.find(checkpoint.checkpoint_id)
+            raise RunStopped(run_paused(place.thread, _GO_ON))
         return checkpoint.checkpoint_id
 
     def _save(
@@ -372,12 +384,8 @@ class SealedCheckpointStorage:
             position=position,
         )
         (outcome,) = self._store.thread(thread).adapter.commit([draft])
-        if isinstance(outcome, Superseded):
-            raise Superseded(outcome.message, hint=_SUPERSEDED_HINT)
-        if isinstance(outcome, ResumeRefused) and run is None:
-            raise ResumeRefused(outcome.message, reasons=outcome.reasons, hint=_UNGUARDED_HINT)
         if isinstance(outcome, SealpointError):
-            raise outcome
+            raise _rephrase(outcome, guarded=run is not None)
         known = Known(thread, checkpoint.workflow_name, asks, answered)
         self._places.note(checkpoint.checkpoint_id, known)
         self._lineage(thread).saved(checkpoint.checkpoint_id)
@@ -665,7 +673,7 @@ class RunStorage:
             Superseded: Another run goes on with it.
         """
         if not self.storage.store.thread(self._thread).adapter.may_go_on(self._run.token):
-            raise Paused("workflow: its thread is paused; nothing was done")
+            raise run_paused(self._thread, _GO_ON)
 
     async def save(self, checkpoint: WorkflowCheckpoint) -> str:
         """As `SealedCheckpointStorage.save`, in the name of the run."""
@@ -747,11 +755,24 @@ async def _off_loop(call: Callable[..., _T], *arguments: Any) -> _T:
     try:
         return await asyncio.to_thread(call, *arguments)
     except SealpointError as error:
-        raise _told(error) from error
+        raise framework_error(error) from error
 
 
-def _told(error: SealpointError) -> WorkflowCheckpointException:
-    return WorkflowCheckpointException(str(error))
+def _rephrase(error: SealpointError, *, guarded: bool) -> SealpointError:
+    """The same error, in the words of somebody who runs a workflow."""
+    if isinstance(error, Superseded):
+        return Superseded(error.message, hint=_SUPERSEDED_HINT)
+    if isinstance(error, ResumeRefused) and not guarded:
+        return ResumeRefused(error.message, reasons=error.reasons, hint=_UNGUARDED_HINT)
+    if isinstance(error, TypeNotAllowed):
+        return TypeNotAllowed(error.message, hint=f"{error.hint}\n{_SHORTER}")
+    return error
+
+
+def framework_error(error: SealpointError) -> WorkflowCheckpointException:
+    """What was refused, as the framework wants to be told: our hint is in its text."""
+    more = f"\n{_SHORTER}" if isinstance(error, UnknownType) else ""
+    return WorkflowCheckpointException(f"{error}{more}")
 
 
 def question_of(checkpoint: WorkflowCheckpoint, registry: Registry) -> Any:
@@ -771,8 +792,8 @@ def metadata_of(checkpoint: WorkflowCheckpoint) -> dict[str, Any]:
     """What can be told of a checkpoint without decoding it."""
     return {
         _WORKFLOW: checkpoint.workflow_name,
-        _TIMESTAMP: checkpoint.timestamp,
         _ITERATION: checkpoint.iteration_count,
+        _TIMESTAMP: checkpoint.timestamp,
     }
 
 

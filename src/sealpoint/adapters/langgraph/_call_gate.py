@@ -33,11 +33,11 @@ from sealpoint.adapters.langgraph._configuration import (
     token_of,
     with_pass,
 )
-from sealpoint.adapters.langgraph._conversion import Address
+from sealpoint.adapters.langgraph._conversion import Address, graph_paused
 from sealpoint.adapters.langgraph._saver import SealedSaver
 from sealpoint.adapters.langgraph._world import world_again
 from sealpoint.codec import Registry
-from sealpoint.errors import Paused, ResumeRefused, UsageError
+from sealpoint.errors import ResumeRefused, UsageError
 from sealpoint.gate import Thread
 from sealpoint.world import World
 
@@ -322,11 +322,6 @@ def tasks_are_told() -> bool:
     return log == ["began", "asked", "ran"]
 
 
-def paused_error(thread: Thread) -> Paused:
-    """What a call that a pause stopped ends with."""
-    return Paused(f"thread {thread.name!r}: it is paused; what had been done is kept")
-
-
 _MISSING = object()
 _HINT = (
     'Where the policy only wants a reason, pass deliberately(config, "why") instead of the '
@@ -510,8 +505,8 @@ class CallGate:
             try:
                 yield with_pass(entry.config, run.token)
                 if self._runs.was_held(run.token):
-                    raise paused_error(thread)
+                    raise graph_paused(thread.name)
             except GraphDrained as drained:
                 if drained.reason == PAUSED:
-                    raise paused_error(thread) from drained
+                    raise graph_paused(thread.name) from drained
                 raise

@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.types import Interrupt
 
-from sealpoint.adapters.face import question_to_display_json
+from sealpoint.adapters.face import question_to_display_json, run_paused
 from sealpoint.adapters.langgraph._types import check_privileged, storable_error
 from sealpoint.codec import Registry
 from sealpoint.errors import (
@@ -330,6 +330,11 @@ def _ancestry(
 
 def _key(ref: CheckpointRef) -> Key:
     return Key(ref.lane, ref.id)
+
+
+def graph_paused(thread: str) -> Paused:
+    """What a run of a graph that a pause stopped ends with."""
+    return run_paused(thread, "call the graph again, with None as its input.")
 
 
 def shown_question(value: Any, registry: Registry) -> Any:

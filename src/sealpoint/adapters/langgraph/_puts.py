@@ -31,6 +31,7 @@ from sealpoint.adapters.langgraph._configuration import (
 )
 from sealpoint.adapters.langgraph._conversion import (
     Address,
+    graph_paused,
     metadata_of,
     of_channel,
     shown_question,
@@ -38,7 +39,7 @@ from sealpoint.adapters.langgraph._conversion import (
     storable_writes,
 )
 from sealpoint.api import Store
-from sealpoint.errors import EncodeError, Paused, ResumeRefused, SealpointError, TypeNotAllowed
+from sealpoint.errors import EncodeError, ResumeRefused, SealpointError, TypeNotAllowed
 from sealpoint.store import CheckpointRef, CommitDraft
 from sealpoint.world import World
 
@@ -174,7 +175,7 @@ class PutQueues:
         # lost; so a guarded run is told nothing here, and stops before its next step.
         held = isinstance(write.outcome, CheckpointRef) and write.outcome.held
         if held and not self._runs.hold(address.thread, token_of(config)):
-            raise Paused(f"thread {address.thread!r}: it is paused; what had been done is kept")
+            raise graph_paused(address.thread)
 
     def _note_refusal(
         self, address: Address, config: Mapping[str, Any], error: SealpointError
