@@ -2,11 +2,16 @@
 """All requests of a namespace, in every thread, each verified where it lies.
 
 A thread whose anchored entry is its newest and is one that a pause would have stopped has nothing
-pending, and is read no further. What was verified once is not verified again while the thread's
-newest entry is the same bytes; who counts and what has expired is asked anew each time.
+pending, and is read no further. Of others the newest entries are read at once, and many threads on
+all cores. What was verified once is not verified again while the thread's newest entry is the same
+bytes; who counts and what has expired is asked anew each time.
 """
 
-from collections.abc import Iterable
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum, unique
@@ -15,19 +20,38 @@ from itertools import islice
 from sealpoint.anchor import Position
 from sealpoint.errors import (
     AnchorUnavailable,
+    Forked,
+    NotTrusted,
+    RolledBack,
     SealpointError,
     StorageUnavailable,
+    Tampered,
     UnknownCheckpoint,
     UnknownRequest,
     UsageError,
 )
 from sealpoint.gate._facts import was_cut
-from sealpoint.gate._policy import Policies
+from sealpoint.gate._policy import Policies, Policy
 from sealpoint.gate._requests import Asked, Pending, Request, Status, make_request, read_pending
 from sealpoint.gate._rollout_book import ROLLOUTS, RolloutBook
 from sealpoint.ledger import KINDS, link_hash, parse_header
-from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, begins_digest
-from sealpoint.store import Chain, Core, ThreadReader, ThreadState, thread_slot, unknown_threads
+from sealpoint.signing import DIGITS_LEAST, DIGITS_MAX, Action, Roster, begins_digest
+from sealpoint.store import (
+    Chain,
+    Core,
+    ListedThread,
+    NearEntries,
+    ThreadReader,
+    ThreadState,
+    thread_slot,
+    unknown_threads,
+)
+
+_NEAR = 16
+"""So many of the newest entries of a thread are read at once."""
+
+_PART = 64
+"""So many threads are read by one of the cores before it takes others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +75,11 @@ class _Known:
     named: bool
     """Whether the name is what its genesis says; otherwise it is looked up again."""
     pending: Pending
+
+
+_Seen = _Known | Sequence[Request] | SealpointError
+"""What is pending on a thread, the requests of the book of rollouts, or why nobody can say."""
+_Looked = tuple[ListedThread, _Seen]
 
 
 def check_digits(text: str, what: str) -> None:
@@ -96,39 +125,22 @@ class RequestList:
             Tampered, NotTrusted, RolledBack, Forked: The store chain cannot be believed.
         """
         core = self._core
-        roster = core.trust().roster
-        policy = self._policies.in_force(roster)
         found: list[Request] = []
         failures: list[tuple[str, str]] = []
         known: dict[bytes, _Known] = {}
         book = thread_slot(core.parts.secret, core.namespace, ROLLOUTS)
+        roster = core.trust().roster
+        policy = self._policies.in_force(roster)
         threads = core.each_thread()
-        for each in threads:
-            slot, anchored = each.slot, each.anchored
-            if anchored is None or not each.is_live:
-                continue
-            if slot == book:
-                try:
-                    found += self._book.all()
-                except SealpointError as error:
-                    failures.append((anchored.thread.hex(), error.message))
-                continue
-            try:
-                seen = self._read(slot, anchored)
-            except SealpointError as error:
-                failures.append((anchored.thread.hex(), error.message))
-                continue
-            if seen is None:
-                continue
-            if seen.named:
-                known[anchored.thread] = seen
-            now = core.now(seen.pending.time)
-            found += [
-                make_request(asked, seen.name, roster=roster, policy=policy, now=now)
-                for asked in seen.pending.asked.values()
-                # A rollout that is not in the book lets nothing pass.
-                if asked.body.statement.action is not Action.ROLLOUT
-            ]
+        for each, seen in self._read_all([each for each in threads if each.is_live], book):
+            if isinstance(seen, SealpointError):
+                failures.append((each.thread.hex(), seen.message))
+            elif isinstance(seen, _Known):
+                if seen.named:
+                    known[each.thread] = seen
+                found += self._shown(seen, roster, policy)
+            else:
+                found += seen
         self._known = known
         failures += [
             (each.thread, f"thread {each.name!r}: expected the anchor to know it")
@@ -136,6 +148,14 @@ class RequestList:
         ]
         found.sort(key=lambda request: (request.asked_at, request.id))
         return Requests(requests=tuple(found), failures=tuple(sorted(failures)))
+
+    def _shown(self, seen: _Known, roster: Roster, policy: Policy | None) -> Iterator[Request]:
+        """The requests of a thread as they stand now."""
+        now = self._core.now(seen.pending.time)
+        for asked in seen.pending.asked.values():
+            # A rollout that is not in the book lets nothing pass.
+            if asked.body.statement.action is not Action.ROLLOUT:
+                yield make_request(asked, seen.name, roster=roster, policy=policy, now=now)
 
     def find(self, request_id: str) -> Request:
         """The one request whose id begins with some digits.
@@ -147,25 +167,57 @@ class RequestList:
         check_digits(request_id, "request")
         return only_one(self.list().requests, request_id, "request")
 
+    def _read_all(self, threads: Sequence[ListedThread], book: bytes) -> Iterator[_Looked]:
+        """What is pending on each thread, or why nobody can say; what is new, on all cores."""
+
+        def read(part: Iterable[ListedThread]) -> Sequence[_Looked]:
+            return deque((each, self._look(each, book)) for each in part)
+
+        if sum(each.thread not in self._known for each in threads) <= _PART:
+            yield from read(threads)
+            return
+        parts = [threads[at : at + _PART] for at in range(0, len(threads), _PART)]
+        pool = ThreadPoolExecutor(max_workers=os.cpu_count() or 1)
+        try:
+            for part in pool.map(read, parts):
+                yield from part
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _look(self, each: ListedThread, book: bytes) -> _Seen:
+        try:
+            if each.slot == book:
+                return self._book.all()
+            return () if each.anchored is None else self._read(each.slot, each.anchored) or ()
+        except SealpointError as error:
+            return error
+
     def _read(self, slot: bytes, anchored: Position) -> _Known | None:
         """What is pending on a thread; None if nothing is, or it is of another namespace."""
         core, thread, epoch = self._core, anchored.thread, self._core.trust().epoch
-        newest = [record for _, record in islice(core.storage.scan(thread, anchored.seq), 2)]
+        newest = list(islice(core.storage.scan(thread, anchored.seq), _NEAR))
         known = self._known.get(thread)
-        if len(newest) == 1 and link_hash(newest[0].header) == anchored.entry:
-            header = parse_header(newest[0].header)
+        if len(newest) == 1 and link_hash(newest[0][1].header) == anchored.entry:
+            raw = newest[0][1].header
+            header = parse_header(raw)
             if header.ns != core.namespace or KINDS[header.kind].blocked_by_pause:
                 return None
-            if known is not None and (known.raw, known.epoch) == (newest[0].header, epoch):
+            if known is not None and (known.raw, known.epoch) == (raw, epoch):
                 return known
-        chain = Chain.at_slot(core, slot, thread)
+        if newest and newest[0][0] == anchored.seq and len(newest) < _NEAR:
+            near = NearEntries(core.storage, thread, newest, _NEAR)
+            # What was read at once may be older than what the anchor has seen since.
+            with suppress(Tampered, RolledBack, Forked, NotTrusted):
+                return self._verified(Chain.at_slot(core, slot, thread, near), epoch)
+        return self._verified(Chain.at_slot(core, slot, thread), epoch)
+
+    def _verified(self, chain: Chain, epoch: int) -> _Known | None:
         # Before its namespace is believed: whoever edits a genesis could hide a request with it.
         chain.refresh()
-        if chain.place.ns != core.namespace:
+        if chain.place.ns != self._core.namespace:
             return None
         pending = read_pending(chain)
-        named = thread_slot(core.parts.secret, core.namespace, chain.name) == slot
-        return _Known(chain.verified_head().raw, epoch, chain.name, named, pending)
+        return _Known(chain.verified_head().raw, epoch, chain.name, chain.is_named, pending)
 
 
 # What a thread is at, for a list of threads: paused, waiting, or gone on with.

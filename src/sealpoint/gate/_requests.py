@@ -33,7 +33,7 @@ from sealpoint.ledger import (
     counted_attestations,
     read_body,
 )
-from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Verdict, count
+from sealpoint.signing import Action, Attestation, Role, Roster, Statement, Tally, Verdict, count
 from sealpoint.storage import Record
 from sealpoint.store import Chain
 from sealpoint.world import World
@@ -321,8 +321,15 @@ class Request:
 
 def grant_of(asked: Asked, roster: Roster, now: datetime) -> GrantFacts:
     """What a request has become, by the newest roster."""
+    return _grant(asked, roster, now, _tally(asked, roster, now))
+
+
+def _tally(asked: Asked, roster: Roster, now: datetime) -> Tally:
+    return count(asked.attestations, statement=asked.body.statement, roster=roster, now=now)
+
+
+def _grant(asked: Asked, roster: Roster, now: datetime, tally: Tally) -> GrantFacts:
     statement = asked.body.statement
-    tally = count(asked.attestations, statement=statement, roster=roster, now=now)
     # The glass is broken for one resume, never for many.
     glass = asked.broken_glass if statement.action is Action.RESUME else None
     if glass is not None:
@@ -351,8 +358,8 @@ def make_request(
     """A request as it stands now, where at least so many have to approve it."""
     statement = asked.body.statement
     needed = max(statement.needed, least)
-    tally = count(asked.attestations, statement=statement, roster=roster, now=now)
-    grant = grant_of(asked, roster, now)
+    tally = _tally(asked, roster, now)
+    grant = _grant(asked, roster, now, tally)
     return Request(
         id=asked.id,
         thread=thread,

@@ -21,6 +21,7 @@ from sealpoint.store._core import (
     EXPIRY_WARNING,
     Core,
     ListedThread,
+    NearEntries,
     StoreParts,
     claimed_name,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "LeftOut",
     "ListedThread",
     "Loaded",
+    "NearEntries",
     "Outcome",
     "PendingResult",
     "Pruning",

@@ -51,6 +51,7 @@ from sealpoint.ledger import (
 from sealpoint.storage import Record
 from sealpoint.store._core import (
     Core,
+    EntryReader,
     check_expiry,
     claimed_name,
     newest_genesis,
@@ -78,12 +79,24 @@ class Observer(Protocol):
 class Chain:
     """A thread's chain, as far as this handle has verified it. Callers hold the thread's lock."""
 
-    def __init__(self, core: Core, name: str, observer: Observer | None = None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        observer: Observer | None = None,
+        *,
+        entries: EntryReader | None = None,
+        slot: bytes | None = None,
+    ) -> None:
         self.core = core
+        self.entries: EntryReader = core.storage if entries is None else entries
+        """Where entries are read: the storage, or what was read there at once."""
         self.observer = observer
         self.name = name
+        self.is_named = True
+        """Whether that is the name of the slot; else something to call it by."""
         self._title = f"thread {name!r}"
-        self.slot = thread_slot(core.parts.secret, core.namespace, name)
+        self.slot = thread_slot(core.parts.secret, core.namespace, name) if slot is None else slot
         self.thread = b""
         self._namespace = core.namespace
         self.place = Place(core.store_hex, core.namespace, "")
@@ -95,13 +108,15 @@ class Chain:
         self._epoch: int | None = None
 
     @classmethod
-    def at_slot(cls, core: Core, slot: bytes, thread: bytes) -> Self:
+    def at_slot(
+        cls, core: Core, slot: bytes, thread: bytes, entries: EntryReader | None = None
+    ) -> Self:
         """The chain of a thread whose name may be erased, and which may be of any namespace."""
-        namespace, name = claimed_name(core, thread)
-        if thread_slot(core.parts.secret, namespace, name) != slot:
-            name = thread.hex()[:12]
-        chain = cls(core, name)
-        chain.slot = slot
+        namespace, name = claimed_name(core, thread, entries)
+        is_named = thread_slot(core.parts.secret, namespace, name) == slot
+        name = name if is_named else thread.hex()[:12]
+        chain = cls(core, name, entries=entries, slot=slot)
+        chain.is_named = is_named
         chain.bind(thread, namespace)
         return chain
 
@@ -159,7 +174,7 @@ class Chain:
         first = expected = known.seq if known is not None else max(anchored.seq, 0)
         tip: Tip | None = None
         unsettled: list[tuple[Entry, Record]] = []
-        for seq, record in self.core.storage.scan(self.thread, first):
+        for seq, record in self.entries.scan(self.thread, first):
             if seq != expected:
                 raise Missing(f"{self._entry(expected)}: it is missing from the store")
             expected += 1
@@ -332,7 +347,7 @@ class Chain:
         seq, expected = (head := self.verified_head()).seq, head.hash
         if below is not None:
             seq, expected = below.seq - 1, bytes.fromhex(below.prev or "")
-        for found, record in self.core.storage.scan(self.thread, 0, seq, descending=True):
+        for found, record in self.entries.scan(self.thread, 0, seq, descending=True):
             if found != seq:
                 break
             if link_hash(record.header) != expected:
@@ -346,7 +361,7 @@ class Chain:
 
     def linked(self, seq: int, expected: str | None) -> tuple[Record, Header]:
         """The entry at a position, if it is the one of this hash."""
-        record = self.core.storage.read(self.thread, seq)
+        record = self.entries.read(self.thread, seq)
         if record is None:
             raise Missing(f"{self._entry(seq)}: it is missing from the store")
         if link_hash(record.header).hex() != expected:

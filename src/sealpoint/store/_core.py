@@ -4,9 +4,10 @@
 import logging
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from sealpoint.anchor import RESERVED_SEQ, Anchor, Position
@@ -139,6 +140,67 @@ class StateMemory:
                 self._total_bytes -= self._sizes.pop(oldest)
                 if (found := oldest()) is not None:
                     found.let_go()
+
+
+class EntryReader(Protocol):
+    """Where entries of threads are read: the part of a storage that needs no more."""
+
+    def read(self, thread: bytes, seq: int) -> Record | None:
+        """The record at a position; None if there is none."""
+        ...
+
+    def scan(
+        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """The records from `first` up to and with `last`, in order of position."""
+        ...
+
+
+class NearEntries:
+    """The newest entries of a thread, read at once in place of one look for each.
+
+    Nothing is believed for it: whoever reads here verifies as elsewhere. It is a picture of one
+    moment, so what it lacks may have been written since.
+
+    Args:
+        storage: Where the rest is read, and every other thread.
+        thread: The thread.
+        newest: Its entries from some position to the end, rising.
+        below: How many more are read with them.
+    """
+
+    def __init__(
+        self, storage: Storage, thread: bytes, newest: list[tuple[int, Record]], below: int
+    ) -> None:
+        self._storage = storage
+        self._thread = thread
+        end = newest[0][0]
+        self._first = max(0, end - below)
+        earlier = storage.scan(thread, self._first, end - 1) if end else ()
+        self._records = dict([*earlier, *newest])
+
+    def read(self, thread: bytes, seq: int) -> Record | None:
+        """The record at a position."""
+        if thread != self._thread or seq < self._first:
+            return self._storage.read(thread, seq)
+        return self._records.get(seq)
+
+    def scan(
+        self, thread: bytes, first: int, last: int | None = None, *, descending: bool = False
+    ) -> Iterator[tuple[int, Record]]:
+        """The records of some positions, in their order."""
+        if thread != self._thread or (first < self._first and not descending):
+            yield from self._storage.scan(thread, first, last, descending=descending)
+            return
+        near = (
+            (seq, record)
+            for seq, record in self._records.items()
+            if first <= seq and (last is None or seq <= last)
+        )
+        yield from sorted(near, key=itemgetter(0), reverse=descending)
+        if first < self._first:
+            end = self._first - 1 if last is None else min(last, self._first - 1)
+            yield from self._storage.scan(thread, first, end, descending=True)
 
 
 class Core:
@@ -442,32 +504,38 @@ def _position(chain: StoreChain) -> Position:
 # turns out to be this thread's, or somebody has verified the entry.
 
 
-def claimed_name(core: Core, thread: bytes) -> tuple[str, str]:
+def claimed_name(core: Core, thread: bytes, entries: EntryReader | None = None) -> tuple[str, str]:
     """The namespace and name that a thread claims; the name is empty if it was erased.
 
     Raises:
         Missing: The thread has no first entry.
         Edited: Its genesis cannot be read.
     """
-    first = core.storage.read(thread, 0)
+    entries = core.storage if entries is None else entries
+    first = entries.read(thread, 0)
     if first is None:
         raise Missing(f"thread {thread.hex()[:12]}: its genesis is missing")
-    namespace = parse_header(first.header).ns
-    found = newest_genesis(core, thread)
-    if found is None:
-        return namespace, ""
-    record = found[1]
-    digest = parse_header(record.header).body
+    header = parse_header(first.header)
+    record, digest = first, header.body
+    if first.body is None:
+        found = newest_genesis(core, thread, entries)
+        if found is None:
+            return header.ns, ""
+        record = found[1]
+        digest = parse_header(record.header).body
     body: GenesisBody = parse_body(Kind.GENESIS, digest, record.body or b"")
-    return namespace, body.name
+    return header.ns, body.name
 
 
-def newest_genesis(core: Core, thread: bytes) -> tuple[int, Record] | None:
+def newest_genesis(
+    core: Core, thread: bytes, entries: EntryReader | None = None
+) -> tuple[int, Record] | None:
     """The genesis that still has its body, with its position: the first one or a later one."""
-    first = core.storage.read(thread, 0)
+    entries = core.storage if entries is None else entries
+    first = entries.read(thread, 0)
     if first is not None and first.body is not None:
         return 0, first
-    for seq, record in core.storage.scan(thread, 0, descending=True):
+    for seq, record in entries.scan(thread, 0, descending=True):
         kind = parse_header(record.header).kind
         if kind is Kind.ERASE:
             return None

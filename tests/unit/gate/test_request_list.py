@@ -4,6 +4,7 @@
 import hashlib
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from sealpoint.ledger import (
 )
 from sealpoint.signing import Verdict, attest
 from sealpoint.storage import Record
+from sealpoint.store import NearEntries
 from tests.ledgers import key, seals
 from tests.unit.gate.team import READ, SHELL, Team, policy
 from tests.unit.store.backup import Backup, accepted
@@ -235,3 +237,75 @@ def _failing(error: Exception) -> Callable[[], None]:
         raise error
 
     return fail
+
+
+def test_a_thread_is_read_by_two_looks(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its newest entry, then those below it at once; one that waits for nobody by a single look."""
+    _ask(team, "t")
+    team.thread(name="quiet").save(1, world=READ)
+    store = team.store("ann")
+    storage, looks = store.storage, list[bytes]()
+
+    def noting(look: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(thread: bytes, *args: Any, **options: Any) -> Any:
+            looks.append(thread)
+            return look(thread, *args, **options)
+
+        return noted
+
+    for name in ("scan", "read"):
+        monkeypatch.setattr(storage, name, noting(getattr(storage, name)))
+    ids = [team.world.thread_id(name) for name in ("t", "quiet")]
+
+    assert len(store.requests().requests) == 1
+    assert [looks.count(each) for each in ids] == [2, 1]
+
+
+@pytest.mark.parametrize("part", [1, 2, 64])
+def test_a_desk_of_many_threads_is_read_whole(
+    team: Team, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    """On all cores or on one: every request in its order, and every thread that cannot be read."""
+    monkeypatch.setattr("sealpoint.gate._request_list._PART", part)
+    names = [f"run {number}" for number in range(7)]
+    asked = _ask(team, *names)
+    damaged = team.world.thread_id(names[3])
+    team.world.put(damaged, 2, None)
+    found = team.store("ann").requests()
+
+    assert [each.id for each in found.requests] == [
+        each.id for number, each in enumerate(asked) if number != 3
+    ]
+    assert [thread for thread, _ in found.failures] == [damaged.hex()]
+    assert team.store("ann").requests() == found
+
+
+def test_what_is_written_while_a_thread_is_read_is_no_damage(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The anchor may have seen more than what was read at once before: then it is read anew."""
+    (request,) = _ask(team, "t")
+    near = NearEntries
+
+    def read_then_approved(*args: Any) -> NearEntries:
+        made = near(*args)
+        monkeypatch.undo()
+        team.approve(request, "bob")
+        return made
+
+    monkeypatch.setattr("sealpoint.gate._request_list.NearEntries", read_then_approved)
+    found = team.store("ann").requests()
+
+    assert found.failures == ()
+    assert [each.approved_by for each in found.requests] == [("bob",)]
+
+
+def test_requests_far_below_the_newest_entry_are_listed(team: Team) -> None:
+    """Whatever was said to them since, and however much of that is read apart."""
+    (request,) = _ask(team, "t")
+    for number in range(40):
+        team.thread("operator").pause(reason=f"{number}")
+        team.thread("operator").unpause(reason=f"{number}")
+
+    assert _listed(team) == [("t", "open")]
+    assert team.store("bob").request(request.id).status is Status.OPEN
