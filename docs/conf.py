@@ -51,7 +51,7 @@ nitpick_ignore_regex = [
     (r"py:class", r"sealpoint\..*\.(Gate|StoreLocation|Thread(Reader|Retention|State))"),
     (r"py:class", r"sealpoint\.errors\.AskedRequest"),
     # Documented under the name of their package, which loads them when they are used.
-    (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|ObjectMemo|StoreStatus|WhyApproval)"),
+    (r"py:class", r"sealpoint\..*\._\w+\.(AuditRecord|DictForm|StoreStatus|WhyApproval)"),
 ]
 
 for _name in sealpoint.api.__all__:

@@ -65,23 +65,6 @@ def _decode_money(cents: Any) -> Any:
     return app.Money(cents)
 
 
-class _MoneyMemo:
-    """What an amount was, if it was a scalar."""
-
-    def __init__(self, cents: Any) -> None:
-        self._cents = cents
-
-    def matches(self, value: Any) -> bool:
-        return value.cents is self._cents
-
-    def rebuild(self) -> Any:
-        return app.Money(self._cents)
-
-
-def _money_memo(value: Any) -> _MoneyMemo | None:
-    return _MoneyMemo(value.cents) if type(value.cents) in (int, type(None)) else None
-
-
 def _with_c(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "c": 0}
 
@@ -103,7 +86,6 @@ def make_registry(limits: Limits | None = None) -> Registry:
     for name, cls in _VALIDATED:
         registry.allow(cls, name=name, validate=True)
     registry.allow(app.Money, name="x.money", encode=_encode_money, decode=_decode_money)
-    registry.memoise(app.Money, _money_memo)
     registry.allow(
         app.Word, name="x.word", encode=lambda value: value.text, decode=app.Word, validate=True
     )

@@ -8,7 +8,8 @@ in `docs/formats/values.md`.
 from sealpoint.codec._builtins import BUILTINS, PLAIN_REASONS, BuiltinType
 from sealpoint.codec._explain import Explanation, TypeUse, allow_line, is_builtin
 from sealpoint.codec._keys import collision_fault
-from sealpoint.codec._memo import ObjectMemo, TreeMemo
+from sealpoint.codec._kinds import DictForm
+from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._reach import Reached, tree_blobs
 from sealpoint.codec._registry import Registry
 from sealpoint.codec._rules import TypeRule, UntypedValue, unknown_name
@@ -18,8 +19,8 @@ __all__ = [
     "BUILTINS",
     "PLAIN_REASONS",
     "BuiltinType",
+    "DictForm",
     "Explanation",
-    "ObjectMemo",
     "Reached",
     "Registry",
     "TreeMemo",

@@ -29,7 +29,7 @@ from ormsgpack import unpackb
 
 from sealpoint.codec._bounds import DECODING, Bounds
 from sealpoint.codec._builtins import DECODERS
-from sealpoint.codec._memo import ObjectMemos
+from sealpoint.codec._memo import Block, Roll, TreeMemo
 from sealpoint.codec._msgpack import UNCHECKED_BYTES_MAX, is_deep
 from sealpoint.codec._rules import (
     LABEL_BYTES,
@@ -216,8 +216,6 @@ class Decoding:
         rule = self._tables.by_label.get(payload[:size])
         if rule is None:
             return self._other_version(payload, size)
-        if rule.memo_maker is not None and (found := self._known(payload)) is not None:
-            return found
         try:
             if not payload.startswith(rule.opening, size):
                 self._check_opening(payload, size, rule)
@@ -245,10 +243,6 @@ class Decoding:
         if isinstance(failure, DecodeError):
             failure.within.append(rule.name)
         return failure
-
-    def _known(self, payload: bytes) -> Any:  # noqa: ARG002
-        """An object of bytes that were written here; a flat encoding remembers none."""
-        return None
 
     def _check_opening(self, payload: bytes, size: int, rule: TypeRule) -> None:  # noqa: ARG002
         """The number of fields was not as declared, so one came twice or is missing."""
@@ -315,7 +309,7 @@ class TreeDecoding(Decoding):
         "_get",
         "_get_many",
         "_hexadecimal",
-        "_objects",
+        "_memo",
         "_references",
         "_verified",
     )
@@ -328,10 +322,10 @@ class TreeDecoding(Decoding):
         *,
         verified: bool,
         get_many: GetMany | None,
-        objects: ObjectMemos | None = None,
+        memo: TreeMemo | None = None,
     ) -> None:
         super().__init__(tables, limits)
-        self._objects = None if self._walks_depth else objects
+        self._memo = None if self._walks_depth else memo
         self._get = get
         self._verified = verified
         self._get_many = get_many
@@ -356,14 +350,7 @@ class TreeDecoding(Decoding):
             if payload[:1] == bytes((Stream.VALUE,)):
                 _, levels, _, total, ids = self.bounds.parse_reference(payload)
                 data = self._collected(ids, levels, total)
-        if self._objects is not None:
-            self._objects.forget_objects()
         return self.run(data)
-
-    def _known(self, payload: bytes) -> Any:
-        if self._objects is None or self._depth >= self._depth_max:
-            return None
-        return self._objects.value_of(payload)
 
     def _named(self, exc: BaseException, tag: int) -> BaseException:
         """The blob store's own failures keep their names."""
@@ -386,10 +373,39 @@ class TreeDecoding(Decoding):
             raise BytesMalformed("reference: expected a container or byte string")
         self._references += 1
         self.bounds.check_references(self._references)
-        data = self._collected(ids, levels, total)
-        value = self._stream_value(stream, count, data)
+        roll = None if self._memo is None else self._memo.roll_of(payload)
+        if self._memo is not None and roll is not None and self._memo.again(roll.names):
+            value: Any = self._unrolled(roll)
+        else:
+            value = self._stream_value(stream, count, self._collected(ids, levels, total))
         self._references -= 1
         return value
+
+    def _unrolled(self, roll: Roll) -> list[Any]:
+        """A list that was written here, from what the engine packed of it."""
+        members: list[Any] = []
+        for block in roll.blocks:
+            if isinstance(block, Block):
+                members += self._block(block)
+            else:
+                members += self._stream_value(Stream.LIST, len(block), b"".join(block))
+        return members
+
+    def _block(self, block: Block) -> list[Any]:
+        """The members of a block: what a list and the objects in it would count, counts here."""
+        self.bounds.check_nodes([block.packed])
+        self._depth_max += 1
+        for _ in range(2):
+            self.check_level()
+            self._depth += 1
+        try:
+            fields = unpackb(block.packed, ext_hook=self._hook, option=_OPTIONS)
+        except ormsgpack.MsgpackDecodeError as exc:
+            failure = self._refused(exc)
+            raise failure from failure.__cause__
+        self._depth -= 2
+        self._depth_max -= 1
+        return block.built(fields, self._tables.by_type)
 
     def _stream_value(self, stream: Stream, count: int, data: bytes) -> Any:
         if stream in (Stream.TEXT, Stream.BYTES):

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import ormsgpack
 from ormsgpack import Ext, Fragment, packb
@@ -40,7 +40,7 @@ from sealpoint.codec._chunks import (
     recut,
 )
 from sealpoint.codec._keys import is_plain_key
-from sealpoint.codec._memo import ChunkedList, ObjectMemos, TreeMemo, memo_of
+from sealpoint.codec._memo import BLOCK_MEMBERS, Block, ChunkedList, TreeMemo, new_block
 from sealpoint.codec._rules import TypeRule
 from sealpoint.codec._scalars import encode_timestamp, is_timestamp
 from sealpoint.codec._wire import (
@@ -54,6 +54,7 @@ from sealpoint.codec._wire import (
     bytes_header,
     extension_header,
     id_bytes,
+    leading_extension,
     map_header,
 )
 from sealpoint.errors import EncodeError, UsageError, ValueNotAllowed
@@ -142,7 +143,6 @@ class Encoding:
         passed: set[type],
         depth: int,
         bytes_max: int,
-        objects: ObjectMemos | None = None,
     ) -> list[bytes | None]:
         """What `run_short` gives for each member of a list, in one loop.
 
@@ -165,9 +165,6 @@ class Encoding:
                 if rule is None:
                     self._depth = depth
                     data = packb(value, hook, OPTIONS)
-                elif objects is not None and rule.memo_maker is not None:
-                    keep(self._memoised(value, rule, depth, bytes_max, objects))
-                    continue
                 else:
                     self._depth = depth + 1
                     data = rule.label + packb(rule.kind.to_body(value), hook, OPTIONS)
@@ -191,25 +188,40 @@ class Encoding:
             raise self.error from self.error.__cause__
         self.bounds.costly_values, self.bounds.fraction_keys = before
 
-    def _memoised(
-        self, value: Any, rule: TypeRule, depth: int, bytes_max: int, objects: ObjectMemos
-    ) -> bytes | None:
-        """A member that may be known from the encoding before; None of one that is long."""
-        if (known := objects.data_of(value)) is not None:
-            return known
+    def run_block(
+        self, members: list[Any], known: Block | list[bytes] | None, depth: int, bytes_max: int
+    ) -> Block | None:
+        """Neighbours in a list, compared with what stood there before.
+
+        Returns:
+            None if they have to be encoded one by one, which also says what is wrong with one.
+        """
         bounds = self.bounds
-        before = bounds.costly_values, bounds.fraction_keys
-        memo = memo_of(value, rule.memo_maker) if rule.memo_maker is not None else None
+        costs = bounds.costly_values, bounds.fraction_keys
         self._depth = depth + 1
-        source = value if memo is None else memo.rebuild()
-        data = rule.label + packb(rule.kind.to_body(source), self._hook, OPTIONS)
-        if len(data) > bytes_max:
-            self._give_up(before)
-            return None
-        whole = extension_header(Tag.TYPED, len(data)) + data
-        if memo is not None:
-            objects.note(value, memo, data, whole)
-        return whole
+        try:
+            found = known if isinstance(known, Block) else None
+            if found is None or not found.matches(members[: len(found)], self._pack_block):
+                bounds.costly_values, bounds.fraction_keys = costs
+                found = new_block(members, self._rules)
+            if found is not None and len(found) < len(members):
+                found = found.grown(members, self._rules, self._pack_block, bytes_max)
+        except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
+            found = None
+        if found is None:
+            if self.error is not None and not isinstance(self.error, Exception):
+                raise self.error
+            self.error = self.culprit = None
+            bounds.costly_values, bounds.fraction_keys = costs
+        return found
+
+    def has_room(self) -> bool:
+        """Whether there are levels left for members, so that each need not be asked."""
+        limits = self.limits
+        return limits.depth_max >= ENCODE_DEPTH_MAX and self._depth < limits.extension_depth_max
+
+    def _pack_block(self, value: Any) -> bytes:
+        return packb(value, self._hook, OPTIONS)
 
     def _large(self, value: Any) -> bytes | None:
         """An array or tensor on its own, joined in one copy."""
@@ -335,7 +347,7 @@ _SUPPOSED_BYTES = {memoryview: _SPLIT_MEMBERS_BYTES + 1}
 class TreeEncoding(Encoding):
     """One value on its way into blobs."""
 
-    __slots__ = ("_level", "_long", "_memo", "_put", "_seed", "_short")
+    __slots__ = ("_level", "_long", "_memo", "_names", "_put", "_seed", "_short")
 
     def __init__(
         self,
@@ -354,6 +366,7 @@ class TreeEncoding(Encoding):
         self._short = Encoding(rules, limits, self.bounds)
         self._long: set[type] = set()
         self._memo = memo
+        self._names: list[bytes] = []  # of every blob so far
 
     def run_tree(self, value: Any) -> BlobId:
         """Put the value's blobs, children first.
@@ -456,23 +469,19 @@ class TreeEncoding(Encoding):
     def _list(self, value: list[Any]) -> bytes:
         header = array_header(len(value))
         if self._opened(value) and not _SCALARS.issuperset(map(type, value[:_SAMPLED_MEMBERS])):
-            return self._joined(Stream.LIST, header, self._members(value))
+            memo, rule = self._memo, self._rules.get(type(value[0]))
+            if memo is None or rule is None or rule.form is None or not self.has_room():
+                return self._joined(Stream.LIST, header, self._members(value))
+            return self._rolled(value, header, memo)
         return self._cut(Stream.LIST, header, len(value), self._plain(value))
 
     def _members(self, value: list[Any]) -> list[bytes]:
         """The members of a list, those of application types at full speed."""
-        limits = self.limits
-        if limits.depth_max < ENCODE_DEPTH_MAX or self._depth >= limits.extension_depth_max:
+        if not self.has_room():
             return list(map(self._node, value))
         short = self._short
         try:
-            found = short.run_members(
-                value,
-                self._long,
-                self._depth,
-                _SPLIT_MEMBERS_BYTES,
-                None if self._memo is None else self._memo.objects,
-            )
+            found = short.run_members(value, self._long, self._depth, _SPLIT_MEMBERS_BYTES)
         except BaseException:
             self.error, self.culprit = short.error, short.culprit
             raise
@@ -480,6 +489,43 @@ class TreeEncoding(Encoding):
             part if part is not None else self._node(member)
             for member, part in zip(value, found, strict=True)
         ]
+
+    def _rolled(self, value: list[Any], header: bytes, memo: TreeMemo) -> bytes:
+        """A list of objects, block by block, each compared with the one before it at its place."""
+        first, short = len(self._names), self._short
+        blocks, before = memo.begin_list()
+        parts: list[bytes] = []
+        for place, start in enumerate(range(0, len(value), BLOCK_MEMBERS)):
+            members = value[start : start + BLOCK_MEMBERS]
+            known = before[place] if place < len(before) else None
+            try:
+                block = short.run_block(members, known, self._depth, _SPLIT_MEMBERS_BYTES)
+            except BaseException:
+                self.error, self.culprit = short.error, short.culprit
+                raise
+            if block is None or not memo.has_room(block):
+                encoded = self._members(members)
+                blocks.append(encoded)
+            else:
+                encoded = self._block_parts(block, members)
+                blocks.append(block)
+            parts += encoded
+        data = self._joined(Stream.LIST, header, parts)
+        leading = leading_extension(data)
+        if leading is not None:
+            memo.add_roll(data[leading[1] :], blocks, self._names[first:])
+        return data
+
+    def _block_parts(self, block: Block, members: list[Any]) -> list[bytes]:
+        """The encoded members of a block; those that are long are cut, from what was packed."""
+        parts = block.parts[:]
+        for place in block.long:
+            try:
+                parts[place] = self._node(block.copy_of(place, self._rules))
+            except EncodeError:
+                self.culprit = members[place]
+                raise
+        return cast("list[bytes]", parts)
 
     def _dict(self, value: dict[Any, Any]) -> bytes:
         if not all(map(is_plain_key, value)):
@@ -502,6 +548,7 @@ class TreeEncoding(Encoding):
         """Put members in chunks, except those that the encoding before has put already."""
         target, memo = members_target(total), self._memo
         ends, ids = ([], []) if memo is None else memo.kept(parts, target, self._seed)
+        self._names += ids
         first = ends[-1] if ends else 0
         put, whole = self._put_blob, True
         for end in member_ends(parts, self._seed, target, first):
@@ -509,7 +556,7 @@ class TreeEncoding(Encoding):
             if len(chunk) <= self.limits.blob_bytes_max:
                 ids.append(put(chunk))
             else:
-                ids.extend(map(put, self._pieces(chunk)))
+                ids.extend(map(put, _pieces(chunk, self.limits.blob_bytes_max)))
                 whole = False
             ends.append(end)
             first = end
@@ -554,6 +601,7 @@ class TreeEncoding(Encoding):
         for new_ends, known in recut(view, target, self._seed, before):
             if known and memo is not None and memo.again(known):
                 ids += known
+                self._names += known
             else:
                 ids += self._put_chunks(view, [ends[-1], *new_ends])
             ends += new_ends
@@ -564,12 +612,11 @@ class TreeEncoding(Encoding):
     def _put_chunks(self, view: memoryview, ends: list[int]) -> list[bytes]:
         """Put what lies between the ends."""
         chunks = (view[start:end] for start, end in pairwise(ends))
-        return [self._put_blob(piece) for chunk in chunks for piece in self._pieces(chunk)]
-
-    def _pieces(self, chunk: bytes | memoryview) -> Iterator[bytes | memoryview]:
-        """A chunk in parts that are not longer than a blob may be; mostly it is its only part."""
-        size = self.limits.blob_bytes_max
-        return (chunk[start : start + size] for start in range(0, len(chunk), size))
+        return [
+            self._put_blob(piece)
+            for chunk in chunks
+            for piece in _pieces(chunk, self.limits.blob_bytes_max)
+        ]
 
     def _refer(self, stream: Stream, count: int, total: int, ids: list[bytes]) -> bytes:
         """The reference to chunks that were put, below as many index levels as it takes."""
@@ -586,6 +633,7 @@ class TreeEncoding(Encoding):
         """Put one level of an index, except what the encoding before has put already."""
         memo = self._memo
         ends, names = ([], []) if memo is None else memo.kept(ids, 0, 0)
+        self._names += names
         first = ends[-1] if ends else 0
         for end in id_ends(ids, first):
             names.append(self._put_blob(b"".join(ids[first:end])))
@@ -597,7 +645,15 @@ class TreeEncoding(Encoding):
 
     def _put_blob(self, blob: bytes | memoryview) -> bytes:
         name = self._put(bytes(blob))
-        return name if type(name) is bytes and len(name) == ID_BYTES else id_bytes(name, "put")
+        if type(name) is not bytes or len(name) != ID_BYTES:
+            name = id_bytes(name, "put")
+        self._names.append(name)
+        return name
+
+
+def _pieces(chunk: bytes | memoryview, size_bytes: int) -> Iterator[bytes | memoryview]:
+    """A chunk in parts that are not longer than a blob may be; mostly it is its only part."""
+    return (chunk[start : start + size_bytes] for start in range(0, len(chunk), size_bytes))
 
 
 def encode_short(value: Any, encoding: Encoding, memo: TreeMemo | None) -> bytes | None:

@@ -35,12 +35,14 @@ from decimal import Decimal
 from enum import Enum, Flag
 from fractions import Fraction
 from ipaddress import IPv4Address, IPv6Address
+from operator import attrgetter
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import msgspec
+from ormsgpack import packb
 
 from sealpoint.codec._containers import FACTORIES
 from sealpoint.codec._keys import generated_hash
@@ -203,6 +205,126 @@ def struct_defaults(cls: Any, *, validate: bool) -> Defaults:
 Body = list[Any]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_FIELDS = "fields"
+_EMPTY = frozenset({type(None), dict})
+_FRAMES_MAX = 256
+
+
+BuildMany = Callable[[list[type], list[dict[str, Any]], list[frozenset[str]]], list[Any]]
+
+
+def empty_of(kind: type) -> dict[str, Any] | None:
+    """None, or an empty dict, whichever is of a type."""
+    return {} if kind is dict else None
+
+
+class TakenObject(NamedTuple):
+    """An object of a `DictForm`, at one moment."""
+
+    fields: dict[str, Any]
+    given: frozenset[str]
+    mask: int
+    beside: tuple[type, ...]
+    """Of which types the attributes are that lie beside the fields, all of them empty."""
+
+
+class DictForm:
+    """Says that objects of a class lie in memory just as they are stored, in their `__dict__`.
+
+    Long lists of them are then compared with what was saved before by what the engine packs of
+    `__dict__`, and not taken apart one by one. An object that is not as this says is encoded by its
+    rule, like one of a class without a form.
+
+    Args:
+        names: The keys of `__dict__`, in order.
+        body: Makes the stored body from the fields, a number and a value for each of `beside`,
+            which is None or an empty dict. The fields are the first leaf of what it gives, and
+            nothing else decides about the rest.
+        given: The attribute that is the set of fields that were given: the number has one bit for
+            each of `names` that is in it, lowest first. None: objects have no such set.
+        beside: Attributes that are None or an empty dict in an object that is as this says.
+        build: Makes what the rules would make of many bodies, faster, from their classes, their
+            fields and the names of those that were given.
+    """
+
+    __slots__ = (
+        "_frames",
+        "_masks",
+        "beside",
+        "beside_of",
+        "body",
+        "build",
+        "depth",
+        "family",
+        "given_of",
+        "names",
+    )
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        body: Callable[..., Body],
+        *,
+        given: str | None = None,
+        beside: tuple[str, ...] = (),
+        build: BuildMany | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        self.body = body
+        self.build = build
+        self.given_of = None if given is None else attrgetter(given)
+        self.beside = beside
+        self.beside_of = tuple(map(attrgetter, beside))
+        self.family = (body, given, beside, build)
+        """What objects have in common that can be neighbours in one block."""
+        self._masks: dict[frozenset[str], tuple[frozenset[str], int]] = {}
+        self._frames: dict[tuple[int, tuple[type, ...]], tuple[bytes, bytes]] = {}
+        opening, _ = self.frame(0, (type(None),) * len(beside))
+        self.depth = len(opening)
+        """How many lists the fields lie in."""
+
+    def take(self, value: Any) -> "TakenObject | None":
+        """What lies in an object and beside its fields; None if it is not as this form says."""
+        fields = value.__dict__
+        given = set() if self.given_of is None else self.given_of(value)
+        if type(fields) is not dict or type(given) is not set or not given.issubset(self.names):
+            return None
+        fields, beside = fields.copy(), [get(value) for get in self.beside_of]
+        kinds = tuple(map(type, beside))
+        if tuple(fields) != self.names or not _EMPTY.issuperset(kinds) or any(beside):
+            return None
+        return TakenObject(fields, *self.mask(frozenset(given)), kinds)
+
+    def mask(self, given: frozenset[str]) -> tuple[frozenset[str], int]:
+        """The same names, as one object for many, and the number that says which they are."""
+        found = self._masks.get(given)
+        if found is None:
+            places = enumerate(self.names)
+            found = given, sum(1 << place for place, name in places if name in given)
+            if len(self._masks) < _FRAMES_MAX:
+                self._masks[given] = found
+        return found
+
+    def frame(self, mask: int, kinds: tuple[type, ...]) -> tuple[bytes, bytes]:
+        """What stands before and behind the packed fields in an encoded body."""
+        found = self._frames.get((mask, kinds))
+        if found is None:
+            body = self.body(_FIELDS, mask, *map(empty_of, kinds))
+            opening, _, closing = packb(body).partition(packb(_FIELDS))
+            found = (opening, closing)
+            if len(self._frames) < _FRAMES_MAX:
+                self._frames[mask, kinds] = found
+        return found
+
+    def header(self, count: int) -> bytes:
+        """What stands before the packed fields of so many objects."""
+        return b"\x91" * (self.depth - 1) + array_header(count)
+
+    def nested(self, fields: list[Any]) -> list[Any]:
+        """The fields of several objects, as deep in lists as they are in each one's body."""
+        for _ in range(self.depth - 1):
+            fields = [fields]
+        return fields
 
 
 class ClassKind(Protocol):
@@ -213,6 +335,8 @@ class ClassKind(Protocol):
     """What a field gets that was not stored because the class did not have it yet."""
     opening: bytes
     """What the encoded body MUST begin with: it proves how many fields were written."""
+    form: DictForm | None
+    """How objects lie in memory, if that is just as they are stored."""
 
     def to_body(self, value: Any) -> Body:
         """Take an object apart. MUST lose nothing, or raise `ValueNotAllowed`."""
@@ -300,6 +424,8 @@ def storage_setter(cls: type, name: str) -> Callable[[Any, Any], None]:
 class NamedTupleKind:
     """A `NamedTuple` or `collections.namedtuple` class."""
 
+    form: DictForm | None = None
+
     def __init__(self, cls: Any, *, validate: bool) -> None:
         self._cls = cls
         self._names: tuple[str, ...] = cls._fields
@@ -337,6 +463,8 @@ class EnumKind:
 
     A member that was added changes nothing about old data, so the shape is the same for all.
     """
+
+    form: DictForm | None = None
 
     def __init__(
         self, cls: type[Enum], *, validate: bool, gone: Callable[[str], DecodeError]
@@ -392,6 +520,8 @@ class EnumKind:
 
 class PairKind:
     """A type with the application's own pair of functions."""
+
+    form: DictForm | None = None
 
     def __init__(
         self,

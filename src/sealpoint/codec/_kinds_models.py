@@ -17,6 +17,7 @@ from sealpoint.codec._keys import generated_hash
 from sealpoint.codec._kinds import (
     Body,
     Defaults,
+    DictForm,
     attrs_defaults,
     check_fields,
     completed,
@@ -60,6 +61,7 @@ class PydanticKind:
         )
         self.defaults = pydantic_defaults(cls, validate=validate)
         self.opening = array_header(4) + map_header(len(self._names))
+        self.form = None if validate else DictForm(self._names, _model_body, **_MODEL_STORAGE)
 
     def to_body(self, value: Any) -> Body:
         attributes = value.__dict__
@@ -174,6 +176,16 @@ class PydanticKind:
         return value.__dict__.values() if self._key_safe else None
 
 
+_MODEL_STORAGE: Any = {
+    "given": "__pydantic_fields_set__",
+    "beside": ("__pydantic_extra__", "__pydantic_private__"),
+}
+
+
+def _model_body(fields: Any, mask: int, extra: Any, private: Any) -> Body:
+    return [fields, mask, extra, private]
+
+
 def _mask(names: Iterable[str], given: set[str]) -> int:
     """One bit for each name that was given."""
     return sum(1 << place for place, name in enumerate(names) if name in given)
@@ -181,6 +193,8 @@ def _mask(names: Iterable[str], given: set[str]) -> int:
 
 class StructKind:
     """A msgspec Struct. Without `__post_init__` its constructor is native code and runs nothing."""
+
+    form: DictForm | None = None
 
     def __init__(self, cls: Any, *, validate: bool) -> None:
         self._cls = cls
@@ -291,6 +305,8 @@ class FieldsKind:
         self.shape = ClassShape.of(kind, annotations)
         self.defaults = defaults
         self.opening = array_header(1) + map_header(len(self._names))
+        is_its_dict = self._only_dict and self._set_fields is not None
+        self.form = DictForm(self._names, _fields_body) if is_its_dict else None
         if not validate:
             _check_bare(cls)
 
@@ -364,6 +380,10 @@ class FieldsKind:
             return None
         fields = self.to_body(value)[0]
         return [fields[name] for name in self._hashed]
+
+
+def _fields_body(fields: Any, _mask: int) -> Body:
+    return [fields]
 
 
 def _slots_of(

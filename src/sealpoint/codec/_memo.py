@@ -1,109 +1,179 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the encoding before found for its long lists, for the next one of the same thread.
 
-A chat grows at its end. Every member is looked at each time, since any may have been edited in
-place (`_objects`); but where the encoded members are, byte for byte, those of the encoding before,
-they are cut into the same chunks with the same ids, and need not be joined, hashed and put again.
+A chat grows at its end and hardly changes otherwise, but any member may have been edited in place.
+So every member is looked at each time: those of a *block* of neighbours are packed by the engine in
+one call, with the hook and the options of every encoding, and compared with what they gave before.
+Whatever the encoding distinguishes, the bytes do; what lies beside the fields of an object, which
+the engine does not see, is compared as well. Where nothing changed, the encoded members are used
+once more, and are cut into the same chunks with the same ids, which need not be joined, hashed and
+put again.
 
-Objects that are met again: a chat is loaded and saved in every turn, and hardly changes.
+Members are encoded from what was packed and never from the object a second time, so that a block
+and its bytes agree even if another OS thread edits an object meanwhile. The blocks of a list, its
+*roll*, are found again by the reference that stands for the list, which has the digests of all its
+chunks: a list that is loaded again is built from its roll, and bytes that were not written here
+find none.
 
-A *memo* is taken of an object when it is encoded: what is encoded is what the memo makes, so
-that they agree even if somebody changes the object meanwhile. It tells whether the object still
-says exactly that, so that the bytes can be used once more; and it makes another object of the
-bytes when they are decoded again. Bytes that were not written here find no memo.
+Leaves to others: how much all memos of a store may take together.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from itertools import chain
+from typing import Any, TypeAlias
+
+import ormsgpack
+from ormsgpack import unpackb
 
 from sealpoint.codec._chunks import ByteCuts
+from sealpoint.codec._kinds import DictForm, empty_of
+from sealpoint.codec._rules import TypeRule
+from sealpoint.codec._wire import Tag, extension_header
 from sealpoint.limits import STATE_MEMORY_BYTES_MAX
 
-_BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4
+BLOCK_MEMBERS = 32
+_BYTES_MAX = STATE_MEMORY_BYTES_MAX * 3 // 4  # of one value
+_LONG_MEMBERS_MAX = 4  # of one block: lists of long members are cut anew each time
+_LONG_BYTES_MAX = 256 * 1024
+_ID_BYTES = 65  # what an id takes in memory
+_SETS = frozenset({set})
+
+Pack: TypeAlias = Callable[[Any], bytes]
 
 
-class ObjectMemo(Protocol):
-    """What is known of one object."""
+class Block:
+    """Neighbours in a list, all of them objects that lie in memory as they are stored."""
 
-    def matches(self, value: Any) -> bool:
-        """Whether the object that it was taken of is unchanged, in every part and every type."""
-        ...
+    __slots__ = ("beside", "form", "given", "kinds", "long", "masks", "packed", "parts")
 
-    def rebuild(self) -> Any:
-        """Another object that is equal to that one, and shares nothing with it that can change."""
-        ...
+    def __init__(self, form: DictForm) -> None:
+        self.form = form
+        self.kinds: list[type] = []
+        self.given: list[frozenset[str]] = []
+        self.masks: list[int] = []
+        self.beside: list[list[type]] = [[] for _ in form.beside]
+        self.packed = form.header(0)
+        """Their fields, as the engine packs them in one call."""
+        self.parts: list[bytes | None] = []
+        """Each as it is encoded; None: it is long, and has to be cut."""
+        self.long: dict[int, bytes] = {}
+        """The packed fields of those that are long, by their places."""
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    def matches(self, members: list[Any], pack: Pack) -> bool:
+        """Whether members would be written as those of the block were, in every part."""
+        form = self.form
+        if [*map(type, members)] != self.kinds:
+            return False
+        if form.given_of is not None:
+            given = [*map(form.given_of, members)]
+            if not _SETS.issuperset(map(type, given)) or given != self.given:
+                return False
+        for get, kinds in zip(form.beside_of, self.beside, strict=True):
+            values = [*map(get, members)]
+            # Their types come first: nothing else is asked whether it is empty.
+            if [*map(type, values)] != kinds or any(values):
+                return False
+        return pack(form.nested([each.__dict__ for each in members])) == self.packed
+
+    def grown(
+        self, members: list[Any], rules: Mapping[type, TypeRule], pack: Pack, bytes_max: int
+    ) -> "Block | None":
+        """The block with the members behind its own; those that it has are left as they are.
+
+        Returns:
+            None if one of them could not be told from what the engine packs of it.
+        """
+        form = self.form
+        grown = self._copy()
+        fields = [self.packed[len(form.header(len(self))) :]]
+        for value in members[len(self) :]:
+            rule = rules.get(type(value))
+            packed = None if rule is None else grown.add(value, rule, pack, bytes_max)
+            if packed is None or len(grown.long) > _LONG_MEMBERS_MAX:
+                return None
+            fields.append(packed)
+        grown.packed = form.header(len(grown)) + b"".join(fields)
+        return grown
+
+    def _copy(self) -> "Block":
+        made = Block(self.form)
+        made.kinds, made.given, made.masks = self.kinds[:], self.given[:], self.masks[:]
+        made.beside = [kinds[:] for kinds in self.beside]
+        made.parts, made.long = self.parts[:], self.long.copy()
+        return made
+
+    def add(self, value: Any, rule: TypeRule, pack: Pack, bytes_max: int) -> bytes | None:
+        """Pack one more member; None if it could not be told from that."""
+        form = rule.form
+        taken = None if form is None or form.family != self.form.family else form.take(value)
+        if form is None or taken is None:
+            return None
+        packed = pack(form.nested([taken.fields]))[form.depth :]
+        opening, closing = form.frame(taken.mask, taken.beside)
+        payload = b"".join((rule.label, opening, packed, closing))
+        if len(payload) > bytes_max:
+            if len(packed) > _LONG_BYTES_MAX or not _is_plain(packed):
+                return None
+            self.long[len(self)] = packed
+            self.parts.append(None)
+        else:
+            self.parts.append(extension_header(Tag.TYPED, len(payload)) + payload)
+        self.kinds.append(type(value))
+        self.given.append(taken.given)
+        self.masks.append(taken.mask)
+        for column, kind in zip(self.beside, taken.beside, strict=True):
+            column.append(kind)
+        return packed
+
+    def copy_of(self, place: int, rules: Mapping[type, TypeRule]) -> Any:
+        """An object of its own that says what the long member at a place said."""
+        fields, mask = unpackb(self.long[place]), self.masks[place]
+        beside = [empty_of(kinds[place]) for kinds in self.beside]
+        return rules[self.kinds[place]].from_body(self.form.body(fields, mask, *beside))
+
+    def built(self, packed: Any, rules: Mapping[type, TypeRule]) -> list[Any]:
+        """New objects of what `packed` was unpacked to, by the rules."""
+        for _ in range(self.form.depth - 1):
+            (packed,) = packed
+        if self.form.build is not None:
+            return self.form.build(self.kinds, packed, self.given)
+        body = self.form.body
+        makers = {kind: rules[kind].from_body for kind in set(self.kinds)}
+        beside = [map(empty_of, kinds) for kinds in self.beside]
+        return [
+            makers[kind](body(*parts))
+            for kind, *parts in zip(self.kinds, packed, self.masks, *beside, strict=True)
+        ]
 
 
-MemoMaker = Callable[[Any], ObjectMemo | None]
-"""Takes a memo; None of an object whose changes it could not tell."""
+def new_block(members: list[Any], rules: Mapping[type, TypeRule]) -> Block | None:
+    """An empty block for members like the first; None if that one has no form."""
+    rule = rules.get(type(members[0]))
+    return None if rule is None or rule.form is None else Block(rule.form)
 
 
-def memo_of(value: Any, memo_maker: MemoMaker) -> ObjectMemo | None:
-    """The memo of an object, or None."""
+def _is_plain(packed: bytes) -> bool:
+    """Whether there are no extensions in it."""
     try:
-        return memo_maker(value)
-    except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
-        return None
+        unpackb(packed)
+    except ormsgpack.MsgpackDecodeError:
+        return False
+    return True
 
 
-class _KnownObject(NamedTuple):
-    value: Any
-    kind: type
-    memo: ObjectMemo
-    data: bytes
-    """The encoding, with its header."""
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A long list as it was encoded."""
 
-
-class ObjectMemos:
-    """The objects of objects in the states of one thread, up to a bound."""
-
-    __slots__ = ("_bytes", "_made_bytes", "_objects", "_payloads")
-
-    def __init__(self) -> None:
-        self._objects: dict[int, _KnownObject] = {}
-        self._payloads: dict[bytes, _KnownObject] = {}
-        self._bytes = self._made_bytes = 0
-
-    @property
-    def size_bytes(self) -> int:
-        """About what they take in memory: payloads, and the objects that were made of them."""
-        return self._bytes * 2 + min(self._made_bytes, _BYTES_MAX)
-
-    def forget_objects(self) -> None:
-        """A state is about to be loaded: objects of those before are not likely to be met again."""
-        self._objects, self._made_bytes = {}, 0
-
-    def data_of(self, value: Any) -> bytes | None:
-        """The encoding of an object that has not changed since it was last seen here."""
-        found = self._objects.get(id(value))
-        if found is None or found.value is not value or type(value) is not found.kind:
-            return None
-        try:
-            return found.data if found.memo.matches(value) else None
-        except Exception:  # noqa: BLE001 - whatever it is, the rule says it better
-            return None
-
-    def value_of(self, payload: bytes) -> Any:
-        """A new object of a payload, or None: then it is to be decoded."""
-        found = self._payloads.get(payload)
-        if found is None:
-            return None
-        value = found.memo.rebuild()
-        self._made_bytes += len(payload)
-        if self._made_bytes <= _BYTES_MAX:
-            self._objects[id(value)] = _KnownObject(value, found.kind, found.memo, found.data)
-        return value
-
-    def note(self, value: Any, memo: ObjectMemo, payload: bytes, data: bytes) -> None:
-        """What the memo of an object makes has been encoded."""
-        self._bytes += len(payload)
-        if self._bytes > _BYTES_MAX:
-            # Most of it is of states that have gone; what is still there is met again soon.
-            self._objects, self._payloads, self._bytes = {}, {}, len(payload)
-        known = _KnownObject(value, type(value), memo, data)
-        self._objects[id(value)] = self._payloads[payload] = known
+    blocks: list[Block | list[bytes]]
+    """In order; members that no block could hold are there as they were encoded."""
+    names: Sequence[bytes] = ()
+    """The ids of all blobs below the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +195,11 @@ class ChunkedList:
         return min(kept, len(self.ends) - 1)
 
 
+Blocks: TypeAlias = list[Block | list[bytes]]
+
+
 class TreeMemo:
-    """Passed to `Registry.encode_tree` again and again, by one OS thread at a time.
+    """Passed to `encode_tree` and `decode_tree` again and again, by one OS thread at a time.
 
     Args:
         again: Told the ids of blobs that the value still has. False: they have to be put again.
@@ -134,11 +207,15 @@ class TreeMemo:
 
     __slots__ = (
         "_before",
+        "_blocks",
+        "_blocks_before",
         "_now",
         "_now_bytes",
+        "_rolls",
+        "_rolls_now",
         "again",
         "byte_cuts",
-        "objects",
+        "rolled",
         "size_bytes",
         "was_long",
     )
@@ -147,24 +224,32 @@ class TreeMemo:
         self.again = again
         self._before: list[ChunkedList | None] = []
         self._now: list[ChunkedList | None] = []
+        self._blocks_before: list[Blocks] = []
+        self._blocks: list[Blocks] = []
+        self._rolls: dict[bytes, Roll] = {}
+        self._rolls_now: dict[bytes, Roll] = {}
         self._now_bytes = 0
         self.size_bytes = 0
         """What it takes in memory."""
-        self.objects = ObjectMemos()
         self.byte_cuts = ByteCuts()
+        self.rolled: list[bytes] = []
+        """The ids of all blobs whose content the rolls have."""
         self.was_long = False
         """Whether the value before had a list that was cut."""
 
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
-        self._now, self._now_bytes = [], 0
+        self._now, self._blocks, self._rolls_now, self._now_bytes = [], [], {}, 0
         self.byte_cuts.begin()
 
     def end(self) -> None:
         """The value has been encoded."""
         self._before, self._now = self._now, []
         self.byte_cuts.end()
-        self.size_bytes = self._now_bytes + self.objects.size_bytes + self.byte_cuts.size_bytes
+        self._blocks_before, self._blocks = self._blocks, []
+        self._rolls, self._rolls_now = self._rolls_now, {}
+        self.rolled = [*chain.from_iterable(roll.names for roll in self._rolls.values())]
+        self.size_bytes = self._now_bytes + self.byte_cuts.size_bytes
         self.was_long = bool(self._before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
@@ -184,9 +269,33 @@ class TreeMemo:
 
     def remember(self, found: ChunkedList | None, size_bytes: int) -> None:
         """Keep a list for the next encoding, unless it takes too much memory."""
-        kept = found if self._now_bytes + size_bytes <= _BYTES_MAX else None
-        self._now.append(kept)
-        self._now_bytes += 0 if kept is None else size_bytes
+        self._now.append(found if self._takes(size_bytes) else None)
+
+    def begin_list(self) -> tuple[Blocks, Blocks]:
+        """Where the blocks of a list go, and those of the list at this place before."""
+        place = len(self._blocks)
+        self._blocks.append([])
+        before = self._blocks_before
+        return self._blocks[place], before[place] if place < len(before) else []
+
+    def has_room(self, block: Block | None) -> bool:
+        """Whether another block may be kept."""
+        return self._takes(0 if block is None else len(block.packed))
+
+    def add_roll(self, reference: bytes, blocks: Blocks, names: Sequence[bytes]) -> None:
+        """Keep the blocks of a list for who loads what a reference stands for."""
+        if not all(isinstance(block, list) for block in blocks):
+            self._rolls_now[reference] = Roll(blocks, names)
+            self._takes(len(names) * _ID_BYTES)
+
+    def roll_of(self, reference: bytes) -> Roll | None:
+        """What was written here for a reference."""
+        return self._rolls.get(reference)
+
+    def _takes(self, size_bytes: int) -> bool:
+        fits = self._now_bytes + size_bytes <= _BYTES_MAX
+        self._now_bytes += size_bytes if fits else 0
+        return fits
 
 
 def _common(before: list[bytes], now: list[bytes]) -> int:

@@ -15,7 +15,8 @@ from sealpoint.codec._builtins import ENCODERS, PLAIN_REASONS
 from sealpoint.codec._decode import Decoding, RuleTables, TreeDecoding
 from sealpoint.codec._encode import Encoding, TreeEncoding, encode_short
 from sealpoint.codec._explain import Explanation, allow_line, explain, find_path
-from sealpoint.codec._memo import MemoMaker, TreeMemo
+from sealpoint.codec._kinds import DictForm
+from sealpoint.codec._memo import TreeMemo
 from sealpoint.codec._rules import TypeRule, Upgrade, make_rule
 from sealpoint.codec._scalars import known_zones
 from sealpoint.codec._shape import where_registry_goes
@@ -153,15 +154,15 @@ class Registry:
 
         return add if cls is None else add(cls)
 
-    def memoise(self, cls: type, memo_maker: MemoMaker) -> None:
-        """Let objects of an allowed type be known again from one tree to the next.
+    def roll(self, cls: type, form: DictForm) -> None:
+        """Say how objects lie in memory whose rule has `encode=` and `decode=` functions.
 
-        Whoever saves and loads long states of them again and again, with one memo, then encodes
-        and decodes only what is new. What is stored is the same.
+        Long lists of them are then saved and loaded again faster; what is stored is the same.
+        Dataclasses, attrs classes and pydantic models need nothing of this.
 
         Args:
             cls: An allowed type.
-            memo_maker: Takes an `ObjectMemo` of an object; None if its changes could not be told.
+            form: What its functions store, and from what.
 
         Raises:
             RuleInvalid: The type has no rule.
@@ -169,7 +170,7 @@ class Registry:
         rule = self._tables.by_type.get(cls)
         if rule is None:
             raise RuleInvalid(f"type {cls.__qualname__}: no rule allows it")
-        self._put(replace(rule, memo_maker=memo_maker))
+        self._put(replace(rule, form=form))
 
     def showing_untyped(self, *beginnings: str) -> "Registry":
         """A copy, for reading alone, that loads types without a rule as `UntypedValue`.
@@ -293,7 +294,8 @@ class Registry:
                 be hashed again.
             get_many: Returns several blobs at once, in the order of their ids as bytes; asked for
                 a few dozen at a time where `get` alone would be slower.
-            memo: What trees before this one held; objects that are known are made anew from it.
+            memo: What the encoding before found: lists that it wrote are built from it, and its
+                `again` is told their blobs.
             on_added: As for `decode`.
 
         Raises:
@@ -306,7 +308,7 @@ class Registry:
             get,
             verified=verified,
             get_many=get_many,
-            objects=None if memo is None else memo.objects,
+            memo=memo,
         )
         return _told(decoding, decoding.run_tree(root), on_added)
 

@@ -17,13 +17,13 @@ import msgspec
 from sealpoint.codec._kinds import (
     Body,
     ClassKind,
+    DictForm,
     EnumKind,
     NamedTupleKind,
     PairKind,
     run_application,
 )
 from sealpoint.codec._kinds_models import PydanticKind, StructKind, attrs_kind, dataclass_kind
-from sealpoint.codec._memo import MemoMaker
 from sealpoint.codec._shape import (
     SHAPE_BYTES,
     RuleText,
@@ -90,12 +90,12 @@ class TypeRule:
     """The kind's own `from_body`."""
     text: RuleText = field(repr=False)
     """The rule as it would be written in a program."""
+    form: DictForm | None = field(repr=False)
+    """How objects lie in memory, if that is just as they are stored."""
     fitting: dict[tuple[bytes, tuple[str, ...]], tuple[str, ...]] = field(
         default_factory=dict, repr=False
     )
     """Older shapes that were met, with the stored fields: the fields that get their defaults."""
-    memo_maker: MemoMaker | None = field(default=None, repr=False)
-    """Takes memos of objects that are met again and again."""
 
     def upgrade_body(self, version: int, body: Body) -> Body:
         """Bring a body of an older version to this one, step by step."""
@@ -266,6 +266,7 @@ def make_rule(
         marked=bytes((kind.opening[0] + 1,)),
         from_body=kind.from_body,
         text=text,
+        form=kind.form,
     )
 
 

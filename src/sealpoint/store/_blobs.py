@@ -121,13 +121,12 @@ class BlobWriter:
         if not self._known.issuperset(names):
             return False
         self.reached.update(names)
-        before, last = self._before, None
-        for name in names:
-            if name in before:
-                self._see(name, before[name])
-                last = name
-        if last is not None:
-            self._at = self._order.index(last) + 1
+        before = self._before
+        kept = [name for name in names if name in before] if before else ()
+        for name in kept:
+            self._see(name, before[name])
+        if kept:
+            self._at = self._order.index(kept[-1]) + 1
         return True
 
     def _see(self, name: bytes, blob: bytes) -> None:
@@ -213,6 +212,11 @@ class BlobReader:
         self.fetched: dict[bytes, bytes] = {}
         """Blobs that came from the storage and were proven, by their digests, up to a bound."""
 
+    def again(self, names: Sequence[bytes]) -> bool:
+        """Take blobs for found whose content this process has otherwise; the codec's memo."""
+        self.reached.update(names)
+        return True
+
     def get_many(self, names: Sequence[bytes]) -> list[bytes]:
         """Several blobs against their digests; the codec's `get_many`."""
         seen, sha256 = self._seen, hashlib.sha256
@@ -276,6 +280,10 @@ def fresh_digests(
     return (listed[place : place + _DIGEST_BYTES] for place in range(0, len(listed), _DIGEST_BYTES))
 
 
+def _never(_names: Sequence[bytes]) -> bool:
+    return False
+
+
 class BlobCache:
     """What is remembered of the newest state of a lane.
 
@@ -289,19 +297,22 @@ class BlobCache:
         self._memory = memory
         self.known: set[bytes] = set()
         """Blobs of the newest checkpoint: those that a save may leave out."""
-        self.seen: Mapping[bytes, bytes] = {}
+        self.seen: dict[bytes, bytes] = {}
         """Blobs of the state by their digests: what they hold is proven, so a save or load need
-        not hash or fetch it again."""
-        self.memo = TreeMemo(lambda _names: False)
+        not hash or fetch it again. Those of lists that the memo has are not among them."""
+        self.memo = TreeMemo(_never)
 
     @property
     def size_bytes(self) -> int:
         """What it takes in memory, but for the digests of `known`."""
         return _CACHE_BYTES + sum(map(len, self.seen.values())) + self.memo.size_bytes
 
-    def remember(self, known: set[bytes], seen: Mapping[bytes, bytes]) -> None:
+    def remember(self, known: set[bytes], seen: dict[bytes, bytes]) -> None:
         """A state was saved or loaded, and is the newest of its lane."""
+        for name in self.memo.rolled if seen else ():
+            seen.pop(name, None)
         self.known, self.seen = known, seen
+        self.memo.again = _never  # what it was told by holds all blobs of a save
         self._memory.hold(self)
 
     def let_go(self) -> None:
@@ -309,7 +320,7 @@ class BlobCache:
 
         Another OS thread may be at work with it: what that one has in hand stays as it is.
         """
-        self.seen, self.memo = {}, TreeMemo(lambda _names: False)
+        self.seen, self.memo = {}, TreeMemo(_never)
 
 
 class BlobCaches:
@@ -400,6 +411,8 @@ class PayloadReader:
 
         blobs = self.blobs(header, record, body) if blobs is None else blobs
         cache = self._caches.of(body.lane) if keep else None
+        if cache is not None:
+            cache.memo.again = blobs.again
         value = self._core.registry.decode_tree(
             bytes.fromhex(body.root),
             blobs.get,

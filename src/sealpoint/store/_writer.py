@@ -64,7 +64,7 @@ CommitDraft = SaveDraft | ResultsDraft
 Outcome = CheckpointRef | ResultsRef | SealpointError
 """What became of something that was to be written."""
 
-_Newest = tuple[set[bytes], Mapping[bytes, bytes]]
+_Newest = tuple[set[bytes], dict[bytes, bytes]]
 """What the newest state of a lane reaches, and its blobs by their digests."""
 
 

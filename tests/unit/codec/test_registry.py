@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from sealpoint import Registry
+from sealpoint.codec import DictForm
 from sealpoint.errors import DecodeError, RuleInvalid, TypeNotAllowed
 from tests.blobs import Blobs
 from tests.sameness import same
@@ -371,12 +372,13 @@ def test_registries_do_not_share_rules() -> None:
         Registry().encode(_Plan([]))
 
 
-def test_only_an_allowed_type_can_be_recognised() -> None:
-    """A memo shortens what a rule does, and without a rule there is nothing to shorten."""
+def test_only_an_allowed_type_has_a_form() -> None:
+    """A form shortens what a rule does, and without a rule there is nothing to shorten."""
     registry = Registry()
+    form = DictForm(("steps",), lambda fields, _mask: [fields])
 
     with pytest.raises(RuleInvalid, match="no rule allows it"):
-        registry.memoise(_Plan, lambda _plan: None)
+        registry.roll(_Plan, form)
     registry.allow(_Plan, name="app.plan")
-    registry.memoise(_Plan, lambda _plan: None)
+    registry.roll(_Plan, form)
     assert registry.decode(registry.encode(_Plan(["a"]))) == _Plan(["a"])

@@ -50,6 +50,7 @@ from langgraph.types import (
     StateSnapshot,
     TimeoutPolicy,
 )
+from pydantic import BaseModel
 
 from sealpoint.adapters._field_forms import (
     REQUIRED,
@@ -59,8 +60,8 @@ from sealpoint.adapters._field_forms import (
     named_tuple_pair,
     object_pair,
 )
-from sealpoint.adapters.langgraph._types_models import message_memo, model_pair
-from sealpoint.codec import Registry
+from sealpoint.adapters.langgraph._types_models import model_form, model_pair
+from sealpoint.codec import DictForm, Registry
 from sealpoint.errors import BytesMalformed, TypeNotAllowed
 
 
@@ -75,6 +76,8 @@ class FrameworkType:
     """Why it may be stored, in one sentence."""
     pair: Pair
     """What takes an object apart and puts it together again."""
+    form: DictForm | None = None
+    """How objects lie in memory, if that is just as they are stored."""
 
 
 # The fields that every message stores, whatever fields a later version adds. The order is part of
@@ -146,40 +149,45 @@ _REASONS = {
 }
 """Why each may be stored, in one sentence."""
 
-_PAIRS: tuple[tuple[str, type, Pair], ...] = (
-    ("langchain.human", HumanMessage, model_pair(HumanMessage, _MESSAGE)),
-    ("langchain.human-chunk", HumanMessageChunk, model_pair(HumanMessageChunk, _MESSAGE)),
-    ("langchain.ai", AIMessage, model_pair(AIMessage, _AI)),
-    ("langchain.ai-chunk", AIMessageChunk, model_pair(AIMessageChunk, _AI_CHUNK)),
-    ("langchain.system", SystemMessage, model_pair(SystemMessage, _MESSAGE)),
-    ("langchain.system-chunk", SystemMessageChunk, model_pair(SystemMessageChunk, _MESSAGE)),
-    ("langchain.tool", ToolMessage, model_pair(ToolMessage, _TOOL)),
-    ("langchain.tool-chunk", ToolMessageChunk, model_pair(ToolMessageChunk, _TOOL)),
-    ("langchain.function", FunctionMessage, model_pair(FunctionMessage, _MESSAGE)),
-    ("langchain.function-chunk", FunctionMessageChunk, model_pair(FunctionMessageChunk, _MESSAGE)),
-    ("langchain.chat", ChatMessage, model_pair(ChatMessage, _CHAT)),
-    ("langchain.chat-chunk", ChatMessageChunk, model_pair(ChatMessageChunk, _CHAT)),
-    ("langchain.message", BaseMessage, model_pair(BaseMessage, _MESSAGE)),
-    ("langchain.message-chunk", BaseMessageChunk, model_pair(BaseMessageChunk, _MESSAGE)),
-    ("langchain.remove", RemoveMessage, model_pair(RemoveMessage, _MESSAGE)),
-    ("langchain.document", Document, model_pair(Document, _DOCUMENT)),
-    ("langchain.text", TextAccessor, _text_pair()),
-    ("langgraph.send", Send, _fields_pair(Send, _SEND)),
-    ("langgraph.command", Command, _fields_pair(Command)),
-    ("langgraph.interrupt", Interrupt, _fields_pair(Interrupt)),
-    ("langgraph.overwrite", Overwrite, _fields_pair(Overwrite)),
-    ("langgraph.timeout", TimeoutPolicy, _fields_pair(TimeoutPolicy)),
-    ("langgraph.snapshot", StateSnapshot, named_tuple_pair(StateSnapshot)),
-    ("langgraph.task", PregelTask, named_tuple_pair(PregelTask)),
-    ("langgraph.delta", _DeltaSnapshot, named_tuple_pair(_DeltaSnapshot)),
-    ("langgraph.item", Item, _fields_pair(Item, _ITEM)),
-    ("langgraph.search-item", SearchItem, _fields_pair(SearchItem, {**_ITEM, "score": None})),
-    ("langgraph.get-op", GetOp, named_tuple_pair(GetOp)),
-)
 
-FRAMEWORK_TYPES = tuple(
-    FrameworkType(cls=cls, name=name, reason=_REASONS[name], pair=pair)
-    for name, cls, pair in _PAIRS
+def _type(name: str, cls: type, pair: Pair) -> FrameworkType:
+    return FrameworkType(cls=cls, name=name, reason=_REASONS[name], pair=pair)
+
+
+def _model(name: str, cls: type[BaseModel], settled: Iterable[str]) -> FrameworkType:
+    pair, form = model_pair(cls, settled), model_form(cls, settled)
+    return FrameworkType(cls=cls, name=name, reason=_REASONS[name], pair=pair, form=form)
+
+
+FRAMEWORK_TYPES = (
+    _model("langchain.human", HumanMessage, _MESSAGE),
+    _model("langchain.human-chunk", HumanMessageChunk, _MESSAGE),
+    _model("langchain.ai", AIMessage, _AI),
+    _model("langchain.ai-chunk", AIMessageChunk, _AI_CHUNK),
+    _model("langchain.system", SystemMessage, _MESSAGE),
+    _model("langchain.system-chunk", SystemMessageChunk, _MESSAGE),
+    _model("langchain.tool", ToolMessage, _TOOL),
+    _model("langchain.tool-chunk", ToolMessageChunk, _TOOL),
+    _model("langchain.function", FunctionMessage, _MESSAGE),
+    _model("langchain.function-chunk", FunctionMessageChunk, _MESSAGE),
+    _model("langchain.chat", ChatMessage, _CHAT),
+    _model("langchain.chat-chunk", ChatMessageChunk, _CHAT),
+    _model("langchain.message", BaseMessage, _MESSAGE),
+    _model("langchain.message-chunk", BaseMessageChunk, _MESSAGE),
+    _model("langchain.remove", RemoveMessage, _MESSAGE),
+    _model("langchain.document", Document, _DOCUMENT),
+    _type("langchain.text", TextAccessor, _text_pair()),
+    _type("langgraph.send", Send, _fields_pair(Send, _SEND)),
+    _type("langgraph.command", Command, _fields_pair(Command)),
+    _type("langgraph.interrupt", Interrupt, _fields_pair(Interrupt)),
+    _type("langgraph.overwrite", Overwrite, _fields_pair(Overwrite)),
+    _type("langgraph.timeout", TimeoutPolicy, _fields_pair(TimeoutPolicy)),
+    _type("langgraph.snapshot", StateSnapshot, named_tuple_pair(StateSnapshot)),
+    _type("langgraph.task", PregelTask, named_tuple_pair(PregelTask)),
+    _type("langgraph.delta", _DeltaSnapshot, named_tuple_pair(_DeltaSnapshot)),
+    _type("langgraph.item", Item, _fields_pair(Item, _ITEM)),
+    _type("langgraph.search-item", SearchItem, _fields_pair(SearchItem, {**_ITEM, "score": None})),
+    _type("langgraph.get-op", GetOp, named_tuple_pair(GetOp)),
 )
 """Every type of the frameworks that may be stored, each with the reason why."""
 
@@ -195,8 +203,8 @@ def allow_framework_types(registry: Registry) -> None:
         if each.cls not in there:
             encode, decode = each.pair
             registry.allow(each.cls, name=each.name, encode=encode, decode=decode)
-            if issubclass(each.cls, BaseMessage):
-                registry.memoise(each.cls, message_memo)
+            if each.form is not None:
+                registry.roll(each.cls, each.form)
 
 
 def storable_error(value: Any) -> Any:

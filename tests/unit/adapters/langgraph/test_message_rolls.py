@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memos of messages tell every change, and what they make shares nothing that can change."""
+"""Rolls of messages tell every change, and what is built from them shares nothing."""
 
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.messages.base import TextAccessor
 
-from sealpoint.adapters.langgraph._types_models import message_memo
+from sealpoint import Registry
 from sealpoint.codec import TreeMemo
+from sealpoint.codec._encode import Encoding
 from sealpoint.errors import SealpointError, ValueNotAllowed
 from tests.blobs import Blobs
 from tests.unit.adapters.langgraph.samples import SAMPLES, registry
@@ -77,77 +80,85 @@ _DEEP_CHANGES: dict[str, Callable[[Any], None]] = {
 }
 
 
-@pytest.mark.parametrize("which", _MESSAGES)
-def test_a_cast_fits_what_it_was_taken_of(which: str) -> None:
-    """As long as nothing changes, and whatever equal containers lie in its place."""
-    message = _MESSAGES[which]()
-    memo = message_memo(message)
-    assert memo is not None
-
-    assert memo.matches(message)
-    message.__dict__["additional_kwargs"] = copy.deepcopy(message.additional_kwargs)
-    assert memo.matches(message)
+def _chat(which: str, count: int = 60) -> list[Any]:
+    return [_MESSAGES[which](), *(HumanMessage("y" * 400, id=str(n)) for n in range(count))]
 
 
-@pytest.mark.parametrize("which", _MESSAGES)
-@pytest.mark.parametrize("change", _CHANGES)
-def test_a_cast_tells_every_change(which: str, change: str) -> None:
-    """Of a value, a type, a field, or which fields were given."""
-    message = _MESSAGES[which]()
-    before = copy.deepcopy((message.__dict__, message.__pydantic_fields_set__))
-    memo = message_memo(message)
-    assert memo is not None
-
-    _CHANGES[change](message)
-    unchanged = change == "keys less" and before[0]["additional_kwargs"] == {}
-    assert memo.matches(message) is unchanged
+def _saved(chosen: Registry, state: Any, memo: TreeMemo | None) -> bytes | str:
+    """What becomes of a save: its root, or what it is refused for."""
+    blobs = Blobs()
+    try:
+        return chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    except SealpointError as error:
+        return str(error)
 
 
-@pytest.mark.parametrize("change", _DEEP_CHANGES)
-def test_a_cast_tells_changes_in_containers(change: str) -> None:
-    """However deep, and where Python takes two values for equal."""
-    message = _answer()
-    memo = message_memo(message)
-    assert memo is not None
+def _is_rolled(memo: TreeMemo) -> bool:
+    return bool(memo.rolled)
 
-    _DEEP_CHANGES[change](message)
-    assert not memo.matches(message)
+
+@pytest.mark.parametrize(
+    ("which", "change"),
+    [*product(_MESSAGES, _CHANGES), *product(["full"], _DEEP_CHANGES)],
+)
+def test_every_change_of_a_message_is_saved(which: str, change: str) -> None:
+    """Of a value, a type, a field, or which fields were given: as without a memo, and back."""
+    chosen, memo = registry(), TreeMemo(lambda _names: True)
+    state = _chat(which)
+    _saved(chosen, state, memo)
+    assert _is_rolled(memo)
+    before = copy.deepcopy(state[0])
+    (_CHANGES | _DEEP_CHANGES)[change](state[0])
+
+    assert _saved(chosen, state, memo) == _saved(chosen, state, None)
+    state[0] = before
+    assert _saved(chosen, state, memo) == _saved(chosen, state, None)
 
 
 @pytest.mark.parametrize("which", _MESSAGES)
-def test_what_a_cast_makes_is_equal_and_its_own(which: str) -> None:
-    """Nothing that can change is shared with the message, or between two that were made."""
-    message = _MESSAGES[which]()
-    memo = message_memo(message)
-    assert memo is not None
-    one, other = memo.rebuild(), memo.rebuild()
+def test_what_is_built_from_a_roll_is_equal_and_its_own(which: str) -> None:
+    """Nothing that can change is shared with the roll, or between two that were loaded."""
+    chosen, blobs, memo = registry(), Blobs(), TreeMemo(lambda _names: True)
+    state = _chat(which)
+    root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    root_alone = {root: blobs.get(root)}.__getitem__
+    one, other = (chosen.decode_tree(root, root_alone, memo=memo) for _ in range(2))
 
-    assert one == message
-    assert repr(one) == repr(message)
-    assert one.__pydantic_fields_set__ == message.__pydantic_fields_set__
-    assert one.__pydantic_extra__ == message.__pydantic_extra__
-    assert memo.matches(one)
-    for made in (one, other):
+    assert one == other == state
+    assert repr(one) == repr(chosen.decode_tree(root, blobs.get))
+    for made in (one[0], other[0]):
         made.additional_kwargs["mine"] = made.__pydantic_fields_set__.add("mine")
         made.response_metadata.setdefault("list", []).append(1)
-    assert memo.rebuild() == message
-    assert "mine" not in message.additional_kwargs
+        made.__pydantic_extra__["more"] = 1
+    assert chosen.decode_tree(root, root_alone, memo=memo) == state
+    assert "mine" not in state[0].additional_kwargs
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        HumanMessage("x", additional_kwargs={"when": object()}),
+        HumanMessage("x", additional_kwargs={"when": datetime(2030, 1, 1, tzinfo=UTC)}),
         HumanMessage("x", additional_kwargs={"deep": [[[[[[[[[[[]]]]]]]]]]]}),
         HumanMessage("x", additional_kwargs={"long": "y" * 2000}),
+        HumanMessage("x" * 20_000),
+        HumanMessage("x" * 20_000, additional_kwargs={"pair": (1, 2)}),
         HumanMessage("x", additional_kwargs={"large": 1 << 70}),
         HumanMessage("x", additional_kwargs={"text": "\udc80"}),
-        ToolMessage("x", tool_call_id="1", artifact=(1, 2)),
+        HumanMessage("x", additional_kwargs={"numbers": {1: 2}}),
+        ToolMessage("x", tool_call_id="1", artifact=(1, {"a": np.array([1.5])})),
+        HumanMessage("x", colour="red"),
     ],
 )
-def test_no_cast_is_taken_where_changes_could_not_be_told(message: Any) -> None:
-    """It is then encoded and decoded every time."""
-    assert message_memo(message) is None
+def test_a_message_that_holds_more_than_plain_values_is_saved_and_loaded_too(message: Any) -> None:
+    """As it is without a memo, among messages that are as they were."""
+    chosen, blobs, memo = registry(), Blobs(), TreeMemo(lambda _names: True)
+    state = [*_chat("full"), message, *_chat("tool", 40)]
+    for _ in range(3):
+        root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+        assert root == chosen.encode_tree(state, blobs.put, seed=_SEED)
+        found = chosen.decode_tree(root, blobs.get, memo=memo)
+        assert repr(found) == repr(chosen.decode_tree(root, blobs.get))
+        state = [*found, HumanMessage("more")]
 
 
 def test_a_long_chat_is_saved_and_loaded_as_it_is_now() -> None:
@@ -174,7 +185,7 @@ def test_a_long_chat_is_saved_and_loaded_as_it_is_now() -> None:
 
 
 def test_a_chat_that_is_larger_than_the_memory_for_it_is_right_too() -> None:
-    """The memos are let go when they are too many."""
+    """Whatever of it is remembered."""
     chosen, blobs = registry(), Blobs()
     memo = TreeMemo(lambda _names: False)
     state = {"messages": [HumanMessage("x" * 4000, id=str(number)) for number in range(400)]}
@@ -187,25 +198,24 @@ def test_a_chat_that_is_larger_than_the_memory_for_it_is_right_too() -> None:
         state = found
 
 
-def test_what_is_remembered_is_what_was_encoded() -> None:
-    """A message that changes after its memo was taken, and back, is not saved as it was between."""
-    chosen, blobs = registry(), Blobs()
-    memo = TreeMemo(lambda _names: False)
-    message = HumanMessage("before " + "x" * 400, id="m")
+@pytest.mark.parametrize("size", [400, 20_000])
+def test_what_is_remembered_is_what_was_encoded(size: int, monkeypatch: Any) -> None:
+    """A message that changes while it is saved, and back, is not saved as it was between."""
+    chosen, blobs, memo = registry(), Blobs(), TreeMemo(lambda _names: True)
+    message = HumanMessage("before " + "x" * size, id="m")
     state = [message, *(HumanMessage("y" * 400, id=str(number)) for number in range(60))]
-    rule = next(rule for rule in chosen.rules if rule.cls is HumanMessage)
-    assert rule.memo_maker is message_memo
+    pack = Encoding._pack_block
 
-    def changing(value: Any) -> Any:
-        memo = message_memo(value)
-        message.__dict__["content"] = "between " + "x" * 400
-        return memo
+    def changing(self: Encoding, value: Any) -> bytes:
+        packed = pack(self, value)
+        message.__dict__["content"] = "between " + "x" * size
+        return packed
 
-    chosen.memoise(HumanMessage, changing)
-    first = chosen.decode_tree(
-        chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
-    )
-    chosen.memoise(HumanMessage, message_memo)
+    with monkeypatch.context() as patch:
+        patch.setattr(Encoding, "_pack_block", changing)
+        root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    first = chosen.decode_tree(root, blobs.get)
+    assert repr(chosen.decode_tree(root, blobs.get, memo=memo)) == repr(first)
     second = chosen.decode_tree(
         chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo), blobs.get
     )
@@ -263,15 +273,26 @@ def _bare() -> HumanMessage:
         lambda message: message.__pydantic_fields_set__.add("zzz"),
         lambda message: message.__dict__.update(content=message.__dict__.pop("content")),
         lambda message: object.__setattr__(message, "__pydantic_extra__", None),
+        lambda message: object.__setattr__(message, "__pydantic_private__", {"x": 1}),
     ],
-    ids=["attribute", "given", "order", "extra"],
+    ids=["attribute", "given", "order", "no extra", "private"],
 )
-def test_no_cast_is_taken_of_what_would_come_back_otherwise(change: Callable[[Any], Any]) -> None:
+def test_what_comes_back_otherwise_comes_back_the_same_with_a_memo(
+    change: Callable[[Any], Any],
+) -> None:
     """With the memo and without, the same is loaded."""
-    message = HumanMessage("x", id="1")
-    change(message)
+    chosen, blobs, memo = registry(), Blobs(), TreeMemo(lambda _names: True)
+    state = _chat("bare")
+    change(state[0])
+    root = chosen.encode_tree(state, blobs.put, seed=_SEED, memo=memo)
+    plain, found = (
+        chosen.decode_tree(root, blobs.get),
+        chosen.decode_tree(root, blobs.get, memo=memo),
+    )
 
-    assert message_memo(message) is None
+    assert root == chosen.encode_tree(state, blobs.put, seed=_SEED)
+    for part in ("__dict__", "__pydantic_extra__", "__pydantic_fields_set__"):
+        assert getattr(found[0], part) == getattr(plain[0], part)
 
 
 def test_a_broken_message_is_refused_as_without_a_memo() -> None:
