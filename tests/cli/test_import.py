@@ -122,3 +122,17 @@ def test_what_is_no_directory_is_refused(wrong: str, machine: Machine, tmp_path:
     (tmp_path / "file").write_text("x")
 
     assert machine.refused("import", "agent-framework", str(tmp_path / wrong)) == (2, "usage")
+
+
+def test_a_thread_is_shown_by_the_types_of_its_workflow(machine: Machine, old: Path) -> None:
+    """`--registry` takes the workflow, a function that makes it, or a registry; nothing else."""
+    made = "tests.cli.test_import:workflow"
+    machine.run("import", "agent-framework", str(old), "--workflow", made)
+    (name,) = machine.json("threads")["threads"]
+    shown = machine.done("show", name, "--registry", made)
+    refused = machine.run("show", name, "--registry", "tests.cli.test_import:__name__")
+
+    assert "data=Payment(amount=42, to='bob')" in shown
+    assert refused.exit_code == 2
+    assert "expected a sealpoint.Registry, found str" in refused.stderr
+    assert "a graph or workflow whose types are allowed" in refused.stderr

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sealpoint.codec import Registry
 from sealpoint.world import World
 
 __all__ = ["FRAMEWORKS", "Framework", "framework_of"]
@@ -30,6 +31,8 @@ class Framework:
     """Where the registry of its own types is, as `--registry` names it."""
     declared_world: Callable[[Any], World]
     """The world of one of its graphs or workflows; it imports the framework."""
+    declared_types: Callable[[Any], Registry]
+    """A registry with the types of one of them; it imports the framework."""
 
 
 def framework_of(value: Any) -> Framework | None:
@@ -47,10 +50,22 @@ def _langgraph_world(graph: Any) -> World:
     return declared_world(graph)
 
 
+def _langgraph_types(graph: Any) -> Registry:
+    from sealpoint.adapters.langgraph.framework import registry_of  # noqa: PLC0415 - an extra
+
+    return registry_of(graph)
+
+
 def _agent_framework_world(workflow: Any) -> World:
     from sealpoint.adapters.agent_framework import declared_world  # noqa: PLC0415 - an extra
 
     return declared_world(workflow)
+
+
+def _agent_framework_types(workflow: Any) -> Registry:
+    from sealpoint.adapters.agent_framework.framework import registry_of  # noqa: PLC0415 - an extra
+
+    return registry_of(workflow)
 
 
 FRAMEWORKS = (
@@ -61,6 +76,7 @@ FRAMEWORKS = (
         types=("langchain.", "langgraph."),
         registry="sealpoint.adapters.langgraph.framework:registry",
         declared_world=_langgraph_world,
+        declared_types=_langgraph_types,
     ),
     Framework(
         name="Agent Framework",
@@ -72,6 +88,7 @@ FRAMEWORKS = (
         types=("agent_framework.",),
         registry="sealpoint.adapters.agent_framework.framework:registry",
         declared_world=_agent_framework_world,
+        declared_types=_agent_framework_types,
     ),
 )
 """Every framework that has a door."""

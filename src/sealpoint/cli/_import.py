@@ -10,9 +10,14 @@ from typing import Any
 
 import click
 
-from sealpoint.adapters import framework_of
-from sealpoint.cli._options import VerbGroup, dry_run_option, import_object, json_option
-from sealpoint.cli._store import StoreOptions, chosen_registry, registry_option, store_options
+from sealpoint.cli._options import VerbGroup, dry_run_option, json_option
+from sealpoint.cli._store import (
+    StoreOptions,
+    chosen_registry,
+    import_made,
+    registry_option,
+    store_options,
+)
 from sealpoint.cli._terminal import (
     Span,
     Styled,
@@ -24,7 +29,7 @@ from sealpoint.cli._terminal import (
     shown_name,
     working,
 )
-from sealpoint.errors import FileRefused, ObjectNotFound
+from sealpoint.errors import FileRefused
 
 _STYLES = {"imported": "good", "refused": "bad", "left out": "quiet", "already there": "quiet"}
 
@@ -76,7 +81,7 @@ def agent_framework(
     from sealpoint.adapters.agent_framework import import_checkpoints  # noqa: PLC0415
 
     registry = chosen_registry(registry_reference)
-    named = [_workflow(each) for each in workflows]
+    named = [import_made(each) for each in workflows]
     with (
         where.reading(registry) if dry_run else where.writing(registry=registry) as store,
         working("importing") as report,
@@ -95,19 +100,6 @@ def agent_framework(
         _print(found)
     if found.refused:
         click.get_current_context().exit(FileRefused.exit_status)
-
-
-def _workflow(reference: str) -> Any:
-    """A workflow that the person at the keyboard names, or what a function makes."""
-    found = import_object(reference)
-    if framework_of(found) is not None or not callable(found):
-        return found
-    try:
-        return found()
-    except Exception as exc:
-        raise ObjectNotFound(
-            f"object {reference!r}: calling it to make a workflow raised {type(exc).__name__}"
-        ) from exc
 
 
 def _print(report: Any) -> None:

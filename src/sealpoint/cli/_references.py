@@ -83,8 +83,8 @@ def load(thread: Thread, ref: "CheckpointRef | str | None") -> Loaded:
             return thread.load(ref)
         except UnknownType as error:
             error.hint = (
-                "Show it as plain data with --untyped, or name the application's registry: "
-                "--registry MODULE:OBJECT."
+                "Show it as plain data with --untyped, or name the application's registry, or its "
+                "graph or workflow: --registry MODULE:OBJECT."
             )
             raise
 

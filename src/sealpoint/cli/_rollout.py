@@ -16,7 +16,7 @@ import msgspec
 from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, examine
 from sealpoint.cli._json import parse_json, read_document, write_document
-from sealpoint.cli._options import VerbGroup, import_object, json_option, reason_option, time_option
+from sealpoint.cli._options import VerbGroup, json_option, reason_option, time_option
 from sealpoint.cli._references import when
 from sealpoint.cli._statement import (
     measure_text,
@@ -24,7 +24,13 @@ from sealpoint.cli._statement import (
     request_document,
     rollout_standing,
 )
-from sealpoint.cli._store import StoreOptions, operator_option, print_seen_by, store_options
+from sealpoint.cli._store import (
+    StoreOptions,
+    import_made,
+    operator_option,
+    print_seen_by,
+    store_options,
+)
 from sealpoint.cli._terminal import (
     Styled,
     count_text,
@@ -37,7 +43,7 @@ from sealpoint.cli._terminal import (
     shown_name,
     working,
 )
-from sealpoint.errors import ListIncomplete, ObjectNotFound, UsageError
+from sealpoint.errors import ListIncomplete, UsageError
 from sealpoint.gate import PlannedWorld, Request, RolloutPlan, Status
 from sealpoint.limits import WORLD_BYTES_MAX
 from sealpoint.signing import begins_digest
@@ -81,14 +87,7 @@ def _new_world(graph: str | None, world_file: str | None) -> World:
 
 
 def _graph_world(reference: str) -> World:
-    found = import_object(reference)
-    if framework_of(found) is None and callable(found):
-        try:
-            found = found()
-        except Exception as exc:
-            raise ObjectNotFound(
-                f"object {reference!r}: calling it to make what runs raised {type(exc).__name__}"
-            ) from exc
+    found = import_made(reference)
     if isinstance(found, World):
         return found
     framework = framework_of(found)

@@ -98,7 +98,7 @@ def _lane(lane: str) -> str:
 
 def _registry_hint(fault: str) -> str:
     """What to give so that a state with types of an application or a framework can be read."""
-    hint = "Name the application's registry: --registry MODULE:OBJECT"
+    hint = "Name the application's registry, graph or workflow: --registry MODULE:OBJECT"
     for framework in FRAMEWORKS:
         if any(f"'{name}" in fault for name in framework.types):
             hint += f"; for the types of {framework.name} alone, --registry {framework.registry}"

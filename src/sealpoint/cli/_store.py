@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from sealpoint import api
-from sealpoint.adapters import FRAMEWORKS
+from sealpoint.adapters import FRAMEWORKS, framework_of
 from sealpoint.api import Store, open_store
 from sealpoint.cli._json import read_document
 from sealpoint.cli._options import common_option, import_object
@@ -111,7 +111,8 @@ registry_option = click.option(
     "--registry",
     "registry_reference",
     metavar="MODULE:OBJECT",
-    help="The application's registry, whose module is imported; without it, plain types only.",
+    help="The application's registry, or a graph or workflow that names its types, whose module "
+    "is imported; without it, plain types only.",
 )
 """`--registry`, on every verb that decodes a state."""
 
@@ -273,17 +274,41 @@ def shown_registry(reference: str | None, *, untyped: bool) -> Registry:
     return chosen_registry(reference).showing_untyped(*beginnings)
 
 
-def chosen_registry(reference: str | None) -> Registry:
-    """The registry that `--registry` names, or one that allows plain types only.
+def import_made(reference: str) -> Any:
+    """A graph, a workflow or another object that runs nothing, or what a function makes.
 
     Raises:
-        ObjectNotFound: There is no such object, or it is no registry.
+        ObjectNotFound: There is no such object, or the function fails.
     """
-    found = Registry() if reference is None else import_object(reference)
-    if not isinstance(found, Registry):
-        message = f"--registry: expected a sealpoint.Registry, found {type(found).__name__}"
-        raise ObjectNotFound(message)
-    return found
+    found = import_object(reference)
+    if framework_of(found) is not None or not callable(found):
+        return found
+    try:
+        return found()
+    except Exception as exc:
+        raise ObjectNotFound(
+            f"object {reference!r}: calling it to make what runs raised {type(exc).__name__}",
+            hint="Name an object, or a function without parameters that makes it.",
+        ) from exc
+
+
+def chosen_registry(reference: str | None) -> Registry:
+    """The registry that `--registry` names, that of a graph or workflow, or one of plain types.
+
+    Raises:
+        ObjectNotFound: There is no such object, or it is none of these.
+    """
+    found = Registry() if reference is None else import_made(reference)
+    if isinstance(found, Registry):
+        return found
+    framework = framework_of(found)
+    if framework is None:
+        raise ObjectNotFound(
+            f"--registry: expected a sealpoint.Registry, found {type(found).__name__}",
+            hint="Name a registry, a graph or workflow whose types are allowed, or a function "
+            "without parameters that makes one of them.",
+        )
+    return framework.declared_types(found)
 
 
 def bundle_options(function: _Function) -> _Function:

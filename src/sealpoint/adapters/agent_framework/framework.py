@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry with the framework's own types and no other, for those who only look.
+"""Registries for those who only look: with the framework's own types, and with a workflow's too.
 
-On the command line: `--registry sealpoint.adapters.agent_framework.framework:registry`.
+On the command line: `--registry sealpoint.adapters.agent_framework.framework:registry`, or
+`--registry MODULE:WORKFLOW`.
 """
 
+from typing import Any
+
+from sealpoint.adapters.agent_framework._declared import allow_types_of
 from sealpoint.adapters.agent_framework._types import allow_framework_types
 from sealpoint.codec import Registry
 
-__all__ = ["registry"]
+__all__ = ["registry", "registry_of"]
 
 registry = Registry()
 """Allows messages, contents and what else Agent Framework stores by itself."""
 
 allow_framework_types(registry)
+
+
+def registry_of(workflow: Any) -> Registry:
+    """A registry that allows what `SealedCheckpointStorage.for_workflow` allows of a workflow.
+
+    Raises:
+        UsageError: It is no workflow.
+        RuleInvalid: Two of its types have one name.
+    """
+    made = Registry()
+    allow_framework_types(made)
+    allow_types_of(workflow, made)
+    return made

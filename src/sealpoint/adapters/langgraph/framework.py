@@ -1,15 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry with the frameworks' own types and no other, for those who only look.
+"""Registries for those who only look: with the frameworks' own types, and with those of a graph.
 
-On the command line: `--registry sealpoint.adapters.langgraph.framework:registry`.
+On the command line: `--registry sealpoint.adapters.langgraph.framework:registry`, or
+`--registry MODULE:GRAPH`.
 """
 
+from typing import Any
+
+from sealpoint.adapters.langgraph._schemas import allow_types, graph_types
 from sealpoint.adapters.langgraph._types import allow_framework_types
 from sealpoint.codec import Registry
 
-__all__ = ["registry"]
+__all__ = ["registry", "registry_of"]
 
 registry = Registry()
 """Allows messages, documents and what else LangGraph stores by itself."""
 
 allow_framework_types(registry)
+
+
+def registry_of(graph: Any) -> Registry:
+    """A registry that allows what `SealedSaver.for_graph` allows of a graph.
+
+    Raises:
+        UsageError: It is no graph.
+        RuleInvalid: Two of its types have one name.
+    """
+    made = Registry()
+    allow_framework_types(made)
+    allow_types(made, graph_types(graph))
+    return made
