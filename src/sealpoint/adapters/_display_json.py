@@ -12,12 +12,13 @@ leave out what counts, or differ from one process to the next. A pydantic model 
 import json
 from collections import deque
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 from sealpoint.codec import Registry, UntypedValue
 from sealpoint.errors import DecodeError, EncodeError, SealpointError
-from sealpoint.limits import QUESTION_BYTES_MAX
+from sealpoint.limits import QUESTION_BYTES_MAX, Limits
 from sealpoint.store import plain_value
 
 _OBJECT = "$object"
@@ -104,10 +105,15 @@ def _own_json(value: Any) -> str | None:
 def _sealed_text(sealed: bytes, registry: Registry) -> str:
     """The text of an encoded value, the same in every process."""
     try:
-        found = Registry(limits=registry.limits).showing_untyped("").decode(sealed)
+        found = _untyped_reader(registry.limits).decode(sealed)
     except DecodeError as error:  # a rule of the application has a form of its own
         return f"not shown: {error.message}"
     return _text(found, registry)
+
+
+@lru_cache(maxsize=8)
+def _untyped_reader(limits: Limits) -> Registry:
+    return Registry(limits=limits).showing_untyped("")
 
 
 def _text(value: Any, registry: Registry) -> str:

@@ -87,7 +87,8 @@ def guard(
         )
     if not isinstance(storage, SealedCheckpointStorage):
         raise UsageError(
-            f"guard: expected a SealedCheckpointStorage, found {type(storage).__name__}"
+            f"guard: expected a SealedCheckpointStorage, found {type(storage).__name__}",
+            hint="Make one: SealedCheckpointStorage.for_workflow(workflow, store).",
         )
     if not actor.strip():
         raise UsageError("guard: actor= is empty; name who goes on with the run")
