@@ -88,6 +88,7 @@ _MAGIC = b"SEALANCH"
 _VERSION = 1
 _HEADER = Struct("<8sI4x16sQ")
 _BODY = Struct("<IIq16s32sB23x")
+_COUNTED = Struct("<QIIq16s32sB23x")
 _COUNTER = Struct("<Q")
 _COUNTERS = Struct("<32xQ104xQ")
 _ERASED = 1
@@ -97,18 +98,6 @@ def home_of(slot: bytes) -> int:
     """The number of a slot before it is reduced to a capacity: keys are uniform already."""
     home: int = _COUNTER.unpack_from(slot)[0]
     return home
-
-
-def body_of(position: Position) -> bytes:
-    """A position as it lies in a copy, between the counter and the code."""
-    return _BODY.pack(
-        position.epoch,
-        position.gen,
-        position.seq,
-        position.thread,
-        position.entry,
-        _ERASED if position.erased else 0,
-    )
 
 
 def position_of(raw: bytes, start: int) -> Position:
@@ -121,11 +110,6 @@ def position_of(raw: bytes, start: int) -> Position:
     if flags > _ERASED:
         raise AnchorUnavailable(f"anchor slot: expected flags 0 or 1, found {flags}")
     return Position(thread, epoch, gen, seq, entry, flags == _ERASED)
-
-
-def counter_of(raw: bytes, start: int) -> int:
-    """The counter of the copy that begins at `start`."""
-    return int(_COUNTER.unpack_from(raw, start)[0])
 
 
 class SlotSeal:
@@ -190,9 +174,17 @@ class SlotSeal:
             raise ValueError(f"expected {expected} bytes of file, found {size_bytes}")
         return int(capacity)
 
-    def copy(self, slot: bytes, counter: int, body: bytes) -> bytes:
+    def copy(self, slot: bytes, counter: int, position: Position) -> bytes:
         """One copy, ready to be written."""
-        counted = _COUNTER.pack(counter) + body
+        counted = _COUNTED.pack(
+            counter,
+            position.epoch,
+            position.gen,
+            position.seq,
+            position.thread,
+            position.entry,
+            _ERASED if position.erased else 0,
+        )
         code = self._copy.copy()
         code.update(slot + counted)
         return counted + code.digest()
@@ -351,13 +343,13 @@ class Table:
             if taken and not self.seal.is_torn(self.raw(offset)):
                 yield offset
 
-    def insert(self, slot: bytes, offset: int, body: bytes) -> None:
+    def insert(self, slot: bytes, offset: int, position: Position) -> None:
         """Write a slot that is absent: the copy first, so that a key never stands alone.
 
         A key of which only a part could be written is taken back. Where that fails as well, the
         slot counts as free all the same.
         """
-        self._write(self.seal.copy(slot, 1, body), offset + _COPY_A)
+        self._write(self.seal.copy(slot, 1, position), offset + _COPY_A)
         try:
             self._write(slot, offset)
         except BaseException:
@@ -371,17 +363,18 @@ class Table:
         self._write(self.raw(offset), offset)
 
     def overwrite(
-        self, slot: bytes, offset: int, raw: bytes, start: int, body: bytes
+        self, slot: bytes, offset: int, raw: bytes, start: int, position: Position
     ) -> tuple[bytes, int]:
         """Write the copy of a slot that is not the newest, and make it the newest.
 
         Returns:
             The slot's bytes from now on, and where that copy begins.
         """
-        copy = self.seal.copy(slot, counter_of(raw, start) + 1, body)
+        counter: int = _COUNTER.unpack_from(raw, start)[0]
+        copy = self.seal.copy(slot, counter + 1, position)
         other = _COPY_B if start == _COPY_A else _COPY_A
         self._write(copy, offset + other)
-        return raw[:other] + copy + raw[other + len(copy) :], other
+        return raw[:other] + copy + raw[other + _COPY_BYTES :], other
 
     def count(self, used: int) -> None:
         """Write the hint how many slots are taken."""

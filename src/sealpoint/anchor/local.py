@@ -46,10 +46,10 @@ from sealpoint._disk import DIRECTORY, refusing, reporting
 from sealpoint.anchor._contract import Position, require_position, require_slot
 from sealpoint.anchor._table import (
     KEY_BYTES,
+    SLOT_BYTES,
     SUPERSEDED_AT,
     SlotSeal,
     Table,
-    body_of,
     open_table,
     position_of,
     write_table,
@@ -138,6 +138,16 @@ class SharedFile:
 
     def locked(self) -> Table | None:
         """The current file with its lock held, or None while there never was one."""
+        table = self.table
+        if table is not None:
+            try:
+                fcntl.flock(table.descriptor, self._lock_kind)
+            except BlockingIOError:
+                pass  # it is waited for below
+            else:
+                # Nearly always it is the file that has the name.
+                if os.fstat(table.descriptor).st_nlink and not table.map[SUPERSEDED_AT]:
+                    return table
         self.require_open()
         for _ in range(_REOPEN_MAX):
             table = self._opened()
@@ -381,9 +391,11 @@ class LocalAnchor:
         if table is None or table.map[SUPERSEDED_AT]:
             table = self._current()
         known = self._known.get(slot)
-        if known is not None and table is not None and table.raw(known.offset) == known.raw:
-            # The very bytes that were verified before.
-            return known.position
+        if known is not None and table is not None:
+            offset = known.offset
+            if table.map[offset : offset + SLOT_BYTES] == known.raw:
+                # The very bytes that were verified before.
+                return known.position
         require_slot(slot)
         if table is None:
             return None
@@ -392,19 +404,18 @@ class LocalAnchor:
             raw = table.raw(offset)
             start = table.seal.newest_if_clear(slot, raw)
             if start:
-                return self._remembered(slot, offset, raw, start, position_of(raw, start))
+                found = _Verified(offset, raw, start, position_of(raw, start))
+                return self._remember(slot, found)
         elif table.is_absent(slot):
             return None
         return self._settled(slot)
 
-    def _remembered(
-        self, slot: bytes, offset: int, raw: bytes, start: int, position: Position
-    ) -> Position:
+    def _remember(self, slot: bytes, found: _Verified) -> Position:
         """Keep the bytes of a slot that were verified, so that they need not be verified twice."""
         if len(self._known) >= _KNOWN_MAX:
             self._known = {}
-        self._known[slot] = _Verified(offset, raw, start, position)
-        return position
+        self._known[slot] = found
+        return found.position
 
     def create(self, slot: bytes, position: Position) -> Position:
         """Write a slot that is absent, and let it reach the disk.
@@ -434,7 +445,7 @@ class LocalAnchor:
                 if not free or table.crowded:
                     table = self._file.grow(table)
                     free = table.find_free(slot)
-                table.insert(slot, free, body_of(position))
+                table.insert(slot, free, position)
                 _disk.sync_data(table.descriptor)
                 return position
             except (OSError, DirectoryUnusable) as exc:
@@ -451,32 +462,29 @@ class LocalAnchor:
         Raises:
             AnchorUnavailable: It cannot be written, or the slot is absent.
         """
-        require_slot(slot)
+        known, file = self._known.get(slot), self._file
+        if known is None:
+            require_slot(slot)
         require_position(position)
-        with self._file.mutex:
+        with file.mutex:
             try:
-                table = self._locked_for_writing()
-                offset = 0 if table is None else table.find(slot)
-                if table is None or not offset:
-                    raise AnchorUnavailable(
-                        f"anchor in {self._directory}: it has no position of this thread to advance"
-                    )
-                raw = table.raw(offset)
-                known = self._known.get(slot)
-                if known is not None and known.raw == raw:
-                    start, found = known.start, known.position
-                else:
-                    raw, start = table.newest(slot, offset)
-                    found = position_of(raw, start)
-                if found != expected:
+                table = self._locked_for_writing() if self._read_only else file.locked()
+                if table is None:
+                    raise self._absent()
+                # Mostly it lies where it was left, with the very bytes that were verified or
+                # written then, its key among them; else it is looked for and verified anew.
+                if known is None or table.raw(known.offset) != known.raw:
+                    known = self._verified(table, slot)
+                if known.position != expected:
                     require_position(expected)
-                    return self._remembered(slot, offset, raw, start, found)
-                raw, start = table.overwrite(slot, offset, raw, start, body_of(position))
-                return self._remembered(slot, offset, raw, start, position)
+                    return self._remember(slot, known)
+                offset = known.offset
+                raw, start = table.overwrite(slot, offset, known.raw, known.start, position)
+                return self._remember(slot, _Verified(offset, raw, start, position))
             except (OSError, DirectoryUnusable) as exc:
                 raise self._unavailable(exc) from exc
             finally:
-                self._file.unlock()
+                file.unlock()
 
     def slots(self) -> Iterator[tuple[bytes, Position]]:
         """Every slot with its position, in no order. Slots made meanwhile may be left out.
@@ -503,6 +511,19 @@ class LocalAnchor:
             if position is None:
                 raise table.damaged(offset)
             yield slot, position
+
+    def _verified(self, table: Table, slot: bytes) -> _Verified:
+        """Where a slot lies and what it holds; only while no writer is at work."""
+        offset = table.find(slot)
+        if not offset:
+            raise self._absent()
+        raw, start = table.newest(slot, offset)
+        return _Verified(offset, raw, start, position_of(raw, start))
+
+    def _absent(self) -> AnchorUnavailable:
+        return AnchorUnavailable(
+            f"anchor in {self._directory}: it has no position of this thread to advance"
+        )
 
     def _settled(self, slot: bytes) -> Position | None:
         """The position in a slot while no writer is at work: what is invalid now is damage."""

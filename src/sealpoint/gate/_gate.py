@@ -382,7 +382,7 @@ class Gate:
             self._world = None
         world = self._world
         for draft in group:
-            if draft.declared is None:
+            if draft.declared is None and world is not None:
                 draft.declare(world)
             world = draft.declared
         # Results count in the session that saves their checkpoint, so those are added once more.

@@ -286,11 +286,11 @@ class StoreChain:
     restores: Restores = field(default_factory=Restores)
     lists: PositionLists = field(default_factory=PositionLists, compare=False, repr=False)
     """Where the lists of cutoffs and restores come from."""
+    epoch: int = field(init=False, compare=False, repr=False)
+    """The epoch that entries are written in now."""
 
-    @property
-    def epoch(self) -> int:
-        """The epoch that entries are written in now."""
-        return self.restores.epoch
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epoch", self.restores.epoch)
 
     @property
     def seq(self) -> int:

@@ -290,6 +290,15 @@ def encode_seals(seals: Sequence[Seal]) -> bytes:
     return _encode([(key.raw.hex(), signature.hex()) for key, signature in seals])
 
 
+def encode_seal(signer: SigningKey, message: bytes) -> bytes:
+    """Have a message signed that `pae` framed; the stored form of that one seal.
+
+    Raises:
+        SignerFailed: A key that lives elsewhere did not sign it.
+    """
+    return _encode(((signer.key, signer.sign(message).hex()),))
+
+
 def parse_seals(data: bytes) -> tuple[Seal, ...]:
     """Read the stored form; only what `encode_seals` would write is accepted.
 

@@ -225,8 +225,10 @@ def require_append(
     Raises:
         UsageError: It could not.
     """
-    require_blobs(thread, blobs)
-    _require_names(needs, label)
+    if blobs or type(thread) is not bytes or len(thread) != THREAD_BYTES:
+        require_blobs(thread, blobs)
+    if needs or label is not None:
+        _require_names(needs, label)
     if not records:
         raise UsageError("append: there is no record to append")
     if not 0 <= seq <= SEQ_MAX - len(records):

@@ -506,7 +506,9 @@ class SqliteConnections:
 
     def rows(self, sql: str, parameters: tuple[object, ...]) -> list[tuple[object, ...]]:
         """Run one reading statement to its end, so that no transaction stays open."""
-        handles = self._here()
+        handles = self._handles
+        if handles.pid != os.getpid():
+            handles = self._here()
         with handles.read_lock:
             reader, rows = handles.reader, handles.rows
             if reader is None or rows is None:
@@ -519,16 +521,18 @@ class SqliteConnections:
                 recover(reader)
                 raise error from exc
 
-    def change(self, rows: int, make: Callable[[sqlite3.Connection], None]) -> None:
+    def change(self, rows: int, make: Callable[..., None], *given: object) -> None:
         """Take one transaction over so many rows from begin to commit, or leave nothing of it."""
-        handles = self._writable()
+        handles = self._handles
+        if self._read_only or handles.pid != os.getpid():
+            handles = self._writable()
         with handles.write_lock:
             writer = handles.writer
             if writer is None:
                 writer = self._reopen_writer(handles)
             writer.allow(SQL_STEPS_MAX + rows * _ROW_STEPS_MAX)
             try:
-                make(writer)
+                make(writer, *given)
             except FAILURES as exc:
                 error = failure(self.path, exc, writer)
                 recover(writer)

@@ -106,12 +106,14 @@ class SqliteStorage:
             StorageUnavailable: SQLite failed; nothing was changed, or `read` tells.
         """
         require_append(thread, seq, records, blobs=blobs, needs=needs, label=label)
-        rows = [
-            (thread, number, record.header, record.seals, record.body, record.payload)
-            for number, record in enumerate(records, start=seq)
-        ]
-        blob_rows = _blob_rows(thread, blobs)
-        needed = [*needs]
+        rows = []
+        for record in records:
+            rows.append((thread, seq, record.header, record.seals, record.body, record.payload))
+            seq += 1
+        if len(rows) == 1 and not blobs and not needs and label is None:
+            self._connections.change(1, _append_row, rows[0])
+            return
+        blob_rows, needed = _blob_rows(thread, blobs), [*needs]
         self._connections.change(
             len(rows) + len(blob_rows) + len(needed),
             lambda writer: _append_rows(
@@ -372,6 +374,17 @@ def _blob_rows(thread: bytes, blobs: Mapping[bytes, bytes]) -> list[_BlobRow]:
 # to its caller to roll back. It brings no stored value into memory that a record could not have.
 
 
+def _append_row(writer: sqlite3.Connection, row: _EntryRow) -> None:
+    """Store one entry and nothing else: the most frequent append is a statement of its own.
+
+    Raises:
+        HeadMoved: Another record lies at its position.
+        Edited: What lies there cannot be a record.
+    """
+    if writer.execute(sql.PUT_ENTRY, row).rowcount != 1:
+        _require_same(writer, row)
+
+
 def _append_rows(
     writer: sqlite3.Connection,
     thread: bytes,
@@ -388,11 +401,6 @@ def _append_rows(
         Missing: A blob that is needed is not stored.
         Edited: What lies at one of the positions cannot be a record.
     """
-    if len(entries) == 1 and not blobs and not needs and label is None:
-        # The most frequent append is one statement: a transaction of its own.
-        if writer.execute(sql.PUT_ENTRY, entries[0]).rowcount != 1:
-            _require_same(writer, entries[0])
-        return
     writer.execute("BEGIN IMMEDIATE")
     for row in entries:
         # Create if absent: the statement itself decides, and its count tells.

@@ -8,10 +8,10 @@ append whose outcome is unknown is resolved by reading its position before anyth
 for it.
 """
 
-import hashlib
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from operator import attrgetter
+from contextlib import suppress
+from hashlib import sha256
 
 import msgspec
 
@@ -31,8 +31,10 @@ from sealpoint.ledger import (
     KINDS,
     Body,
     Entry,
+    Fence,
     Header,
     Kind,
+    KindRule,
     StoreChain,
     Tip,
     begin,
@@ -42,9 +44,9 @@ from sealpoint.ledger import (
     require_attestations,
     skip_seq,
 )
-from sealpoint.signing import ENTRY_TYPE, Identity, Seal, encode_seals, pae
+from sealpoint.signing import ENTRY_TYPE, Identity, encode_seal, pae
 from sealpoint.storage import Record
-from sealpoint.store._chain import Chain
+from sealpoint.store._chain import Chain, SessionGrant
 from sealpoint.store._core import require_unexpired
 
 
@@ -84,12 +86,14 @@ def check_rights(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None)
     """
     core = chain.core
     signer = core.signer()
-    newest = None if chain.head is None else chain.tip().time
-    require_unexpired(core, trust, signer.key, newest, f"identity {signer.name!r}")
+    if signer.key in trust.roster.expiries:
+        newest = None if chain.head is None else chain.tip().time
+        require_unexpired(core, trust, signer.key, newest, f"identity {signer.name!r}")
     granted = core.granted(trust)
-    if (kind, owner) not in granted:
-        granted[kind, owner] = _check_roster(chain, trust, kind, owner)
-    return granted[kind, owner]
+    found = granted.get((kind, owner))
+    if found is None:
+        found = granted[kind, owner] = _check_roster(chain, trust, kind, owner)
+    return found
 
 
 def _check_roster(chain: Chain, trust: StoreChain, kind: Kind, owner: str | None) -> Identity:
@@ -164,44 +168,109 @@ def append_all(
         # Nothing is built on what a restore cut off, or a key signed after its end.
         trust.require_counted(tip.entry.header, tip.entry.hash)
         _require_running(chain, tip, drafts)
-    first = 0 if tip is None else tip.entry.seq + 1
-    records: list[Record] = []
-    entries: list[Entry] = []
+    entries, records = [], []
     for draft in drafts:
-        tip, record = _seal(chain, trust, tip, draft)
+        owner = None if tip is None else tip.fence.owner
+        writer = check_rights(chain, trust, draft.kind, owner).name
+        tip, record = _seal(chain, trust, tip, draft, writer)
+        entries.append((tip.entry, draft.body))
         records.append(record)
-        entries.append(tip.entry)
-    if tip is None:
+    if tip is None or not records:
         raise UsageError("append: there is no entry to append")
+    return _store(chain, trust, tip, entries, records, blobs=blobs, needs=needs, follow=follow)
+
+
+def append_in_session(
+    chain: Chain,
+    drafts: Sequence[EntryDraft],
+    *,
+    blobs: Mapping[bytes, bytes],
+    needs: Collection[bytes] = (),
+) -> list[Entry] | None:
+    """The same as `append_all`, straight on, for what is written in a session that stands.
+
+    Whether this store's key may write there is found out once, for as long as roster and session
+    are the same; whatever else `append_all` looks at must be as it is nearly always.
+
+    Returns:
+        None, before anything is signed, if something is to be looked at more closely: then
+        `append_all` decides. Both write the same bytes and raise the same errors.
+    """
+    trust, tip = chain.core.trust(), chain.tip()
+    grant = chain.grant
+    if grant is None or grant.trust is not trust or grant.fence is not tip.fence:
+        grant = chain.grant = _grant(chain, trust, tip.fence)
+    newest = tip.entry.header
+    if grant.writer is None or tip.paused is not None:
+        return None
+    if newest.epoch != trust.epoch or newest.by in trust.rosters[-1].cutoffs:
+        return None
+    entries, records = [], []
+    for draft in drafts:
+        if draft.kind is not Kind.CHECKPOINT and draft.kind is not Kind.RESULTS:
+            return None
+        tip, record = _seal(chain, trust, tip, draft, grant.writer)
+        entries.append((tip.entry, draft.body))
+        records.append(record)
+    return _store(chain, trust, tip, entries, records, blobs=blobs, needs=needs)
+
+
+def _grant(chain: Chain, trust: StoreChain, fence: Fence) -> SessionGrant:
+    """Whether entries of a session may be written by a roster without looking again each time."""
+    signer, writer = chain.core.signer(), None
+    stands = fence.is_session and fence.by == signer.key
+    # Of a key that expires it is asked at each entry, and told when that is soon.
+    if stands and signer.key not in trust.roster.expiries:
+        with suppress(SealpointError):  # `append_all` raises it, in its turn
+            check_rights(chain, trust, Kind.RESULTS, fence.owner)
+            writer = check_rights(chain, trust, Kind.CHECKPOINT, fence.owner).name
+    return SessionGrant(trust, fence, writer)
+
+
+def _store(
+    chain: Chain,
+    trust: StoreChain,
+    tip: Tip,
+    entries: Sequence[tuple[Entry, Body]],
+    records: Sequence[Record],
+    *,
+    blobs: Mapping[bytes, bytes],
+    needs: Collection[bytes],
+    follow: bool = True,
+) -> list[Entry]:
+    """Append entries that lead to a tip, then let this handle and the anchor follow."""
+    core, first = chain.core, entries[0][0].header
+    label = chain.label if first.kind is Kind.GENESIS else None
     try:
-        label = chain.label if drafts[0].kind is Kind.GENESIS else None
-        chain.core.storage.append(
-            chain.thread, first, records, blobs=blobs, needs=needs, label=label
-        )
+        core.storage.append(chain.thread, first.seq, records, blobs=blobs, needs=needs, label=label)
     except StorageUnavailable as exc:
-        _resolve(chain, first, records, exc)
+        _resolve(chain, first.seq, records, exc)
     try:
-        bodies = map(attrgetter("body"), drafts)
-        chain.move_to(tip, records[-1], zip(entries, bodies, strict=True))
+        chain.move_to(tip, records[-1], entries)
         if follow:
             chain.advance_anchor()
-            _require_standing(chain, trust, tip.entry, records[-1].body)
+            # Something may have ended while the entries were written.
+            newest = core.trust()
+            if newest is not trust:
+                _require_standing(chain, newest, tip.entry, records[-1].body)
     except BaseException:
         if chain.observer is not None:
             chain.observer.forget()
         raise
-    return entries
+    return [entry for entry, _ in entries]
 
 
 def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> None:
     """Refuse what a pause stops, and what only a pause allows, before anything is signed."""
-    if tip.paused is None and any(KINDS[draft.kind].only_paused for draft in drafts):
-        raise UsageError(
-            f"thread {chain.name!r}: a checkpoint is held back only while the thread is paused"
-        )
-    if tip.paused is None or not any(
-        draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts
-    ):
+    if tip.paused is None:
+        for draft in drafts:
+            if KINDS[draft.kind].only_paused:
+                raise UsageError(
+                    f"thread {chain.name!r}: a checkpoint is held back only while the thread is "
+                    "paused"
+                )
+        return
+    if not any(draft.blocked_by_pause or KINDS[draft.kind].blocked_by_pause for draft in drafts):
         return
     _, header = chain.descend(tip.paused)
     raise Paused(
@@ -210,8 +279,8 @@ def _require_running(chain: Chain, tip: Tip, drafts: Sequence[EntryDraft]) -> No
     )
 
 
-def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes | None) -> None:
-    """Look once more at the store chain: something may have ended while the entry was written.
+def _require_standing(chain: Chain, newest: StoreChain, entry: Entry, body: bytes | None) -> None:
+    """Judge an entry by a store chain that is newer than the one it was written by.
 
     Whoever ends a key stops it first and then takes the positions that count, so an entry that
     came too late to be counted always meets one of the two here, and is not lost in silence.
@@ -220,65 +289,67 @@ def _require_standing(chain: Chain, trust: StoreChain, entry: Entry, body: bytes
         NotTrusted: The entry is in the store, and nobody may believe it.
         Superseded: The same, because a restore was accepted without it.
     """
-    newest = chain.core.trust()
-    if newest is not trust:
-        try:
-            newest.restores.check(entry.header, entry.hash, newest.lists)
-        except Misplaced as exc:
-            raise Superseded(
-                f"entry {entry.seq} of thread {chain.name!r}: while it was written somebody "
-                f"accepted a restore that does not keep it: {exc.message}",
-                hint="It does not count. Load the thread again and decide again; who accepted "
-                "the restore runs sealpoint accept-restore once more, which takes it away.",
-            ) from exc
-        newest.accepted_until(entry.header, entry.hash)
-        require_attestations(entry, body, newest)
-        where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
-        require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
+    try:
+        newest.restores.check(entry.header, entry.hash, newest.lists)
+    except Misplaced as exc:
+        raise Superseded(
+            f"entry {entry.seq} of thread {chain.name!r}: while it was written somebody "
+            f"accepted a restore that does not keep it: {exc.message}",
+            hint="It does not count. Load the thread again and decide again; who accepted "
+            "the restore runs sealpoint accept-restore once more, which takes it away.",
+        ) from exc
+    newest.accepted_until(entry.header, entry.hash)
+    require_attestations(entry, body, newest)
+    where = f"entry {entry.seq} of thread {chain.name!r}, written while its key was ended"
+    require_unexpired(chain.core, newest, entry.header.by, entry.header.at, where)
 
 
 def _seal(
-    chain: Chain, trust: StoreChain, tip: Tip | None, draft: EntryDraft
+    chain: Chain, trust: StoreChain, tip: Tip | None, draft: EntryDraft, writer: str
 ) -> tuple[Tip, Record]:
-    """Give a draft its place after `tip`, and sign it."""
-    core, signer = chain.core, chain.core.signer()
-    writer = check_rights(chain, trust, draft.kind, None if tip is None else tip.fence.owner)
-    body = encode_body(draft.body)
-    seq = 0 if tip is None else tip.entry.seq + 1
+    """Give a draft its place after `tip`, and sign it for a writer whose rights were checked."""
+    core, rule = chain.core, KINDS[draft.kind]
+    signer, body = core.signer(), encode_body(draft.body)
+    if tip is None:
+        seq, gen, prev, skip, fence, time = 0, 0, None, None, 0, None
+    else:
+        newest, time = tip.entry.header, tip.time
+        seq, gen = newest.seq + 1, newest.gen + tip.fence.erased
+        prev, skip = tip.entry.hash.hex(), tip.skip_hashes.hash_at(skip_seq(seq)).hex()
+        fence = seq if rule.sets_fence else tip.fence.seq
     header = Header(
         store=core.store_hex,
         epoch=trust.epoch,
         ns=core.namespace,
         thread=chain.place.thread,
-        gen=0 if tip is None else tip.entry.header.gen + tip.fence.erased,
+        gen=gen,
         seq=seq,
-        prev=None if tip is None else tip.entry.hash.hex(),
-        skip=None if tip is None else tip.skip_hashes.hash_at(skip_seq(seq)).hex(),
+        prev=prev,
+        skip=skip,
         kind=draft.kind,
-        fence=seq if tip is None or KINDS[draft.kind].sets_fence else tip.fence.seq,
+        fence=fence,
         roster=trust.roster.seq,
-        at=core.now(None if tip is None else tip.time),
+        at=core.now(time),
         by=signer.key,
-        body=hashlib.sha256(body).hexdigest(),
+        body=sha256(body).hexdigest(),
     )
     raw = encode_header(header)
-    seals = encode_seals([Seal(signer.public.id, signer.sign(pae(ENTRY_TYPE, raw)))])
-    entry = Entry.verified(raw, header, writer.name)
-    after = begin(entry, body, trust) if tip is None else _tip_after(tip, entry, body, trust)
+    seals = encode_seal(signer, pae(ENTRY_TYPE, raw))
+    entry = Entry(raw, header, writer, sha256(raw).digest())
+    if tip is None:
+        after = begin(entry, body, trust)
+    elif _goes_on(tip.fence, rule, signer.key):
+        # The most frequent entry: its links were made from the tip, its rights checked before.
+        hashes = tip.skip_hashes.grown(seq, entry.hash)
+        after = Tip(entry, hashes, tip.fence, (seq, entry.hash), header.at, tip.paused)
+    else:
+        after = extend(tip, entry, body, trust)
     return after, Record(raw, seals, body, draft.payload)
 
 
-def _tip_after(tip: Tip, entry: Entry, body: bytes, trust: StoreChain) -> Tip:
-    """The tip once an entry of our own follows it, which was made to."""
-    rule, fence = KINDS[entry.header.kind], tip.fence
-    if not rule.in_session or rule.only_paused:
-        return extend(tip, entry, body, trust)
-    if not fence.is_session or fence.by != entry.header.by:
-        return extend(tip, entry, body, trust)
-    # The most frequent entry: its links were made from the tip, its rights checked before.
-    skip_hashes = tip.skip_hashes.grown(entry.seq, entry.hash)
-    at = entry.header.at
-    return Tip(entry, skip_hashes, fence, (entry.seq, entry.hash), at, tip.paused)
+def _goes_on(fence: Fence, rule: KindRule, key: str) -> bool:
+    """Whether an entry of a key is one that a session of that key always lets pass."""
+    return rule.in_session and not rule.only_paused and fence.is_session and fence.by == key
 
 
 def _resolve(

@@ -348,6 +348,12 @@ class BlobCaches:
         """What the newest checkpoints of the other lanes hold."""
         return tuple(cache.known for name, cache in self._all.items() if name != lane)
 
+    def is_small(self, root: bytes, blobs: Sequence[bytes]) -> bool:
+        """Whether a state is a root alone that is to lie beside its entry; see `take_root`."""
+        if len(blobs) != 1 or len(blobs[0]) > _ROOT_BYTES_MAX:
+            return False
+        return all(root not in cache.known for cache in self._all.values())
+
     def lose_known(self) -> None:
         """Somebody else has saved: nothing may be left out any more."""
         for cache in self._all.values():

@@ -10,6 +10,8 @@ head by its links. What entries mean is decided in `_state.py`; `_append.py` wri
 from collections.abc import Iterable, Iterator
 from typing import Any, Protocol, Self
 
+import msgspec
+
 from sealpoint.anchor import Position
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -29,6 +31,7 @@ from sealpoint.ledger import (
     Body,
     CutoffCheck,
     Entry,
+    Fence,
     GenesisBody,
     Header,
     Kind,
@@ -76,6 +79,15 @@ class Observer(Protocol):
         """Something failed after an entry was written: nothing that was derived may be kept."""
 
 
+class SessionGrant(msgspec.Struct, frozen=True):
+    """Whether this store's key may write in a session, by a roster: found out once for both."""
+
+    trust: StoreChain
+    fence: Fence
+    writer: str | None
+    """The identity that writes; None: that is looked up at each entry."""
+
+
 class Chain:
     """A thread's chain, as far as this handle has verified it. Callers hold the thread's lock."""
 
@@ -104,6 +116,8 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
+        self.grant: SessionGrant | None = None
+        """What `_append.py` has found out about the session in force."""
         self._cutoffs = CutoffCheck()
         self._epoch: int | None = None
 
@@ -293,6 +307,8 @@ class Chain:
 
     def tip(self) -> Tip:
         """The head with all that is needed to judge or write the next entry."""
+        if self._tip is not None:
+            return self._tip  # only one that has its owner is kept
         tip = self._known_tip()
         tip.require_owner()
         return tip
@@ -377,10 +393,9 @@ class Chain:
             Forked: The anchor went another way. Never retried.
             AnchorUnavailable: The anchor cannot be written; the entries stand.
         """
-        head = self.verified_head()
+        head, expected = self.verified_head(), self.anchored
         header, erased = head.header, head.header.kind is Kind.ERASE
-        position = Position(self.thread, header.epoch, header.gen, head.seq, head.hash, erased)
-        expected = self.anchored
+        position = Position(self.thread, header.epoch, header.gen, header.seq, head.hash, erased)
         if expected is None:
             raise AnchorUnavailable(f"{self._title}: what the anchor holds is not known")
         while True:

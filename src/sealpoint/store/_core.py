@@ -260,7 +260,7 @@ class Core:
 
     def salt(self) -> str:
         """The random bytes that a body of its own begins with."""
-        return self.random_hex(_SALT_BYTES)
+        return self.parts.random_bytes(_SALT_BYTES).hex()
 
     def random_hex(self, size_bytes: int) -> str:
         """Fresh random bytes, as digits."""

@@ -339,7 +339,7 @@ class ThreadState:
 
         The blobs of the state that it saved are remembered once the save has returned.
         """
-        if isinstance(body, CheckpointBody | ResultsBody):
+        if isinstance(body, (CheckpointBody, ResultsBody)):
             self.checkpoints.follow(entry, body)
         elif isinstance(body, PruneBody):
             self.retention.observe_own(entry.seq, body)
@@ -448,7 +448,7 @@ class ThreadState:
         Raises:
             HeadMoved, Superseded: Others have written: the caller has to load again.
         """
-        if self.freshness in _LOST:
+        if self.freshness is not Freshness.CURRENT and self.freshness in _LOST:
             raise _LOST[self.freshness](
                 f"thread {self.name!r}: another session has written; load it again before saving"
             )

@@ -8,7 +8,7 @@ under way one begins with the same step; what its resume entry says, and whether
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import NamedTuple
@@ -49,10 +49,17 @@ from sealpoint.ledger import (
     link_hash,
 )
 from sealpoint.limits import BODY_BYTES_MAX
-from sealpoint.store._append import EntryDraft, append, append_all, check_rights, reserve
+from sealpoint.store._append import (
+    EntryDraft,
+    append,
+    append_all,
+    append_in_session,
+    check_rights,
+    reserve,
+)
 from sealpoint.store._blobs import BlobWriter, blob_digest
 from sealpoint.store._chain import Chain
-from sealpoint.store._index import CheckpointPlace, id_stretches, join_prints
+from sealpoint.store._index import CheckpointPlace, Key, id_stretches, join_prints
 from sealpoint.store._reader import ThreadReader
 from sealpoint.store._refs import CheckpointRef, ResultsRef
 from sealpoint.store._release import Release
@@ -85,7 +92,7 @@ BeginSession = Callable[[CommitDraft, str, int], SessionStart]
 owner of the thread and the position of its basis. It raises where that may not be."""
 
 
-class _Item(NamedTuple):
+class _Item(msgspec.Struct, frozen=True):
     """One thing of a group, ready to be signed."""
 
     at: int
@@ -93,7 +100,8 @@ class _Item(NamedTuple):
     draft: CommitDraft
     body: CheckpointBody | ResultsBody
     payload: bytes | None
-    blobs: BlobWriter
+    blobs: BlobWriter | None
+    """None: there are none, but for the root that lies beside the entry."""
 
     def entry(self, *, paused: bool) -> EntryDraft:
         """The entry that it becomes."""
@@ -110,9 +118,24 @@ def _blobs_of(group: Sequence[_Item]) -> tuple[dict[bytes, bytes], set[bytes]]:
     pending: dict[bytes, bytes] = {}
     spilled: set[bytes] = set()
     for item in group:
-        pending |= item.blobs.pending
-        spilled |= item.blobs.spilled
+        if item.blobs is not None:
+            pending |= item.blobs.pending
+            spilled |= item.blobs.spilled
     return pending, spilled
+
+
+def _append(
+    chain: Chain,
+    drafts: Sequence[EntryDraft],
+    blobs: Mapping[bytes, bytes],
+    needs: Collection[bytes],
+    start: SessionStart | None,
+) -> list[Entry]:
+    """Append entries: straight on, where they go on with a session and that will do."""
+    if start is not None:
+        return append_all(chain, drafts, blobs=blobs, needs=needs, trust=start.trust)
+    entries = append_in_session(chain, drafts, blobs=blobs, needs=needs)
+    return append_all(chain, drafts, blobs=blobs, needs=needs) if entries is None else entries
 
 
 def _may_repeat(group: Sequence[_Item], spilled: set[bytes]) -> bool:
@@ -240,6 +263,8 @@ class ThreadWriter:
         self._core = state.core
         self._chain = state.chain
         self._ids = _RecentIds(state.chain)
+        self._was_small = True
+        """Whether the state before lay beside its entry, all of it."""
         self.begin_session = begin_session
         self.in_session = in_session
 
@@ -252,10 +277,12 @@ class ThreadWriter:
                 state.retry_if_pruned(lambda: self._commit(drafts, outcomes))
             except SealpointError as error:
                 outcomes = [error if each is None else each for each in outcomes]
-            found = [outcome for outcome in outcomes if outcome is not None]
-            for outcome in found:
-                if isinstance(outcome, SealpointError):
-                    state.report(outcome)
+            found: list[Outcome] = []
+            for outcome in outcomes:
+                if outcome is not None:
+                    found.append(outcome)
+                    if isinstance(outcome, SealpointError):
+                        state.report(outcome)
         return found
 
     def open_session(self, start: SessionStart) -> Entry | None:
@@ -285,9 +312,9 @@ class ThreadWriter:
 
     def _commit(self, drafts: Sequence[CommitDraft], outcomes: list[Outcome | None]) -> None:
         self._core.signer()
-        while None in outcomes:
+        while not all(outcomes):
             self._state.ensure_writable()
-            group = self._build(drafts, outcomes)
+            group = self._build_small(drafts) or self._build(drafts, outcomes)
             if not group:
                 continue
             try:
@@ -312,15 +339,16 @@ class ThreadWriter:
             to be tried again.
         """
         chain = self._chain
-        opening, start = self._opening(group[0].draft)
+        drafts, start = self._opening(group[0].draft)
         paused = chain.head is not None and chain.tip().paused is not None
-        drafts = self._ids.with_tables([*opening, *(item.entry(paused=paused) for item in group)])
+        for item in group:
+            drafts.append(item.entry(paused=paused))
+        drafts = self._ids.with_tables(drafts)
         if chain.head is None and not self._is_ours():
             return []
-        trust = None if start is None else start.trust
         pending, spilled = _blobs_of(group)
         try:
-            entries = append_all(chain, drafts, blobs=pending, needs=spilled, trust=trust)
+            entries = _append(chain, drafts, pending, spilled, start)
         except HeadMoved:
             entries = []  # what became of it is said below, without this as its context
         except Missing:
@@ -333,7 +361,7 @@ class ThreadWriter:
             return saved
         if entries:
             self._ids.follow(entries, drafts)
-            return self._saved(entries[len(opening) :], group, start)
+            return self._saved(entries[-len(group) :], group, start)
         self._lost_swap(group[0].draft)
         return []
 
@@ -391,9 +419,14 @@ class ThreadWriter:
             if isinstance(body, ResultsBody):
                 outcomes.append((item, ResultsRef(seq=entry.seq, entry=entry.hash.hex())))
                 continue
-            # Others may have written on top of it by now.
-            known = item.blobs.reached if self._chain.head is last else set()
-            state.caches.of(body.lane).remember(known, item.blobs.seen)
+            blobs = item.blobs
+            self._was_small = blobs is None or not (item.payload is None or blobs.reached)
+            if blobs is None:
+                state.caches.of(body.lane).remember(set(), {})
+            else:
+                # Others may have written on top of it by now.
+                known = blobs.reached if self._chain.head is last else set()
+                state.caches.of(body.lane).remember(known, blobs.seen)
             outcomes.append((item, make_ref(entry.header, body, entry.writer, entry.hash)))
         return outcomes
 
@@ -446,8 +479,8 @@ class ThreadWriter:
         for at, draft in enumerate(drafts):
             if outcomes[at] is not None:
                 continue
-            saves = isinstance(draft, SaveDraft)
-            if saves and draft.key in named:
+            saves, key = isinstance(draft, SaveDraft), draft.key
+            if saves and key in named:
                 break  # it has to say where the others of its name lie, which is not yet known
             if group and draft.world not in (None, group[0].draft.world):
                 break  # what a run is able to do is judged once for a group
@@ -464,11 +497,37 @@ class ThreadWriter:
                 outcomes[at] = built
                 continue
             group.append(_Item(at, draft, *built))
-            if draft.key is not None:
-                named.add(draft.key)
+            if key is not None:
+                named.add(key)
             if saves:
                 newest[draft.lane] = (built[2].reached, built[2].seen)
         return group
+
+    def _build_small(self, drafts: Sequence[CommitDraft]) -> list[_Item] | None:
+        """The same for one small state that has no name, straight on.
+
+        Returns:
+            None if it is something else, or not allowed: `_build` says so.
+        """
+        draft = drafts[0]
+        if not self._was_small or len(drafts) > 1 or not isinstance(draft, SaveDraft):
+            return None
+        if draft.id is not None or draft.world is not None:
+            return None
+        blobs: list[bytes] = []
+
+        def put(blob: bytes) -> bytes:
+            blobs.append(blob)
+            return sha256(blob).digest()
+
+        try:
+            root = self._core.registry.encode_tree(draft.value, put, seed=self._chain.thread)
+        except SealpointError:
+            return None
+        if not isinstance(root, bytes) or not self._state.caches.is_small(root, blobs):
+            self._was_small = False
+            return None
+        return [_Item(0, draft, self._checkpoint_body(draft, root), blobs[0], None)]
 
     def _build_one(
         self, draft: CommitDraft, newest: dict[str, _Newest]
@@ -485,29 +544,32 @@ class ThreadWriter:
         )
         if isinstance(draft, ResultsDraft):
             return *self._results(draft, blobs), blobs
-        place = self._namesake(draft)
+        key = draft.key
+        if key is None:
+            return *self._checkpoint(draft, blobs, cache.memo, None, None), blobs
+        place = self._namesake(draft, key)
         if place is not None and self._repeated(draft, place) is not None:
             # Nothing will be written that would meet it if somebody has replaced or deleted it.
             state.refresh()
             state.check_session()
-            place = self._namesake(draft)
+            place = self._namesake(draft, key)
             if place is not None and (same := self._repeated(draft, place)) is not None:
                 return same
-        rank = None if place is None else place.rank
-        return *self._checkpoint(draft, blobs, cache.memo, rank, self._since(draft, place)), blobs
+        rank, since = (None if place is None else place.rank), self._since(key, place)
+        return *self._checkpoint(draft, blobs, cache.memo, rank, since), blobs
 
-    def _since(self, draft: SaveDraft, place: CheckpointPlace | None) -> int | None:
+    def _since(self, key: Key, place: CheckpointPlace | None) -> int | None:
         """Where the first results lie that were added to a checkpoint before it was there."""
         state = self._state
         if place is not None:
             record, header = self._chain.linked(place.seq, place.entry.hex())
             return state.checkpoint_body(header, record).since
-        if draft.key is None or not state.checkpoints.is_kept:
+        if not state.checkpoints.is_kept:
             return None
         session = state.session
         if session is None:
             session = self._chain.verified_head().seq + 1  # one that begins with this write
-        return state.checkpoints.get().earliest(draft.key, session, state.retention.covers)
+        return state.checkpoints.get().earliest(key, session, state.retention.covers)
 
     def _checkpoint(
         self,
@@ -522,16 +584,30 @@ class ThreadWriter:
         root = self._root(draft, blobs, memo)
         world = None if draft.world is None else blobs.put(draft.world).hex()
         payload = blobs.take_root(root)
-        fresh, fresh_list = blobs.listing()
-        name = draft.id
+        body = self._checkpoint_body(
+            draft, root, listing=blobs.listing(), world=world, again=again, since=since
+        )
+        return body, payload
+
+    def _checkpoint_body(
+        self,
+        draft: SaveDraft,
+        root: bytes,
+        *,
+        listing: tuple[tuple[str, ...], str | None] = ((), None),
+        world: str | None = None,
+        again: int | None = None,
+        since: int | None = None,
+    ) -> CheckpointBody:
+        core, name = self._core, draft.id
         if name is None:
-            name = f"{CheckpointId.prefix}:{self._core.random_hex(CheckpointId.size_bytes)}"
-        body = CheckpointBody(
-            salt=self._core.salt(),
+            name = f"{CheckpointId.prefix}:{core.random_hex(CheckpointId.size_bytes)}"
+        return CheckpointBody(
+            salt=core.salt(),
             id=name,
             root=root.hex(),
-            fresh=fresh,
-            fresh_list=fresh_list,
+            fresh=listing[0],
+            fresh_list=listing[1],
             parent=draft.parent,
             metadata=draft.metadata,
             world=world,
@@ -542,7 +618,6 @@ class ThreadWriter:
             since=since,
             origin=draft.origin,
         )
-        return body, payload
 
     def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[ResultsBody, bytes | None]:
         """The same for results that are added to a checkpoint."""
@@ -572,11 +647,9 @@ class ThreadWriter:
             raise UsageError("root: give what put() returned")
         return root
 
-    def _namesake(self, draft: SaveDraft) -> CheckpointPlace | None:
+    def _namesake(self, draft: SaveDraft, key: Key) -> CheckpointPlace | None:
         """The newest checkpoint that has this name already, unless it was deleted."""
-        if draft.key is None:
-            return None
-        return self._state.checkpoints.find(draft.key, rises=draft.supersedes)
+        return self._state.checkpoints.find(key, rises=draft.supersedes)
 
     def _repeated(self, draft: SaveDraft, place: CheckpointPlace) -> CheckpointRef | None:
         """The checkpoint that has this name already, if it says the same."""
