@@ -197,6 +197,10 @@ class SimulatedStorage:
         """List the blobs of a thread."""
         return self.inner.stored_blobs(thread)
 
+    def version(self) -> tuple[int, int] | None:
+        """Whether something may have changed."""
+        return self.inner.version()
+
     def blob_threads(self) -> Iterator[bytes]:
         """List the threads that have blobs."""
         return self.inner.blob_threads()

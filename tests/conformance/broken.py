@@ -26,6 +26,7 @@ __all__ = [
     "Needless",
     "NeverClosed",
     "NeverCompact",
+    "NothingNew",
     "OneOnly",
     "OnlyWithEntries",
     "Overwriting",
@@ -385,6 +386,14 @@ class NeverCompact(SqliteStorage):
 
     def compact(self) -> None:
         """Do nothing."""
+
+
+class NothingNew(SqliteStorage):
+    """Breaks the version: it tells of no commit."""
+
+    def version(self) -> tuple[int, int]:
+        """Say that all is as it was."""
+        return 1, 1
 
 
 class Unasked(MemoryStorage):

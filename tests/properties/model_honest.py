@@ -7,12 +7,13 @@ may be refused as well; what landed all the same is taken into the truth.
 
 import sys
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from msgspec import structs
 
 from sealpoint.errors import (
     AnchorUnavailable,
@@ -108,7 +109,7 @@ class Honest(RuleBasedStateMachine):
             made = landed[-1].saved if landed else view.named(ref.id)
             assert made is not None, "acknowledged, and nothing was written"
             assert made.says(meant), "acknowledged under the id of something else"
-            assert replace(ref, pruned=False) == replace(made.ref, pruned=False)
+            assert structs.replace(ref, pruned=False) == structs.replace(made.ref, pruned=False)
         self._count(refused, landed=bool(landed))
         if scene.clean:
             expected.check(ref, refused, landed=bool(landed))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retention of a modelled store: prunes, erasures and collections."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
+from msgspec import structs
 
 from sealpoint.errors import (
     NotOwner,
@@ -73,7 +73,7 @@ class Retained(Honest):
             return
         scene.looked(label, name, token)
         self.tally["pruned" if gone else "nothing to prune"] += 1
-        assert list(done.pruned) == [replace(ref, pruned=True) for ref in gone]
+        assert list(done.pruned) == [structs.replace(ref, pruned=True) for ref in gone]
         assert (done.blobs, done.size_bytes) == (planned.blobs, planned.size_bytes)
         assert done.entry == (len(truth.facts) - 1 if gone else None)
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
 from sealpoint.ledger import Kind
 from sealpoint.store import CheckpointRef
 
@@ -174,7 +176,7 @@ def _replayed(facts: tuple[Fact, ...]) -> View:
                 view.checkpoints.append(fact.saved)
             case Kind.PRUNE:
                 view.checkpoints = [
-                    replace(saved, ref=replace(saved.ref, pruned=True))
+                    replace(saved, ref=structs.replace(saved.ref, pruned=True))
                     if saved.ref.seq in fact.gone
                     else saved
                     for saved in view.checkpoints

@@ -191,6 +191,15 @@ class Storage(Protocol):
         """
         ...
 
+    def version(self) -> tuple[int, int] | None:
+        """What is another value as soon as anything was committed, by whomever; None: unknown.
+
+        As long as a handle gives the same value, every read MUST return what it returned before: a
+        caller that has verified an entry then need not fetch it again. It need not see bytes that
+        somebody changed beneath the backend. A storage that cannot promise that MUST return None.
+        """
+        ...
+
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in any order."""
         ...

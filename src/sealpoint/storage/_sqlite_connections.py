@@ -18,6 +18,7 @@ under way, closes everything, and both sides open anew when they next need it.
 """
 
 import contextlib
+import itertools
 import os
 import sqlite3
 import sys
@@ -43,6 +44,7 @@ from sealpoint.storage._sqlite_schema import (
     AUTHORIZERS,
     OBJECTS,
     SCHEMA_VERSION,
+    VERSION,
     Purpose,
 )
 
@@ -342,7 +344,7 @@ class Handles:
 
     __slots__ = (
         *("__weakref__", "_identity", "_path", "_read_only", "_wait_seconds_max"),
-        *("pid", "read_lock", "reader", "rows", "write_lock", "writer"),
+        *("pid", "read_lock", "reader", "reader_number", "rows", "write_lock", "writer"),
     )
 
     def __init__(self, path: Path, *, read_only: bool, wait_seconds_max: float) -> None:
@@ -355,6 +357,8 @@ class Handles:
         self._identity = (0, 0)
         self.writer: BoundedConnection | None = None
         self.reader: BoundedConnection | None = None
+        self.reader_number = 0
+        """No other reader of this process, or of those it was forked from, has it."""
         # One cursor for all reads: making one each time costs a tenth of a small read.
         self.rows: sqlite3.Cursor | None = None
         with fork_lock():
@@ -381,6 +385,7 @@ class Handles:
                 wait_seconds_max=self._wait_seconds_max,
             )
             self.rows = self.reader.cursor()
+            self.reader_number = next(_reader_numbers)
         return self.reader, self.rows
 
     def open_writer(self) -> BoundedConnection:
@@ -431,6 +436,7 @@ class Handles:
             self.writer = None
 
 
+_reader_numbers = itertools.count(1)
 _open_handles: "weakref.WeakSet[Handles]" = weakref.WeakSet()
 _suspended: list[Handles] = []
 _inherited: list[Handles] = []
@@ -510,16 +516,35 @@ class SqliteConnections:
         if handles.pid != os.getpid():
             handles = self._here()
         with handles.read_lock:
-            reader, rows = handles.reader, handles.rows
-            if reader is None or rows is None:
-                reader, rows = self._reopen_reader(handles)
-            reader.allow(SQL_STEPS_MAX)
-            try:
-                return rows.execute(sql, parameters).fetchall()
-            except FAILURES as exc:
-                error = failure(self.path, exc, reader)
-                recover(reader)
-                raise error from exc
+            return self._run(handles, sql, parameters)
+
+    def version(self) -> tuple[int, int]:
+        """Which connection reads, and SQLite's number for what it sees.
+
+        The number is another one once any other connection has committed, ours that writes as
+        those of other processes. That of a connection says nothing about that of another.
+        """
+        handles = self._handles
+        if handles.pid != os.getpid():
+            handles = self._here()
+        with handles.read_lock:
+            found: Any = self._run(handles, VERSION, ())
+            return handles.reader_number, found[0][0]
+
+    def _run(
+        self, handles: Handles, sql: str, parameters: tuple[object, ...]
+    ) -> list[tuple[object, ...]]:
+        """Run a statement on the connection that reads; the caller holds its lock."""
+        reader, rows = handles.reader, handles.rows
+        if reader is None or rows is None:
+            reader, rows = self._reopen_reader(handles)
+        reader.allow(SQL_STEPS_MAX)
+        try:
+            return rows.execute(sql, parameters).fetchall()
+        except FAILURES as exc:
+            error = failure(self.path, exc, reader)
+            recover(reader)
+            raise error from exc
 
     def change(self, rows: int, make: Callable[..., None], *given: object) -> None:
         """Take one transaction over so many rows from begin to commit, or leave nothing of it."""

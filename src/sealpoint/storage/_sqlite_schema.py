@@ -92,6 +92,8 @@ _COMPACTING_PRAGMAS = frozenset(
     {"busy_timeout", "freelist_count", "page_count", "quick_check", "temp_store", "wal_checkpoint"}
 )
 
+_VERSION_PRAGMA = ("data_version", None)
+
 # What each purpose takes: for an action of SQLite, whether two names that depend on it, and the
 # database, are among those.
 _READING: dict[int, _Rule] = {
@@ -101,7 +103,10 @@ _READING: dict[int, _Rule] = {
     sqlite3.SQLITE_FUNCTION: lambda _, name, _database: name in _FUNCTIONS,
 }
 _RULES: dict[Purpose, dict[int, _Rule]] = {
-    Purpose.READ: _READING,
+    Purpose.READ: {
+        **_READING,
+        sqlite3.SQLITE_PRAGMA: lambda name, value, _database: (name, value) == _VERSION_PRAGMA,
+    },
     Purpose.WRITE: {
         **_READING,
         sqlite3.SQLITE_INSERT: lambda table, _, _database: table in SCHEMA,
@@ -206,6 +211,7 @@ STORED_NEXT = _select(
     _STORED, f"blobs WHERE thread = ? AND digest > ? ORDER BY digest LIMIT {STORED_ROWS}"
 )
 LABELLED = _select(_THREAD, f"labels WHERE label = ? LIMIT {LABELLED_MAX + 1}")
+VERSION = "PRAGMA data_version"
 PUT_ENTRY = (
     "INSERT INTO entries (thread, seq, header, seals, body, payload) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (thread, seq) DO NOTHING"

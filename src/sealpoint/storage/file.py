@@ -287,6 +287,10 @@ class FileStorage:
         with self._reading(thread) as directory:
             return ([], None) if directory is None else blobs_after(directory, after)
 
+    def version(self) -> None:
+        """Nothing: no look at a directory tells that its files are as they were."""
+        self._require_open()
+
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in the order of their bytes."""
         return _paged(partial(self._threads_after, has_entries), "")
@@ -326,9 +330,12 @@ class FileStorage:
                     yield directory
 
     def _opened(self) -> Directory:
+        self._require_open()
+        return self._root.open()
+
+    def _require_open(self) -> None:
         if self._closed:
             raise UsageError(f"store {self._path}: expected it open, found it closed")
-        return self._root.open()
 
     def _writing(self) -> Directory:
         root = self._opened()

@@ -319,6 +319,14 @@ class SqliteStorage:
                 return
             rows = self._rows(sql.STORED_NEXT, (thread, before))
 
+    def version(self) -> tuple[int, int]:
+        """SQLite's number for what the reading connection sees, and which connection that is.
+
+        Bytes that somebody changes in the file beneath SQLite have no part in it; nor would a
+        statement see them while SQLite has the page in its cache.
+        """
+        return self._connections.version()
+
     def threads(self) -> Iterator[bytes]:
         """Every thread that has an entry, each once, in the order of their bytes."""
         return self._threads_from("entries", self._rows(sql.THREAD_FIRST, ()), sql.THREAD_NEXT)

@@ -116,6 +116,10 @@ class Chain:
         self.head: Entry | None = None
         self.head_record: Record | None = None
         self._tip: Tip | None = None
+        self._version: tuple[int, int] | None = None
+        """What the storage had said when the head was last read: as long as it says the same,
+        nothing was committed since, and the verified head stands."""
+        self._has_written = True
         self.grant: SessionGrant | None = None
         """What `_append.py` has found out about the session in force."""
         self._cutoffs = CutoffCheck()
@@ -173,14 +177,19 @@ class Chain:
 
     def _refresh(self, trust: StoreChain) -> None:
         # The anchor is read before the store: what it holds was in the store already.
-        anchored = self._anchored_position()
+        anchored = self._anchored_position(trust)
         if self._epoch != trust.epoch:
             self._follow_restore(trust)
         known = self.head
         if known is not None:
             # Its key may have come to its end since this handle verified it.
             trust.accepted_until(known.header, known.hash)
-        self._verify_newer(anchored, known)
+        # After a write of its own a handle knows that there is something to be read.
+        version = None if self._has_written else self.core.storage.version()
+        if known is None or version is None or version != self._version:
+            self._version = None  # where the look fails, nothing of it is relied on
+            self._verify_newer(anchored, known)
+            self._version, self._has_written = version, False
         self._compare(anchored, known)
 
     def _verify_newer(self, anchored: Position, known: Entry | None) -> None:
@@ -233,21 +242,21 @@ class Chain:
 
     def _compare(self, anchored: Position, known: Entry | None) -> None:
         """(5) The head must be the anchored entry or descend from it."""
-        head = self.verified_head()
+        newest = self.verified_head().header.seq
         if self._cutoffs.due:
             self._cutoffs.require_settled(self._title)
-        if anchored.seq > head.seq:
+        if anchored.seq > newest:
             raise RolledBack(
                 f"{self._title}: expected entry {anchored.seq}, which the anchor has seen, found "
-                f"that the store ends at entry {head.seq}"
+                f"that the store ends at entry {newest}"
             )
         if anchored != self.anchored and known is not None and not anchored.reserved:
             self._check_ancestor(anchored)
         self.anchored = anchored
-        if head.seq > anchored.seq and not self.core.parts.read_only:
+        if newest > anchored.seq and not self.core.parts.read_only:
             self.advance_anchor()
 
-    def _anchored_position(self) -> Position:
+    def _anchored_position(self, trust: StoreChain) -> Position:
         anchored = self.core.anchor.get(self.slot)
         if anchored is None:
             unknown = _unknown(self)
@@ -255,7 +264,8 @@ class Chain:
             anchored = self.core.anchor.get(self.slot)
             if anchored is None:
                 raise unknown
-        anchored = self.core.follow_restore(self.slot, anchored)
+        if anchored.epoch < trust.epoch:
+            anchored = self.core.follow_restore(self.slot, anchored)
         if anchored.thread != self.thread:
             if self.head is not None:
                 raise Forked(
@@ -340,6 +350,7 @@ class Chain:
         """Move to a tip that this handle has just written, with the entries that lead to it."""
         self.head, self.head_record, self._tip = tip.entry, record, tip
         self._epoch = tip.entry.header.epoch
+        self._has_written = True
         if self.observer is not None:
             for entry, body in written:
                 self.observer.observe_own(entry, body)

@@ -7,7 +7,7 @@ nobody may read any more, and the next call, or `gc`, takes them away. ADR 0009 
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -124,7 +124,7 @@ class ThreadRetention:
                 return _pruning([], self._sweep(compact=compact), None)
             seq = self._state.record(EntryDraft(Kind.PRUNE, body))
             if seq is not None:
-                gone = [replace(ref, pruned=True) for ref in given_up]
+                gone = [msgspec.structs.replace(ref, pruned=True) for ref in given_up]
                 return _pruning(gone, self._sweep(compact=compact), seq)
 
     def _plan(self, rule: _Keep, reason: str | None) -> tuple[list[CheckpointRef], PruneBody]:

@@ -90,6 +90,19 @@ def opened_again(suite: StorageSuite, place: Path, first: Storage) -> Iterator[S
         yield storage
 
 
+def _changes(storage: Storage) -> list[Callable[[], object]]:
+    """One of each kind of commit; at the end there is no entry."""
+    blobs = named(b"one", b"two")
+    return [
+        lambda: storage.append(THREAD, 0, [record_of("0")], blobs={}),
+        lambda: storage.append(THREAD, 1, [record_of("1")], blobs=blobs),
+        lambda: storage.drop(THREAD, 1, bodies=[0], blobs=list(blobs)),
+        lambda: storage.put_blobs(OTHER_THREAD, blobs),
+        lambda: storage.drop(OTHER_THREAD, -1, blobs=list(blobs)),
+        lambda: storage.truncate(THREAD, 0, record_of("0").header),
+    ]
+
+
 class StorageHandles:
     """The tests that are about handles."""
 
@@ -108,6 +121,7 @@ class StorageHandles:
             lambda: storage.blob(THREAD, LABEL, 1),
             lambda: storage.blobs(THREAD, [LABEL], 1),
             lambda: list(storage.stored_blobs(THREAD)),
+            storage.version,
             lambda: list(storage.threads()),
             lambda: list(storage.blob_threads()),
             lambda: storage.labelled(LABEL),
@@ -193,6 +207,19 @@ class StorageHandles:
             require_raises(
                 HeadMoved, lambda: storage.append(THREAD, 0, [record_of("other")], blobs={})
             )
+
+    def test_version_is_another_after_every_commit(self: StorageSuite, tmp_path: Path) -> None:
+        """Whoever commits, this handle or another, and whatever: only without is it the same."""
+        with opened(self, tmp_path) as storage, opened_again(self, tmp_path, storage) as other:
+            if storage.version() is None:
+                raise SkipTest("this storage cannot tell")
+            for change in (*_changes(storage), *_changes(other)):
+                before = storage.version()
+                require(storage.version() == before, "a look changes nothing")
+                list(storage.scan(THREAD, 0))
+                require(storage.version() == before, "nor does a read")
+                change()
+                require(storage.version() != before, "a commit is told before anything is read")
 
     def test_second_handle_is_the_same_store(self: StorageSuite, tmp_path: Path) -> None:
         """Two handles on one place see each other's appends at once and exclude each other."""
