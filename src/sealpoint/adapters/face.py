@@ -93,19 +93,26 @@ _TOKEN_BYTES = 16
 class QueuedWrite:
     """Something that waits to be written."""
 
-    __slots__ = ("draft", "outcome", "queue", "settled")
+    __slots__ = ("_unsettled", "draft", "outcome", "queue")
 
     def __init__(self, draft: CommitDraft, queue: "WriteQueue") -> None:
         self.draft = draft
         self.queue = queue
         """Who holds a ticket holds the queue, so that a thread has only one."""
         self.outcome: Outcome | None = None
-        self.settled = threading.Event()
+        # A lock and no event: only who put it waits for it, and that costs a sixth.
+        self._unsettled = threading.Lock()
+        self._unsettled.acquire()
+
+    def wait(self, patience_s: float) -> None:
+        """Wait until it has an outcome, for so long at most."""
+        if self.outcome is None and self._unsettled.acquire(timeout=patience_s):
+            self._unsettled.release()
 
     def end(self, outcome: Outcome) -> None:
-        """Say what became of it."""
+        """Say what became of it, once."""
         self.outcome = outcome
-        self.settled.set()
+        self._unsettled.release()
 
 
 class WriteQueue:
@@ -138,7 +145,7 @@ class WriteQueue:
             SealpointError: It was not written, or only what came after it failed.
         """
         if patience_s:
-            ticket.settled.wait(patience_s)
+            ticket.wait(patience_s)
         while ticket.outcome is None:
             with self._writing:
                 if ticket.outcome is None:

@@ -226,18 +226,16 @@ class Policy:
     """From which age on `old-age` applies; None: it never does."""
     takeover_after: timedelta
     """How long another session must have saved nothing before it may be taken over."""
+    asks_people: bool = field(init=False, compare=False, repr=False)
+    """Whether any run may need the approval of others; that of handoffs is no run's affair."""
+    asks_nothing: bool = field(init=False, compare=False, repr=False)
+    """Whether every run passes; handoffs are no run's affair."""
 
-    @property
-    def asks_people(self) -> bool:
-        """Whether any run may need the approval of others; that of handoffs is no run's affair."""
-        runs = (each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
-        return any(measure.asks_people for measure in runs)
-
-    @property
-    def asks_nothing(self) -> bool:
-        """Whether every run passes; handoffs are no run's affair."""
-        runs = (each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR)
-        return all(measure.passes for measure in runs)
+    def __post_init__(self) -> None:
+        # Asked at every write, and the rules stay as they are.
+        runs = [each for rule, each in self.rules.items() if rule is not Rule.HANDOFF_BY_OPERATOR]
+        object.__setattr__(self, "asks_people", any(measure.asks_people for measure in runs))
+        object.__setattr__(self, "asks_nothing", all(measure.passes for measure in runs))
 
     def measure(self, rule: str) -> Measure:
         """What this policy asks for where a rule applies.

@@ -9,8 +9,9 @@ thread holds is another run, or one that was overtaken; the gate judges that.
 import copy
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from sealpoint.errors import SealpointError, Superseded, UnknownCheckpoint
 from sealpoint.store import (

@@ -3,7 +3,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -101,8 +100,7 @@ def _check_origin(origin: Any) -> Origin:
         raise UsageError("origin: the time lies outside of what UTC can express") from exc
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPosition:
+class RunPosition(msgspec.Struct, frozen=True, kw_only=True):
     """Where the run stands that writes something, as its framework says with each write.
 
     A framework reads for many reasons and does not say for which, so nothing is decided when it
@@ -116,7 +114,7 @@ class RunPosition:
     """What `begin` was given for the run; None: nobody has decided about it before."""
     checkpoint: str | None = None
     """The checkpoint of the main lane that the run goes on from; None: it does not say."""
-    lanes: Mapping[str, str] = field(default_factory=dict)
+    lanes: Mapping[str, str] = {}
     """The checkpoints of other lanes that the run was told to go on from, by lane."""
     begins: bool = False
     """Whether a run begins with this write: an input, an edit, an answer."""

@@ -193,7 +193,11 @@ class JsonCopy:
             if is_object:
                 self._check_key(key)
             try:
-                made[key] = self.copy(item, depth + 1)
+                if type(item) in _SCALARS:
+                    self._check_scalar(item, type(item))
+                    made[key] = item
+                else:
+                    made[key] = self.copy(item, depth + 1)
             except JsonFault as fault:
                 fault.keys.append(key)
                 raise

@@ -8,12 +8,12 @@ subgraph that then asks a question.
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+from msgspec.structs import replace
 
 from sealpoint.adapters.face import (
     GuardedRuns,
