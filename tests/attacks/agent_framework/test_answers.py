@@ -130,6 +130,29 @@ def test_no_response_uses_up_no_approval_and_runs_nothing(
     asyncio.run(work())
 
 
+@pytest.mark.parametrize("shape", ["graph", "nested"])
+def test_a_workflow_that_was_put_to_an_older_checkpoint_goes_on_from_there_by_approval(
+    office: Bureau, shape: str
+) -> None:
+    """To look at it is free, and what comes next is judged as what it is."""
+
+    async def work() -> None:
+        payments = Payments(shape)
+        at = await office.waiting(payments)
+        office.approve(await office.request_for(at.workflow.run(**at.call())))
+        await at.workflow.run(**at.call())
+        paid = list(payments.did)
+        entries = office.worker.verify().entries
+        assert asked_of(await at.workflow.run(checkpoint_id=at.checkpoint)) == at.request
+        assert office.worker.verify().entries == entries
+        for call in ({"responses": {at.request: True}}, {"message": "bob"}):
+            with pytest.raises(NeedsApproval, match="not the newest"):
+                await at.workflow.run(**call)
+        assert payments.did == paid
+
+    asyncio.run(work())
+
+
 @pytest.mark.parametrize("brought", _ARGUMENTS.values(), ids=_ARGUMENTS)
 @pytest.mark.parametrize("shape", ["graph", "nested"])
 def test_arguments_that_come_after_the_approval_are_not_approved(
