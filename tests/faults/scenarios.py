@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import sealpoint.storage._file_directory as file_directory
 import sealpoint.storage._sqlite_connections as sqlite_connections
 import sealpoint.store._blobs as store_blobs
 from sealpoint.anchor import RESERVED_SEQ, Position
@@ -135,6 +136,7 @@ def _in_session(store: Store, teller: Teller, first: int) -> None:
 def _spilling(store: Store, teller: Teller, first: int) -> None:
     """Blobs are stored ahead of their entry, as those of very large states are."""
     store_blobs._PENDING_BYTES_MAX = 8000
+    file_directory._SYNCED_TOGETHER_MIN = 2
     _in_session(store, teller, first)
 
 

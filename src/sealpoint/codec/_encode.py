@@ -669,7 +669,9 @@ def encode_short(value: Any, encoding: Encoding, memo: TreeMemo | None) -> bytes
 
 @lru_cache(maxsize=1024)
 def _seed_number(seed: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(seed).digest()[:4], "big")
+    digest = hashlib.sha256(seed).digest()
+    # CRC-32 takes the lower half.
+    return int.from_bytes(digest[4:8] + digest[:4], "big")
 
 
 def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool:

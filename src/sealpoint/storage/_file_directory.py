@@ -37,6 +37,7 @@ import shlex
 import stat
 import time
 from collections.abc import Container, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
@@ -307,6 +308,8 @@ _PREFIX = "new-"
 _SECOND = "-b"
 # Open files at a time, and the most that one crash leaves behind.
 _DRAFTS_MAX = 32
+_SYNCED_TOGETHER = 4
+_SYNCED_TOGETHER_MIN = 8
 # Names that are passed over: what 128 crashes leave, or somebody who wants to keep writers busy.
 _LEFT_MAX = 4096
 
@@ -354,15 +357,14 @@ class Drafts:
     def settle(self) -> None:
         """Give all drafts their names; when it returns, they survive a power cut."""
         # (1) Bytes.
+        _sync_all([draft.descriptor for draft in self._drafts])
         for draft in self._drafts:
-            sync(draft.descriptor)
             draft.close()
         # (2) Names.
         for draft in self._drafts:
             self._name(draft)
         # (3) Names on the disk, once for each directory.
-        for directory in {id(draft.directory): draft.directory for draft in self._drafts}.values():
-            directory.sync()
+        _sync_all([*{draft.directory.descriptor: None for draft in self._drafts}])
         # (4) Only the one name.
         for draft in self._drafts:
             self._home.remove(draft.draft)
@@ -416,6 +418,24 @@ class Drafts:
                 self.settle()
         finally:
             self._abandon()
+
+
+def _sync_all(descriptors: list[int]) -> None:
+    """Wait until files or directories are on the disk.
+
+    A disk takes many at once in the time of a few, if it is asked for them together.
+    """
+    if len(descriptors) >= _SYNCED_TOGETHER_MIN:
+        try:
+            with ThreadPoolExecutor(_SYNCED_TOGETHER, "sealpoint-sync") as pool:
+                for _ in pool.map(sync, descriptors):
+                    pass
+        except RuntimeError:
+            pass  # no thread can be started
+        else:
+            return
+    for descriptor in descriptors:
+        sync(descriptor)
 
 
 def _link(name: str, directory: int, new_name: str, new_directory: int) -> None:

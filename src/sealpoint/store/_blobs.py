@@ -10,7 +10,8 @@ newest: a handle that remembers reads what one that does not reads.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
 
 from sealpoint.codec import TreeMemo
 from sealpoint.errors import Edited, Missing, UsageError
@@ -21,7 +22,7 @@ from sealpoint.store._chain import Chain
 from sealpoint.store._core import Core, StateMemory
 
 _FRESH_INLINE_MAX = 64
-_PENDING_BYTES_MAX = 64 * 1024 * 1024
+_PENDING_BYTES_MAX = 32 * 1024 * 1024
 _TOGETHER_BYTES_MAX = 64 * 1024
 _ROOT_BYTES_MAX = 2048
 _SEEN_BYTES_MAX = STATE_MEMORY_BYTES_MAX // 4  # of one state
@@ -38,7 +39,10 @@ def blob_digest(blob: bytes) -> bytes:
 
 
 class BlobWriter:
-    """Collects the blobs of one checkpoint.
+    """Collects the blobs of one checkpoint; use it in a `with` block while they are put.
+
+    What would take too much memory is stored ahead of the entry, in an OS thread of its own while
+    the next blobs are made: one part at a time, and none any more when the block ends.
 
     Args:
         storage: Where they will lie.
@@ -57,6 +61,8 @@ class BlobWriter:
         "_others",
         "_pending_bytes",
         "_seen_bytes",
+        "_spill",
+        "_spills",
         "_storage",
         "_thread",
         "fresh",
@@ -83,6 +89,8 @@ class BlobWriter:
         self._at = 0
         self._pending_bytes = 0
         self._seen_bytes = 0
+        self._spills: ThreadPoolExecutor | None = None
+        self._spill: Future[None] | None = None
         self.pending: dict[bytes, bytes] = {}
         """What is still to be stored with the entry."""
         self.spilled: set[bytes] = set()
@@ -113,7 +121,7 @@ class BlobWriter:
                 self.pending[name] = blob
                 self._pending_bytes += len(blob)
                 if self._pending_bytes > _PENDING_BYTES_MAX:
-                    self._spill()
+                    self._begin_spill()
         return name
 
     def again(self, names: Sequence[bytes]) -> bool:
@@ -134,12 +142,33 @@ class BlobWriter:
         if self._seen_bytes <= _SEEN_BYTES_MAX:
             self.seen[name] = blob
 
-    def _spill(self) -> None:
-        """Store early what would take too much memory; orphans are legal."""
-        self._storage.put_blobs(self._thread, self.pending)
-        self.spilled.update(self.pending)
-        self.pending = {}
-        self._pending_bytes = 0
+    def _begin_spill(self) -> None:
+        """Let be stored early what would take too much memory; orphans are legal."""
+        self._finish_spill()
+        if self._spills is None:
+            self._spills = ThreadPoolExecutor(1, "sealpoint-blobs")
+        blobs, self.pending, self._pending_bytes = self.pending, {}, 0
+        self.spilled.update(blobs)
+        try:
+            self._spill = self._spills.submit(self._storage.put_blobs, self._thread, blobs)
+        except RuntimeError:  # no thread can be started
+            self._storage.put_blobs(self._thread, blobs)
+
+    def _finish_spill(self) -> None:
+        """Wait for what is being stored, and raise what it raised."""
+        spill, self._spill = self._spill, None
+        if spill is not None:
+            spill.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._spills is not None:
+            self._spills.shutdown()
+            self._spills = None
+        if kind is None:
+            self._finish_spill()
 
     def take_root(self, root: bytes) -> bytes | None:
         """The root blob itself if it is small and fresh: it then lies beside the entry.

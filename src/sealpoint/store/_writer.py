@@ -640,9 +640,10 @@ class ThreadWriter:
         return body, payload
 
     def _root(self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
-        root = self._core.registry.encode_tree(
-            draft.value, blobs.put, seed=self._chain.thread, memo=memo
-        )
+        with blobs:
+            root = self._core.registry.encode_tree(
+                draft.value, blobs.put, seed=self._chain.thread, memo=memo
+            )
         if not isinstance(root, bytes):
             raise UsageError("root: give what put() returned")
         return root

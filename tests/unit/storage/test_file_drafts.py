@@ -4,6 +4,7 @@
 import errno
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -129,6 +130,36 @@ def test_many_blobs_sync_each_directory_once_for_a_batch(
     assert order[:30] == ["fsync"] * 30
     assert sorted(name for _, name in calls if len(name) == 1) == ["0", "1", "2"]
     assert order.count("rename") == 30
+
+
+@pytest.mark.parametrize("threads", [True, False])
+def test_many_blobs_are_synced_together_each_before_it_gets_its_name(
+    storage: FileStorage, watched: _Watched, monkeypatch: pytest.MonkeyPatch, *, threads: bool
+) -> None:
+    """Several files are waited for at once, in threads if there are any, and names come after."""
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _refuse_to_start)
+    storage.put_blobs(THREAD, {bytes((n,)) * 32: bytes((n,)) for n in range(0, 256, 9)})
+    calls = watched.taken()
+    synced = [name for call, name in calls if call == "fsync" and name.startswith("new-")]
+    first_link = [call for call, _ in calls].index("link")
+
+    assert len(synced) == len({*synced}) == 29
+    assert {*synced} <= {name for call, name in calls[:first_link] if call == "fsync"}
+
+
+def _refuse_to_start(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_one_failed_sync_of_many_fails_the_call(storage: FileStorage, watched: _Watched) -> None:
+    """No blob gets its name if one of its batch is not on the disk."""
+    before = [*storage.stored_blobs(THREAD)]
+    watched.failing = lambda call, name: call == "fsync" and name == "new-17"
+    with pytest.raises(StorageUnavailable):
+        storage.put_blobs(THREAD, {bytes((n,)) * 32: bytes((n,)) for n in range(0, 256, 9)})
+
+    assert [*storage.stored_blobs(THREAD)] == before
 
 
 def test_new_thread_is_on_the_disk_from_the_top(storage: FileStorage, watched: _Watched) -> None:

@@ -2,12 +2,15 @@
 """Blobs: what a save writes and leaves out, what is spilled, and that nothing unproven is read."""
 
 import random
+import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from sealpoint import Limits, Registry
-from sealpoint.errors import Edited, Missing, UsageError
+from sealpoint.codec._chunks import native_cutter
+from sealpoint.errors import Edited, Missing, StorageUnavailable, UsageError
 from sealpoint.ledger import Kind, parse_body, parse_header
 from sealpoint.storage.memory import MemoryStorage
 from sealpoint.store import BlobReader, fresh_digests
@@ -95,6 +98,86 @@ def test_a_large_state_is_spilled(world: Deployment, monkeypatch: pytest.MonkeyP
     assert store.storage.spills >= 5
     assert store.storage.groups == [3]
     assert world.open().thread("t").load().state == state
+    assert world.open().verify().ok
+
+
+class _FullStorage(MemoryStorage):
+    """A storage that takes so many blobs ahead and is then full."""
+
+    def __init__(self, spills: int) -> None:
+        super().__init__()
+        self._spills = spills
+
+    def put_blobs(self, thread: bytes, blobs: Mapping[bytes, bytes]) -> None:
+        self._spills -= 1
+        if self._spills < 0:
+            raise StorageUnavailable("storage: it is full")
+        super().put_blobs(thread, blobs)
+
+
+def _put(writer: BlobWriter, count: int, then: BaseException | None = None) -> list[bytes]:
+    names = [writer.put(_random(1001, number)) for number in range(count)]
+    if then is not None:
+        raise then
+    return names
+
+
+@pytest.mark.parametrize("spills", [0, 1, 9])
+def test_a_spill_that_fails_fails_the_save(monkeypatch: pytest.MonkeyPatch, spills: int) -> None:
+    """Blobs are stored while the next are made, and no failure is lost: the last one's neither."""
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
+    writer = BlobWriter(_FullStorage(spills), _THREAD, set())
+
+    with pytest.raises(StorageUnavailable, match="it is full"), writer:
+        _put(writer, 10)
+
+
+def test_no_spill_outlives_a_save_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails is what the caller hears of, when nothing is stored any more."""
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
+    storage = _FullStorage(1)
+    threads = threading.active_count()
+    writer = BlobWriter(storage, _THREAD, set())
+    with pytest.raises(KeyboardInterrupt), writer:
+        _put(writer, 2, then=KeyboardInterrupt())
+
+    assert threading.active_count() == threads
+    assert len([*storage.stored_blobs(_THREAD)]) == 1
+
+
+def test_a_spill_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no OS thread can be started, blobs are stored all the same."""
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
+    monkeypatch.setattr(threading.Thread, "start", _refuse_to_start)
+    storage = MemoryStorage()
+    with BlobWriter(storage, _THREAD, set()) as writer:
+        names = _put(writer, 3)
+
+    assert writer.spilled == {*names} == {name for name, _ in storage.stored_blobs(_THREAD)}
+
+
+def _refuse_to_start(_thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_those_who_cut_in_another_way_read_each_other(
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker with the native cutter and one without share less, and lose nothing."""
+    if native_cutter() is None:
+        pytest.skip("pip install 'sealpoint[fast]'")
+    native, python = world.open(), world.open()
+    state = {"data": _random(5_000_000), "number": 1}
+    native.thread("t").save(state, id="one")
+    with monkeypatch.context() as patched:
+        patched.setattr("sealpoint.codec._chunks.native_cutter", lambda: None)
+        other = python.thread("t").load()
+        again = python.thread("t").save(state, id="one")
+        python.thread("t").save(state | {"number": 2})
+
+    assert other.state == state
+    assert again.id == "one"
+    assert world.open().thread("t").load().state == state | {"number": 2}
     assert world.open().verify().ok
 
 
