@@ -176,7 +176,8 @@ def test_saving_and_loading_with_a_roll_is_the_same_as_without(
     for edit in [[], *edits]:
         for each in edit:
             _apply(members, each)
-        state = {"members": members}
+        # The first is short at times, and then has no chunks of its own.
+        state = {"first": members[: len(members) // 4], "members": members}
         root = _outcome(state, memo, blobs)
         assert root == _outcome(state, None, Blobs())
         if not isinstance(root, bytes):

@@ -7,6 +7,7 @@ the limit that was exceeded; nothing is built or hashed before its bound was loo
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sealpoint.codec._arrays import find_encoder, is_key_scalar
@@ -57,6 +58,7 @@ class Bounds:
         "_rules",
         "_uncounted",
         "_uncounted_bytes",
+        "_uncounted_groups",
         "costly_values",
         "fraction_keys",
         "limits",
@@ -71,6 +73,7 @@ class Bounds:
         self._expanded_bytes = 0
         self._nodes_left = limits.value_nodes_max
         self._uncounted: list[bytes] = []
+        self._uncounted_groups: list[Sequence[bytes]] = []
         self._uncounted_bytes = 0
         self.limits = limits
         self.costly_values = 0
@@ -105,6 +108,13 @@ class Bounds:
         if self._uncounted_bytes > self._nodes_left:
             self._count()
 
+    def check_members(self, groups: Sequence[Sequence[bytes]], size_bytes: int) -> None:
+        """The same for groups of encoded parts, without a look at each if their bytes are few."""
+        self._uncounted_groups += groups
+        self._uncounted_bytes += size_bytes
+        if self._uncounted_bytes > self._nodes_left:
+            self._count()
+
     def check_whole(self, data: bytes) -> None:
         """Count the bytes and objects of an encoding."""
         size_bytes = len(data)
@@ -116,11 +126,12 @@ class Bounds:
             self._count()
 
     def _count(self) -> None:
-        for part in self._uncounted:
+        for part in chain(self._uncounted, chain.from_iterable(self._uncounted_groups)):
             self._nodes_left -= count_nodes(part, self._nodes_left)
             if self._nodes_left < 0:
                 raise self._exceeded("value", "value_nodes_max", "objects")
         self._uncounted.clear()
+        self._uncounted_groups.clear()
         self._uncounted_bytes = 0
 
     def costly(self) -> None:

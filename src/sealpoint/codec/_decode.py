@@ -387,7 +387,7 @@ class TreeDecoding(Decoding):
         for block in roll.blocks:
             if isinstance(block, Block):
                 members += self._block(block)
-            else:
+            elif block is not None:
                 members += self._stream_value(Stream.LIST, len(block), b"".join(block))
         return members
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, cast
 
 import ormsgpack
@@ -493,27 +493,35 @@ class TreeEncoding(Encoding):
     def _rolled(self, value: list[Any], header: bytes, memo: TreeMemo) -> bytes:
         """A list of objects, block by block, each compared with the one before it at its place."""
         first, short = len(self._names), self._short
-        blocks, before = memo.begin_list()
-        parts: list[bytes] = []
+        now, before = memo.begin_list()
+        groups: list[list[bytes]] = []
+        total = same = 0  # so many members at the beginning are in blocks that are as they were
         for place, start in enumerate(range(0, len(value), BLOCK_MEMBERS)):
             members = value[start : start + BLOCK_MEMBERS]
-            known = before[place] if place < len(before) else None
+            known = before.blocks[place] if place < len(before.blocks) else None
             try:
                 block = short.run_block(members, known, self._depth, _SPLIT_MEMBERS_BYTES)
             except BaseException:
                 self.error, self.culprit = short.error, short.culprit
                 raise
-            if block is None or not memo.has_room(block):
-                encoded = self._members(members)
-                blocks.append(encoded)
-            else:
-                encoded = self._block_parts(block, members)
-                blocks.append(block)
-            parts += encoded
-        data = self._joined(Stream.LIST, header, parts)
-        leading = leading_extension(data)
-        if leading is not None:
-            memo.add_roll(data[leading[1] :], blocks, self._names[first:])
+            group = self._members(members) if block is None else self._block_parts(block, members)
+            groups.append(group)
+            size_bytes = sum(map(len, group)) if block is None or block.long else block.size_bytes
+            total += size_bytes
+            is_same = now.add(block, group, before, has_room=memo.has_room(2 * size_bytes))
+            same += len(members) if is_same and same == start else 0
+        if len(header) + total <= _SPLIT_MEMBERS_BYTES:
+            return header + b"".join(chain.from_iterable(groups))
+        self.bounds.check_members(groups, total)
+        target = members_target(total)
+        ends, ids = memo.kept_of(before.cut, same, target, self._seed)
+        # Groups are of one size, and those that end in chunks that are kept need not be gone over.
+        done = ends[-1] // BLOCK_MEMBERS if ends else 0
+        parts = [*chain.from_iterable(groups[done:])]
+        now.cut = self._put_members(parts, target, ends, ids, done * BLOCK_MEMBERS)
+        data = self._refer(Stream.LIST, len(value), total, now.cut.ids)
+        now.names, leading = self._names[first:], leading_extension(data)
+        now.reference = b"" if leading is None else data[leading[1] :]
         return data
 
     def _block_parts(self, block: Block, members: list[Any]) -> list[bytes]:
@@ -542,29 +550,34 @@ class TreeEncoding(Encoding):
         if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(parts)
         self.bounds.check_nodes(parts)
-        return self._members_reference(stream, list(parts), total)
+        parts, memo, target = list(parts), self._memo, members_target(total)
+        kept = ([], []) if memo is None else memo.kept(parts, target, self._seed)
+        cut = self._put_members(parts, target, *kept)
+        if memo is not None:
+            memo.remember(cut, total)
+        return self._refer(stream, len(parts), total, cut.ids)
 
-    def _members_reference(self, stream: Stream, parts: list[bytes], total: int) -> bytes:
-        """Put members in chunks, except those that the encoding before has put already."""
-        target, memo = members_target(total), self._memo
-        ends, ids = ([], []) if memo is None else memo.kept(parts, target, self._seed)
+    def _put_members(
+        self, parts: list[bytes], target: int, ends: list[int], ids: list[bytes], start: int = 0
+    ) -> ChunkedList:
+        """Put members in chunks, except those that the encoding before has put already.
+
+        Args:
+            parts: The members, from `start` on.
+            target: The size of chunks to aim at.
+            ends: Where the chunks end that are kept; the others are added.
+            ids: Their ids; the others are added.
+            start: So many members are left out, all of them in chunks that are kept.
+        """
         self._names += ids
-        first = ends[-1] if ends else 0
-        put, whole = self._put_blob, True
+        first = ends[-1] - start if ends else 0
+        put, most = self._put_blob, self.limits.blob_bytes_max
         for end in member_ends(parts, self._seed, target, first):
             chunk = parts[first] if end - first == 1 else b"".join(parts[first:end])
-            if len(chunk) <= self.limits.blob_bytes_max:
-                ids.append(put(chunk))
-            else:
-                ids.extend(map(put, _pieces(chunk, self.limits.blob_bytes_max)))
-                whole = False
-            ends.append(end)
+            ids.extend(map(put, _pieces(chunk, most)) if len(chunk) > most else (put(chunk),))
+            ends.append(start + end)
             first = end
-        if memo is not None:
-            # A chunk in pieces has more ids than ends; it is rare and not remembered.
-            cut = ChunkedList(parts, ends, ids, target, self._seed) if whole else None
-            memo.remember(cut, total)
-        return self._refer(stream, len(parts), total, ids)
+        return ChunkedList([] if start else parts, ends, ids, target, self._seed)
 
     def _cut(self, stream: Stream, header: bytes, count: int, data: bytes) -> bytes:
         """A container that is encoded whole, as a reference if it is long."""

@@ -46,7 +46,17 @@ Pack: TypeAlias = Callable[[Any], bytes]
 class Block:
     """Neighbours in a list, all of them objects that lie in memory as they are stored."""
 
-    __slots__ = ("beside", "form", "given", "kinds", "long", "masks", "packed", "parts")
+    __slots__ = (
+        "beside",
+        "form",
+        "given",
+        "kinds",
+        "long",
+        "masks",
+        "packed",
+        "parts",
+        "size_bytes",
+    )
 
     def __init__(self, form: DictForm) -> None:
         self.form = form
@@ -60,6 +70,8 @@ class Block:
         """Each as it is encoded; None: it is long, and has to be cut."""
         self.long: dict[int, bytes] = {}
         """The packed fields of those that are long, by their places."""
+        self.size_bytes = 0
+        """What those take that are not long, as they are encoded."""
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -98,6 +110,7 @@ class Block:
                 return None
             fields.append(packed)
         grown.packed = form.header(len(grown)) + b"".join(fields)
+        grown.size_bytes = sum(len(part) for part in grown.parts if part is not None)
         return grown
 
     def _copy(self) -> "Block":
@@ -167,16 +180,6 @@ def _is_plain(packed: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Roll:
-    """A long list as it was encoded."""
-
-    blocks: list[Block | list[bytes]]
-    """In order; members that no block could hold are there as they were encoded."""
-    names: Sequence[bytes] = ()
-    """The ids of all blobs below the list."""
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkedList:
     """A long list, or one level of an index, as it was cut: where chunks end, and their ids."""
 
@@ -186,16 +189,66 @@ class ChunkedList:
     target: int
     seed: int
 
-    def chunks_kept(self, parts: list[bytes]) -> int:
-        """How many chunks begin a list that has these members now.
+    def chunks_kept(self, same: int) -> int:
+        """How many chunks begin a list that begins with so many of these members.
 
-        The last chunk of the list before ended because the list did, so it is never among them.
+        The last chunk of the list before ended because the list did, so it is never among them. A
+        chunk in pieces has more ids than ends; it is rare, and nothing is kept.
         """
-        kept = bisect_right(self.ends, _common(self.parts, parts))
-        return min(kept, len(self.ends) - 1)
+        if len(self.ids) != len(self.ends):
+            return 0
+        return min(bisect_right(self.ends, same), len(self.ends) - 1)
 
 
-Blocks: TypeAlias = list[Block | list[bytes]]
+class Roll:
+    """A long list of objects as it was encoded."""
+
+    __slots__ = ("blocks", "cut", "long", "names", "reference")
+
+    def __init__(self) -> None:
+        self.blocks: list[Block | list[bytes] | None] = []
+        """In order, all but the last of one size. Members that no block could hold are there as
+        they were encoded; None: there was no room for them."""
+        self.long: dict[int, list[bytes]] = {}
+        """The encoded members of blocks that have long ones, by the places of the blocks."""
+        self.cut: ChunkedList | None = None
+        """Where its chunks end, and their ids."""
+        self.names: list[bytes] = []
+        """The ids of all blobs below the list."""
+        self.reference = b""
+        """What stands for the list, without its header; nothing if the list is short."""
+
+    def add(
+        self, block: Block | None, parts: list[bytes], before: "Roll", *, has_room: bool
+    ) -> bool:
+        """Keep the next members.
+
+        Args:
+            block: Their block; None: no block could hold them.
+            parts: Each as it is encoded.
+            before: The list at this place before.
+            has_room: Whether they may be kept.
+
+        Returns:
+            Whether they are encoded as those at their place before.
+        """
+        place = len(self.blocks)
+        self.blocks.append((parts if block is None else block) if has_room else None)
+        if block is None or place >= len(before.blocks) or before.blocks[place] is not block:
+            is_same = False
+        else:
+            is_same = not block.long or before.long.get(place) == parts
+        if block is not None and block.long:
+            self.long[place] = parts
+        return is_same
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the list can be built from it."""
+        return bool(self.reference) and None not in self.blocks
+
+
+_NO_ROLL = Roll()
 
 
 class TreeMemo:
@@ -207,12 +260,11 @@ class TreeMemo:
 
     __slots__ = (
         "_before",
-        "_blocks",
-        "_blocks_before",
+        "_by_reference",
         "_now",
         "_now_bytes",
         "_rolls",
-        "_rolls_now",
+        "_rolls_before",
         "again",
         "byte_cuts",
         "rolled",
@@ -224,10 +276,9 @@ class TreeMemo:
         self.again = again
         self._before: list[ChunkedList | None] = []
         self._now: list[ChunkedList | None] = []
-        self._blocks_before: list[Blocks] = []
-        self._blocks: list[Blocks] = []
-        self._rolls: dict[bytes, Roll] = {}
-        self._rolls_now: dict[bytes, Roll] = {}
+        self._rolls_before: list[Roll] = []
+        self._rolls: list[Roll] = []
+        self._by_reference: dict[bytes, Roll] = {}
         self._now_bytes = 0
         self.size_bytes = 0
         """What it takes in memory."""
@@ -239,18 +290,18 @@ class TreeMemo:
 
     def begin(self) -> None:
         """A value is about to be encoded; what a failed one left is forgotten."""
-        self._now, self._blocks, self._rolls_now, self._now_bytes = [], [], {}, 0
+        self._now, self._rolls, self._now_bytes = [], [], 0
         self.byte_cuts.begin()
 
     def end(self) -> None:
         """The value has been encoded."""
         self._before, self._now = self._now, []
         self.byte_cuts.end()
-        self._blocks_before, self._blocks = self._blocks, []
-        self._rolls, self._rolls_now = self._rolls_now, {}
-        self.rolled = [*chain.from_iterable(roll.names for roll in self._rolls.values())]
+        self._rolls_before, self._rolls = self._rolls, []
+        self._by_reference = {roll.reference: roll for roll in self._rolls_before if roll.is_whole}
+        self.rolled = [*chain.from_iterable(roll.names for roll in self._rolls_before)]
         self.size_bytes = self._now_bytes + self.byte_cuts.size_bytes
-        self.was_long = bool(self._before)
+        self.was_long = bool(self._before) or any(roll.cut for roll in self._rolls_before)
 
     def kept(self, parts: list[bytes], target: int, seed: int) -> tuple[list[int], list[bytes]]:
         """Where the chunks end that are as in the list that stood at this place before.
@@ -260,42 +311,39 @@ class TreeMemo:
         """
         place = len(self._now)
         found = self._before[place] if place < len(self._before) else None
+        same = 0 if found is None else _common(found.parts, parts)
+        return self.kept_of(found, same, target, seed)
+
+    def kept_of(
+        self, found: ChunkedList | None, same: int, target: int, seed: int
+    ) -> tuple[list[int], list[bytes]]:
+        """The same of a list that begins with so many of the members of `found`."""
         if found is None or (found.target, found.seed) != (target, seed):
             return [], []
-        count = found.chunks_kept(parts)
+        count = found.chunks_kept(same)
         if not count or not self.again(found.ids[:count]):
             return [], []
         return found.ends[:count], found.ids[:count]
 
-    def remember(self, found: ChunkedList | None, size_bytes: int) -> None:
+    def remember(self, found: ChunkedList, size_bytes: int) -> None:
         """Keep a list for the next encoding, unless it takes too much memory."""
-        self._now.append(found if self._takes(size_bytes) else None)
+        self._now.append(found if self.has_room(size_bytes) else None)
 
-    def begin_list(self) -> tuple[Blocks, Blocks]:
-        """Where the blocks of a list go, and those of the list at this place before."""
-        place = len(self._blocks)
-        self._blocks.append([])
-        before = self._blocks_before
-        return self._blocks[place], before[place] if place < len(before) else []
+    def begin_list(self) -> tuple[Roll, Roll]:
+        """The roll that a list is to have, and that of the list at this place before."""
+        place, before = len(self._rolls), self._rolls_before
+        self._rolls.append(Roll())
+        return self._rolls[place], before[place] if place < len(before) else _NO_ROLL
 
-    def has_room(self, block: Block | None) -> bool:
-        """Whether another block may be kept."""
-        return self._takes(0 if block is None else len(block.packed))
-
-    def add_roll(self, reference: bytes, blocks: Blocks, names: Sequence[bytes]) -> None:
-        """Keep the blocks of a list for who loads what a reference stands for."""
-        if not all(isinstance(block, list) for block in blocks):
-            self._rolls_now[reference] = Roll(blocks, names)
-            self._takes(len(names) * _ID_BYTES)
-
-    def roll_of(self, reference: bytes) -> Roll | None:
-        """What was written here for a reference."""
-        return self._rolls.get(reference)
-
-    def _takes(self, size_bytes: int) -> bool:
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so much more may be kept; then it counts."""
         fits = self._now_bytes + size_bytes <= _BYTES_MAX
         self._now_bytes += size_bytes if fits else 0
         return fits
+
+    def roll_of(self, reference: bytes) -> Roll | None:
+        """What was written here for a reference."""
+        return self._by_reference.get(reference)
 
 
 def _common(before: list[bytes], now: list[bytes]) -> int:

@@ -186,6 +186,18 @@ def test_what_was_just_written_is_built_without_its_blobs(kind: str) -> None:
     assert registry.encode(again) == registry.encode(state)
 
 
+def test_the_chunks_of_one_list_are_not_taken_for_those_of_another() -> None:
+    """Where a list that was too short to be cut has grown, before one that was cut already."""
+    registry, blobs, memo = _registry(), Blobs(), _memo()
+    steps = [_MAKERS["dataclass"](number) for number in range(300)]
+    for count in (0, 10, 20, 33, 40, 200, 5, 40):
+        state = {"short": steps[:count], "long": steps[100:], "other": steps[: count // 2]}
+        root = registry.encode_tree(state, blobs.put, seed=b"s", memo=memo)
+
+        assert root == registry.encode_tree(state, blobs.put, seed=b"s")
+        assert registry.decode_tree(root, blobs.get, memo=memo) == state
+
+
 def test_bytes_that_were_not_written_here_are_decoded_by_the_rules() -> None:
     """A reference with another digest, count or length finds nothing that is remembered."""
     registry, blobs, memo = _registry(), Blobs(), _memo()

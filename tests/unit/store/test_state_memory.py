@@ -65,10 +65,11 @@ def test_a_memo_counts_and_goes_with_the_rest() -> None:
     cache = BlobCache(memory)
     memo = cache.memo
     memo.begin()
-    memo.remember(None, 0)
+    memo.has_room(_MIB // 2)
     memo.end()
     cache.remember(set(), {})
     assert cache.memo is memo
+    assert cache.size_bytes > _MIB // 2
     _used(memory, _MIB, 1)
 
     assert cache.memo is not memo
