@@ -5,6 +5,8 @@ Everything here is pure. Bytes come in as arguments; reading them is the store's
 """
 
 from sealpoint.ledger._bodies import (
+    TABLE_EVERY,
+    TABLE_POSITIONS_MAX,
     AdoptBody,
     Body,
     BreakGlassBody,
@@ -13,6 +15,7 @@ from sealpoint.ledger._bodies import (
     ExpiryBody,
     GenesisBody,
     HandoffBody,
+    IdTable,
     Origin,
     PauseBody,
     PruneBody,
@@ -46,7 +49,6 @@ from sealpoint.ledger._entry import (
     parse_header,
     skip_seq,
 )
-from sealpoint.ledger._id_table import TABLE_EVERY, TABLE_POSITIONS_MAX, IdTable
 from sealpoint.ledger._kinds import KINDS, Kind, KindRule
 from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain

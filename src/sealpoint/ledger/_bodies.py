@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import msgspec
 
 from sealpoint.errors import Edited, Misplaced, SealpointError
-from sealpoint.ledger._entry import Header
-from sealpoint.ledger._id_table import IdTable
+from sealpoint.ledger._entry import PRINT_BYTES, Header
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.limits import BODY_BYTES_MAX, JSON_DEPTH_MAX
 from sealpoint.signing import (
@@ -242,6 +241,40 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def is_file(self) -> bool:
         """Whether it was imported from a file."""
         return self.thread == _NO_THREAD
+
+
+# Now and then a checkpoint tells of the ids of a long stretch before it. Whoever looks for one finds
+# from that where it may lie, and that it lies nowhere else. Different ids may have the same print,
+# and then the entry decides, but one id always has its own: nothing is left out by chance.
+
+TABLE_EVERY = 128
+"""So many positions lie between the checkpoints that a writer gives a table to."""
+
+TABLE_POSITIONS_MAX = 64 * TABLE_EVERY
+"""So many positions, or a few more, a writer tells of in one table."""
+
+
+class IdTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ids of the checkpoints of a stretch that ends before the entry which carries this."""
+
+    first: int
+    """The first position of the stretch."""
+    prints: str
+    """For each position what `id_print` gives, in hexadecimal; zeros where no checkpoint lies."""
+
+    def require_digits(self) -> None:
+        """Refuse what is no table, whoever signed it.
+
+        Raises:
+            ValueError: The prints are not so many digits.
+        """
+        data = bytes.fromhex(self.prints)
+        if not data or len(data) % PRINT_BYTES or data.hex() != self.prints:
+            raise ValueError("expected eight hexadecimal digits for each position")
+
+    def ends_at(self) -> int:
+        """The position after the last of the stretch."""
+        return self.first + len(self.prints) // (2 * PRINT_BYTES)
 
 
 class CheckpointBody(Body, frozen=True, kw_only=True):

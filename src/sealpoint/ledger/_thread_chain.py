@@ -14,7 +14,7 @@ every entry, as a reader of the store would. It refuses a thread that ends too e
 anchor and expired keys are left to whoever feeds it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from sealpoint.errors import Edited, Forged, Forked, Misplaced, Missing, NotTrus
 from sealpoint.ledger._bodies import (
     GenesisBody,
     HandoffBody,
+    IdTable,
     ResumeBody,
     Unreadable,
     VerdictBody,
@@ -31,17 +32,19 @@ from sealpoint.ledger._bodies import (
     readable_body,
 )
 from sealpoint.ledger._entry import (
+    NO_ID,
+    PRINT_BYTES,
     Entry,
     Fence,
     Header,
     Place,
     SkipHashes,
     Tip,
+    id_print,
     link_hash,
     parse_header,
     skip_seq,
 )
-from sealpoint.ledger._id_table import IdTableCheck
 from sealpoint.ledger._kinds import KINDS, Kind
 from sealpoint.ledger._store_chain import StoreChain
 from sealpoint.signing import (
@@ -488,6 +491,57 @@ class CutoffCheck:
                 f"{where}: expected entry {max(self.due)}, which the cutoff of a revoked key "
                 "lists, found the store to end before it"
             )
+
+
+class IdTableCheck:
+    """The ids of a generation as its entries have them, which every table must repeat."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._prints = bytearray()
+        self._lacks_bodies = False
+        """Whether an erasure has taken what a table would be compared with."""
+
+    def follow(self, header: Header, body: Any) -> None:
+        """Take the next verified entry with its body, if that is there.
+
+        Raises:
+            Misplaced: Its table is not that of the entries before it.
+        """
+        if header.kind is Kind.GENESIS:
+            self._first, self._lacks_bodies = header.seq, False
+            self._prints.clear()
+        if not KINDS[header.kind].is_checkpoint:
+            self._prints += NO_ID
+        elif body is None:
+            self._lacks_bodies = True
+            self._prints += NO_ID
+        else:
+            if body.ids is not None and not self._lacks_bodies:
+                self._compare(header.seq, body.ids)
+            self._prints += id_print(body.lane, body.id)
+
+    def _compare(self, seq: int, table: IdTable) -> None:
+        if table.first < self._first:
+            raise Misplaced(
+                f"entry {seq}: expected its table of ids to begin at entry {self._first} or later, "
+                f"found entry {table.first}"
+            )
+        expected = self._prints[(table.first - self._first) * PRINT_BYTES :].hex()
+        if table.prints == expected:
+            return
+        pairs = zip(_each(expected), _each(table.prints), strict=True)
+        at, one, other = next(
+            (at, one, other) for at, (one, other) in enumerate(pairs, table.first) if one != other
+        )
+        raise Misplaced(
+            f"entry {seq}: expected its table of ids to have {one} for entry {at}, found {other}"
+        )
+
+
+def _each(prints: str) -> Iterator[str]:
+    size = 2 * PRINT_BYTES
+    return (prints[at : at + size] for at in range(0, len(prints), size))
 
 
 class ChainStep(NamedTuple):
