@@ -3,18 +3,17 @@
 
 A read verifies what it needs; this verifies everything, so that damage to what nobody has read
 lately is found as well. It writes nothing, not even to the anchor. Signatures are checked on all
-cores: the library underneath lets go of the interpreter while it computes. Memory does not follow
-the length of a thread: entries pass through in batches, and each checkpoint names the blobs that
-were stored with it.
+cores, and in processes where there are many. Memory follows the length of a thread by four bytes an
+entry, which tables of ids are compared with: entries pass through in batches, and each checkpoint
+names the blobs that were stored with it.
 
 What may be gone is what was given up. The walk goes from the first entry to the last, and what a
 prune or an erasure gave up is said only after it. So the newest of each is looked up from the end,
 believed for the time being, and must turn out at the end to be the one that the verified chain has.
 """
 
-import os
+import re
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -30,7 +29,14 @@ from sealpoint.audit._report import (
     key_findings,
 )
 from sealpoint.codec import Reached, tree_blobs
-from sealpoint.errors import HeadMoved, Misplaced, Missing, RolledBack, SealpointError
+from sealpoint.errors import (
+    HeadMoved,
+    Misplaced,
+    Missing,
+    RolledBack,
+    SealpointError,
+    WorkerLost,
+)
 from sealpoint.ledger import (
     KINDS,
     ChainStep,
@@ -46,7 +52,14 @@ from sealpoint.ledger import (
 )
 from sealpoint.limits import VERIFY_ROUNDS_MAX
 from sealpoint.storage import Record
-from sealpoint.store import BlobReader, Core, ListedThread, ThreadWalk, fresh_digests
+from sealpoint.store import (
+    BlobReader,
+    Core,
+    ListedThread,
+    ThreadWalk,
+    VerifyPool,
+    fresh_digests,
+)
 
 _TELL_EVERY = 64
 _FAR_AHEAD = timedelta(hours=24)
@@ -70,6 +83,7 @@ def verify_store(
 
     Raises:
         SealpointError: The store chain itself cannot be believed, so nothing else can.
+        WorkerLost: A process that checked signatures has ended: nothing is certain.
     """
     chain = core.renewed_trust()
     listed = core.each_thread()
@@ -81,7 +95,7 @@ def verify_store(
             done = Progress(threads=threads, threads_total=len(stored), entries=entries + more)
             progress(done)
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with VerifyPool() as pool:
         for number, each in enumerate(stored):
             check = _verify_again(core, each, pool, judge, partial(tell, number))
             findings += check.findings
@@ -102,7 +116,7 @@ def verify_thread(core: Core, thread: bytes) -> None:
     Raises:
         Tampered, NotTrusted: Something is not as it was written.
     """
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with VerifyPool() as pool:
         for _ in _ThreadCheck(core, ThreadWalk.without_anchor(core, thread, pool=pool), None).run():
             pass
 
@@ -110,7 +124,7 @@ def verify_thread(core: Core, thread: bytes) -> None:
 def _verify_again(
     core: Core,
     listed: ListedThread,
-    pool: Executor,
+    pool: VerifyPool,
     judge: Callable[[bytes], Judge] | None,
     tell: Callable[[int], object],
 ) -> "_ThreadCheck":
@@ -125,6 +139,8 @@ def _verify_again(
             for done in check.run():
                 tell(done)
             walk.require_kept()
+        except WorkerLost:
+            raise  # it says nothing about this thread
         except SealpointError as error:
             outdated = check.is_outdated()
             if outdated and rounds < VERIFY_ROUNDS_MAX:
@@ -233,6 +249,10 @@ class _ThreadCheck:
 
 
 _NOTHING = PruneBody(salt="", before=0)
+_GIVES_UP = re.compile(
+    b'"kind":"(?:%b)"' % b"|".join(kind.encode() for kind in Kind if KINDS[kind].gives_up)
+)
+"""What the headers of such entries have, and no others: inside a text, quotes are escaped."""
 
 
 class Claims(NamedTuple):
@@ -349,6 +369,8 @@ def _claimed(core: Core, thread: bytes) -> Claims:
     """
     prune: int | None = None
     for seq, record in core.storage.scan(thread, 0, descending=True):
+        if prune is None and _GIVES_UP.search(record.header) is None:
+            continue
         header = parse_header(record.header)
         if header.kind is Kind.ERASE:
             return _with_rule(core, thread, Claims(seq, prune))

@@ -124,8 +124,8 @@ class CheckpointLog:
     def take(self, entry: Entry, body: Any) -> None:
         """Take in a verified entry with its body; None if nobody can read that."""
         if isinstance(body, CheckpointBody):
-            self._index.follow(entry.header, entry.hash, body)
             place = place_of(entry.header, entry.hash, body)
+            self._index.follow(entry.header, entry.hash, body, place)
             self._places[entry.hash.hex()] = place
             self._outlines.add(place)
             self._newest_far_back = None

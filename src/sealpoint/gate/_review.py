@@ -120,7 +120,7 @@ class Reviewer:
                 unjustified = tuple(self._resume(entry, body, before, chain, roster))
             elif isinstance(body, HandoffBody):
                 unjustified = tuple(self._handoff(entry, body, before, chain, roster))
-            elif body is not None:
+            elif body is not None and KINDS[header.kind].about_requests:
                 self._fold(entry, body, before, chain)
         self._log.take(entry, body)
         if KINDS[header.kind].tells_time:

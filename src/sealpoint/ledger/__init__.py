@@ -54,6 +54,7 @@ from sealpoint.ledger._roster_copy import CopiedEntry, RosterCopy
 from sealpoint.ledger._store_chain import STORE_CHAIN, PositionList, PositionLists, StoreChain
 from sealpoint.ledger._thread_chain import (
     ChainStep,
+    Check,
     CutoffCheck,
     Follower,
     begin,
@@ -78,6 +79,7 @@ __all__ = [
     "Body",
     "BreakGlassBody",
     "ChainStep",
+    "Check",
     "CheckpointBody",
     "CopiedEntry",
     "CutoffCheck",

@@ -243,9 +243,9 @@ class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return self.thread == _NO_THREAD
 
 
-# Now and then a checkpoint tells of the ids of a long stretch before it. Whoever looks for one finds
-# from that where it may lie, and that it lies nowhere else. Different ids may have the same print,
-# and then the entry decides, but one id always has its own: nothing is left out by chance.
+# Now and then a checkpoint tells of the ids of a long stretch before it. Whoever looks for one
+# finds from that where it may lie, and that it lies nowhere else. Different ids may have the same
+# print, and then the entry decides, but one id always has its own: nothing is left out by chance.
 
 TABLE_EVERY = 128
 """So many positions lie between the checkpoints that a writer gives a table to."""

@@ -32,7 +32,7 @@ PRINT_BYTES = 4
 NO_ID = bytes(PRINT_BYTES)
 """The print of a position where no checkpoint lies."""
 
-_PRINT_MARK = 1 << 7
+_MARKED = [bytes([byte | 1 << 7]) for byte in range(256)]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 _Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -113,7 +113,7 @@ def link_hash(header: bytes) -> bytes:
 def id_print(lane: str, name: str) -> bytes:
     """The four bytes by which a table of ids tells of the checkpoints of a name."""
     digest = hashlib.sha256(f"{name}\0{lane}".encode()).digest()
-    return bytes((digest[0] | _PRINT_MARK, *digest[1:PRINT_BYTES]))
+    return _MARKED[digest[0]] + digest[1:PRINT_BYTES]
 
 
 def skip_seq(seq: int) -> int:

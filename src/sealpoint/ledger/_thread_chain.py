@@ -14,7 +14,7 @@ every entry, as a reader of the store would. It refuses a thread that ends too e
 anchor and expired keys are left to whoever feeds it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -52,6 +52,7 @@ from sealpoint.signing import (
     Action,
     Attestation,
     Identity,
+    PublicKey,
     Role,
     Roster,
     Statement,
@@ -196,8 +197,28 @@ def _check_binding(statement: Statement, entry: Entry, owner: str, basis: str, w
             )
 
 
-def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: StoreChain) -> Entry:
+Check = Callable[[PublicKey, bytes, bytes], None]
+"""Checks a signature over a message by a key, and raises where it is not good."""
+
+
+def verify_entry(
+    raw: bytes,
+    seals: bytes,
+    *,
+    place: Place,
+    seq: int,
+    chain: StoreChain,
+    check: Check = PublicKey.verify,
+) -> Entry:
     """Verify one entry on its own.
+
+    Args:
+        raw: The bytes of its header.
+        seals: Its seals.
+        place: Where it belongs.
+        seq: Its position.
+        chain: The rosters.
+        check: Checks the signature; who gives another one makes sure of it elsewhere.
 
     Raises:
         Edited: The bytes are not an entry.
@@ -209,7 +230,7 @@ def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: Sto
     header = parse_header(raw)
     where = f"entry {seq} of thread {place.thread[:12]}"
     # (3) the signature, by a key that the roster and the table allow for this kind and namespace
-    writer = _signer(header, raw, seals, chain, where)
+    writer = _signer(header, raw, seals, chain, where=where, check=check)
     # (4) the place
     place.check(header, seq)
     entry = Entry.verified(raw, header, writer.name)
@@ -219,7 +240,9 @@ def verify_entry(raw: bytes, seals: bytes, *, place: Place, seq: int, chain: Sto
     return entry
 
 
-def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: str) -> Identity:
+def _signer(
+    header: Header, raw: bytes, seals: bytes, chain: StoreChain, *, where: str, check: Check
+) -> Identity:
     """The identity that signed, if it may."""
     found = parse_seals(seals)
     if len(found) != 1 or found[0].key.raw.hex() != header.by:
@@ -235,7 +258,7 @@ def _signer(header: Header, raw: bytes, seals: bytes, chain: StoreChain, where: 
         raise NotTrusted(f"{where}: expected a key of roster {roster.seq}, found {header.by[:12]}")
     identity, key = holder
     try:
-        key.verify(found[0].signature, pae(ENTRY_TYPE, raw))
+        check(key, found[0].signature, pae(ENTRY_TYPE, raw))
     except Forged as exc:
         raise Forged(f"{where}: {exc.message}") from exc
     rule = KINDS[header.kind]

@@ -60,6 +60,7 @@ from sealpoint.signing._trust import (
     RosterKey,
     TrustPin,
 )
+from sealpoint.signing._workers import SignatureWorkers, Signed, WorkerEnded
 
 __all__ = [
     "ANY_NAMESPACE",
@@ -85,6 +86,8 @@ __all__ = [
     "RosterDocument",
     "RosterKey",
     "Seal",
+    "SignatureWorkers",
+    "Signed",
     "Signer",
     "SigningKey",
     "Statement",
@@ -92,6 +95,7 @@ __all__ = [
     "TrustPin",
     "Unlock",
     "Verdict",
+    "WorkerEnded",
     "attest",
     "begins_digest",
     "check_attestation",

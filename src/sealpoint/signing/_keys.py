@@ -25,6 +25,8 @@ nothing is serialised again in order to verify it.
 """
 
 import base64
+import re
+from binascii import unhexlify
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
@@ -285,6 +287,10 @@ class Seal(NamedTuple):
     signature: bytes
 
 
+_ONE_SEAL = re.compile(rb'\[\["([0-9a-f]{64})","([0-9a-f]{128})"\]\]')
+"""The stored form of a single seal, which nearly all entries have: it has no other spelling."""
+
+
 def encode_seals(seals: Sequence[Seal]) -> bytes:
     """The stored form."""
     return _encode([(key.raw.hex(), signature.hex()) for key, signature in seals])
@@ -305,6 +311,9 @@ def parse_seals(data: bytes) -> tuple[Seal, ...]:
     Raises:
         Edited: The bytes are not the encoding of 1 to SEALS_MAX seals by different keys.
     """
+    if (one := _ONE_SEAL.fullmatch(data)) is not None:
+        key, signature = one.groups()
+        return (Seal(KeyId(unhexlify(key)), unhexlify(signature)),)
     if len(data) > SEALS_BYTES_MAX:
         raise Edited(f"seals: expected at most {SEALS_BYTES_MAX} bytes, found {len(data)}")
     try:

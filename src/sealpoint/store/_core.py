@@ -28,6 +28,7 @@ from sealpoint.ids import KeyId, StoreId
 from sealpoint.ledger import (
     KINDS,
     STORE_CHAIN,
+    Check,
     Entry,
     GenesisBody,
     HandoffBody,
@@ -551,20 +552,27 @@ def newest_genesis(
 
 
 def verify_renewed(
-    core: Core, record: Record, *, place: Place, seq: int, chain: StoreChain
+    core: Core,
+    record: Record,
+    *,
+    place: Place,
+    seq: int,
+    chain: StoreChain,
+    check: Check = PublicKey.verify,
 ) -> tuple[Entry, StoreChain]:
     """Verify one entry on its own, under a newer roster if it was written under one.
 
     Returns:
         The entry, and the store chain that it was judged by.
     """
+    header, seals = record.header, record.seals
     try:
-        return verify_entry(record.header, record.seals, place=place, seq=seq, chain=chain), chain
+        return verify_entry(header, seals, place=place, seq=seq, chain=chain, check=check), chain
     except (NotTrusted, Misplaced):
         renewed = core.renewed_trust()
         if renewed.seq == chain.seq:
             raise
-    return verify_entry(record.header, record.seals, place=place, seq=seq, chain=renewed), renewed
+    return verify_entry(header, seals, place=place, seq=seq, chain=renewed, check=check), renewed
 
 
 def require_unexpired(

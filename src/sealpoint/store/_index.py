@@ -207,8 +207,14 @@ class CheckpointIndex:
         )
         return next(found, None)
 
-    def follow(self, header: Header, entry: bytes, body: CheckpointBody | ResultsBody) -> bool:
-        """Take in an entry that has just become the newest.
+    def follow(
+        self,
+        header: Header,
+        entry: bytes,
+        body: CheckpointBody | ResultsBody,
+        place: CheckpointPlace | None = None,
+    ) -> bool:
+        """Take in an entry that has just become the newest; with its place, if that is known.
 
         Returns:
             False if a newer one is in it already. What was saved last would no longer be what is
@@ -219,7 +225,10 @@ class CheckpointIndex:
         if header.seq <= self._top:
             return False
         self._top = header.seq
-        self._add(header, entry, body, older=False)
+        if place is not None:
+            self._put(place, older=False)
+        else:
+            self._add(header, entry, body, older=False)
         return True
 
     def forget_before(self, seq: int, gone: Gone) -> None:

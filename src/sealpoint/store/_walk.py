@@ -8,8 +8,8 @@ certain that nothing is missing. Blobs are left to a full verification.
 
 import os
 from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from typing import Self
@@ -17,6 +17,7 @@ from typing import Self
 from sealpoint.anchor import RESERVED_SEQ, Position
 from sealpoint.errors import (
     AnchorUnavailable,
+    Forged,
     Forked,
     Missing,
     RolledBack,
@@ -24,9 +25,11 @@ from sealpoint.errors import (
     StorageUnavailable,
     Tampered,
     Unanchored,
+    WorkerLost,
 )
 from sealpoint.ledger import (
     ChainStep,
+    Check,
     Entry,
     Follower,
     Header,
@@ -36,12 +39,100 @@ from sealpoint.ledger import (
     link_hash,
     parse_header,
 )
+from sealpoint.signing import PublicKey, SignatureWorkers, Signed, WorkerEnded
 from sealpoint.storage import Record
 from sealpoint.store._core import Core, check_expiry, claimed_name, verify_renewed
 
 _BATCH = 64
+_LARGE = 1024
+"""From so many entries on it is worth while to start processes."""
 
+_SIGNATURE_BYTES = 64
 _Verified = list[tuple[Record, Entry]]
+_Row = tuple[int, Record]
+
+
+class VerifyPool:
+    """What verifies entries ahead on all cores: threads, and processes once there are many."""
+
+    def __init__(self) -> None:
+        self._count = os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(max_workers=self._count)
+        self._taken = 0
+        self._starting: Future[SignatureWorkers | None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        if self._starting is not None and not self._starting.cancelled():
+            workers = self._starting.result()
+            if workers is not None:
+                workers.close()
+
+    def verified(
+        self, verify: Callable[[_Row, Check], Entry], rows: Iterator[_Row]
+    ) -> Iterator[tuple[Record, Entry]]:
+        """Every record with its entry, verified on its own, in their order.
+
+        Args:
+            verify: Verifies one, with what checks the signature.
+            rows: The records with their positions.
+
+        Raises:
+            WorkerLost: A process has ended before it said anything.
+        """
+        waiting: deque[Future[_Verified]] = deque()
+        while True:
+            workers = self._ready_workers()
+            batch = list(islice(rows, _BATCH if workers is None else 4 * _BATCH))
+            self._taken += len(batch)
+            if batch:
+                waiting.append(self._threads.submit(_verify_batch, verify, batch, workers))
+            if waiting and (not batch or len(waiting) > 2 * self._count):
+                yield from waiting.popleft().result()
+            elif not batch:
+                return
+
+    def _ready_workers(self) -> SignatureWorkers | None:
+        """The processes, once they run; until then, and where there can be none, threads do it."""
+        if self._starting is None and self._taken >= _LARGE and self._count > 1:
+            self._starting = self._threads.submit(SignatureWorkers.start, self._count)
+        if self._starting is None or not self._starting.done():
+            return None
+        return self._starting.result()
+
+
+def _verify_batch(
+    verify: Callable[[_Row, Check], Entry], batch: list[_Row], workers: SignatureWorkers | None
+) -> _Verified:
+    if workers is None:
+        return [(row[1], verify(row, PublicKey.verify)) for row in batch]
+    signed: list[Signed] = []
+    judged: list[tuple[Entry | None, int]] = []
+
+    def note(key: PublicKey, signature: bytes, message: bytes) -> None:
+        if len(signature) != _SIGNATURE_BYTES:
+            raise Forged("signature: said below")
+        signed.append((key.raw, signature, message))
+
+    for row in batch:
+        try:
+            judged.append((verify(row, note), len(signed)))
+        except SealpointError:  # said below, in the order in which everything is checked
+            judged.append((None, len(signed)))
+    try:
+        good = workers.check(signed)
+    except WorkerEnded as exc:
+        raise WorkerLost(f"{exc}: it was to check signatures, and has ended") from exc
+    found, first = [], 0
+    for row, (entry, last) in zip(batch, judged, strict=True):
+        if entry is None or first == last or not all(good[first:last]):
+            entry = verify(row, PublicKey.verify)  # noqa: PLW2901
+        found.append((row[1], entry))
+        first = last
+    return found
 
 
 class ThreadWalk:
@@ -52,7 +143,7 @@ class ThreadWalk:
         thread: The thread's id.
         anchored: What the anchor knows of it, or what stands for that.
         name: What it is called, where that is known otherwise than from the thread itself.
-        pool: Verifies signatures ahead on all cores; without it, one after the other.
+        pool: Verifies entries ahead on all cores; without it, one after the other.
     """
 
     def __init__(
@@ -62,7 +153,7 @@ class ThreadWalk:
         anchored: Position | None,
         name: str = "",
         *,
-        pool: Executor | None = None,
+        pool: VerifyPool | None = None,
     ) -> None:
         self._core = core
         self._pool = pool
@@ -91,7 +182,7 @@ class ThreadWalk:
 
     @classmethod
     def without_anchor(
-        cls, core: Core, thread: bytes, name: str = "", *, pool: Executor | None = None
+        cls, core: Core, thread: bytes, name: str = "", *, pool: VerifyPool | None = None
     ) -> Self:
         """A walk that asks no anchor, as if it had only reserved the name: nothing was seen."""
         nowhere = Position(thread, 0, 0, RESERVED_SEQ, bytes(32))
@@ -188,35 +279,28 @@ class ThreadWalk:
             stop = error if stop is None else stop
         return good, stop
 
-    def _verified(
-        self, follower: Follower, records: Iterator[tuple[int, Record]]
-    ) -> Iterator[tuple[Record, Entry]]:
+    def _verified(self, follower: Follower, rows: Iterator[_Row]) -> Iterator[tuple[Record, Entry]]:
         """Every record with its entry, verified on its own; with a pool some batches ahead."""
 
-        def verify(batch: list[tuple[int, Record]]) -> _Verified:
-            return [(record, self._verify(follower, record, seq)) for seq, record in batch]
+        def verify(row: _Row, check: Check) -> Entry:
+            seq, record = row
+            entry, chain = verify_renewed(
+                self._core,
+                record,
+                place=follower.place,
+                seq=seq,
+                chain=follower.chain,
+                check=check,
+            )
+            if chain.seq > follower.chain.seq:  # another OS thread may have found a newer one
+                follower.chain = chain
+            return entry
 
-        if self._pool is None:
-            for pair in records:
-                yield from verify([pair])
+        if self._pool is not None:
+            yield from self._pool.verified(verify, rows)
             return
-        waiting: deque[Future[_Verified]] = deque()
-        while True:
-            batch = list(islice(records, _BATCH))
-            if batch:
-                waiting.append(self._pool.submit(verify, batch))
-            if waiting and (not batch or len(waiting) > 2 * (os.cpu_count() or 1)):
-                yield from waiting.popleft().result()
-            elif not batch:
-                return
-
-    def _verify(self, follower: Follower, record: Record, seq: int) -> Entry:
-        entry, chain = verify_renewed(
-            self._core, record, place=follower.place, seq=seq, chain=follower.chain
-        )
-        if chain.seq > follower.chain.seq:  # another OS thread may have found a newer one
-            follower.chain = chain
-        return entry
+        for row in rows:
+            yield row[1], verify(row, PublicKey.verify)
 
     def _consecutive(self, *, as_stored: bool) -> Iterator[tuple[int, Record]]:
         erased = None if as_stored else self._newest_erasure()

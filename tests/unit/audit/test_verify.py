@@ -12,10 +12,11 @@ import msgspec
 import pytest
 
 from sealpoint.audit import Finding, Progress, Report
-from sealpoint.errors import RolledBack, SealpointError
+from sealpoint.errors import RolledBack, SealpointError, WorkerLost
 from sealpoint.ledger import STORE_CHAIN, link_hash, parse_header
-from sealpoint.signing import PrivateKey
+from sealpoint.signing import PrivateKey, SignatureWorkers
 from sealpoint.storage import Record
+from sealpoint.store import VerifyPool
 from sealpoint.store import _walk as walk_module
 from tests.deployment import Deployment
 from tests.ledgers import identity, key, sealed
@@ -361,3 +362,107 @@ def test_memory_does_not_follow_the_length_of_a_thread(monkeypatch: pytest.Monke
     # An entry takes more than 1,000 bytes once it is parsed; the interpreter itself may keep up
     # to 2,000 freed tuples of each size.
     assert long < short + 300_000
+
+
+# ------------------------------------------------------------------ signatures in processes
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[SignatureWorkers]:
+    """Every signature is checked by them, however small the store is."""
+    workers = SignatureWorkers.start(2)
+    assert workers is not None
+    monkeypatch.setattr(VerifyPool, "_ready_workers", lambda _pool: workers)
+    yield workers
+    workers.close()
+
+
+def test_processes_find_a_clean_store_clean(
+    world: Deployment, processes: SignatureWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All signatures go there, and this process checks none of the threads' again."""
+    asked: list[int] = []
+    check = processes.check
+
+    def noted(batch: Any) -> list[bool]:
+        asked.append(len(batch))
+        return check(batch)
+
+    monkeypatch.setattr(processes, "check", noted)
+    report = world.open().verify()
+
+    assert report == Report(ok=True, entries=_ENTRIES, findings=())
+    assert sum(asked) == _ENTRIES - 1
+
+
+def _other_signature(record: Record) -> Record:
+    (pair,) = json.loads(record.seals)
+    pair[1] = ("0" if pair[1][0] != "0" else "1") + pair[1][1:]
+    return msgspec.structs.replace(record, seals=json.dumps([pair], separators=(",", ":")).encode())
+
+
+_HARM: dict[str, Callable[[Record], Record]] = {
+    "a signature": _other_signature,
+    "a short signature": lambda record: msgspec.structs.replace(
+        record, seals=record.seals[:-6] + record.seals[-4:]
+    ),
+    "no signature": lambda record: msgspec.structs.replace(record, seals=b"[]"),
+    "a header": lambda record: msgspec.structs.replace(
+        record, header=record.header.replace(b'"gen":0', b'"gen":1')
+    ),
+    "a place": lambda record: msgspec.structs.replace(
+        record, header=record.header.replace(b'"seq":4', b'"seq":5')
+    ),
+}
+
+
+@pytest.mark.parametrize("harm", _HARM)
+def test_processes_find_the_same(
+    world: Deployment, request: pytest.FixtureRequest, harm: str
+) -> None:
+    """What is amiss is said as this process says it, in the same words."""
+    changed = _HARM[harm](world.record("bad", 4))
+    assert changed != world.record("bad", 4)
+    world.put(world.thread_id("bad"), 4, changed)
+    here = world.open().verify()
+    request.getfixturevalue("processes")
+
+    assert _only(here, world).refuses
+    assert world.open().verify() == here
+
+
+def test_a_process_that_says_bad_is_not_believed_either(
+    world: Deployment, processes: SignatureWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it finds wrong is checked once more here."""
+    monkeypatch.setattr(processes, "check", lambda batch: [False] * len(batch))
+
+    assert world.open().verify().ok
+
+
+def test_a_process_that_ends_is_an_error(world: Deployment, processes: SignatureWorkers) -> None:
+    """Nothing is said of the store then, neither that it is good nor that it is not."""
+    for worker in processes._workers:
+        worker.kill()
+        worker.wait()
+    with pytest.raises(WorkerLost, match="it was to check signatures, and has ended"):
+        world.open().verify()
+
+
+def test_processes_are_started_for_many_entries_alone(
+    world: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small store is verified before a process would have started."""
+    started: list[int] = []
+
+    def start(count: int) -> None:
+        started.append(count)
+
+    monkeypatch.setattr(SignatureWorkers, "start", start)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert world.open().verify().ok
+    assert not started
+    monkeypatch.setattr(walk_module, "_LARGE", 8)
+    assert world.open().verify().ok
+
+    assert started == [2]
