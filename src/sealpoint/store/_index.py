@@ -407,7 +407,9 @@ class OlderIds:
     def __init__(self, chain: Chain, seq: int) -> None:
         self._chain = chain
         self._known: list[_Stretch] = []
-        self._unread = id_stretches(chain, seq, seq)
+        self._below = seq
+        """Before this position nothing has been read yet."""
+        self._complete = False
 
     def find(self, key: Key) -> CheckpointPlace | None:
         """The newest checkpoint of a name; its entry is proven by links, not yet by its seal."""
@@ -422,9 +424,14 @@ class OlderIds:
         return None
 
     def _read(self) -> Iterator[_Stretch]:
-        for first, prints in self._unread:
+        """What no look has read yet; a look that failed leaves the rest to the next one."""
+        if self._complete:
+            return
+        for first, prints in id_stretches(self._chain, self._below, self._below):
             self._known.append(_Stretch.of(first, prints))
+            self._below = first
             yield self._known[-1]
+        self._complete = True
 
 
 def id_stretches(chain: Chain, start: int, end: int) -> Iterator[tuple[int, bytes]]:
