@@ -467,6 +467,8 @@ class TreeEncoding(Encoding):
         return self._level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
 
     def _list(self, value: list[Any]) -> bytes:
+        # As it is at one moment: another OS thread may add or remove members meanwhile.
+        value = value[:]
         header = array_header(len(value))
         if self._opened(value) and not _SCALARS.issuperset(map(type, value[:_SAMPLED_MEMBERS])):
             memo, rule = self._memo, self._rules.get(type(value[0]))
