@@ -69,7 +69,7 @@ class StoreLocation:
     @classmethod
     def find(
         cls,
-        url: str,
+        url: str | StoreUrl,
         *,
         config_dir: Directory,
         state_dir: Directory,
@@ -89,10 +89,10 @@ class StoreLocation:
         settings = load_settings(
             config_dir=config_dir, state_dir=state_dir, secrets_dir=secrets_dir, key_fd=key_fd
         )
-        parsed = StoreUrl.parse(url)
+        parsed = url if isinstance(url, StoreUrl) else StoreUrl.parse(url)
         if not parsed.backend.outlives_process:
             raise UrlInvalid(
-                f"store {url!r}: this needs a store on disk, and that one lives in memory",
+                f"store {str(url)!r}: this needs a store on disk, and that one lives in memory",
                 hint="memory: needs no set-up and keeps nothing; open it with open_store.",
             )
         files = StoreFiles.find(settings, parsed)

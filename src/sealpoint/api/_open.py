@@ -261,13 +261,14 @@ def open_store(
         ConfigError, StorageUnavailable: Keys, directories or the store cannot be used.
     """
     _require_types(registry, read_only=read_only)
-    in_memory = not StoreUrl.parse(url).backend.outlives_process
+    parsed = StoreUrl.parse(url)
+    in_memory = not parsed.backend.outlives_process
     _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
     if in_memory:
         _require_plain(trust, read_only=read_only)
         return _memory(identity or WORKER, namespace, registry, on_event)
     location = StoreLocation.find(
-        url,
+        parsed,
         config_dir=config_dir,
         state_dir=state_dir,
         passphrase=passphrase,

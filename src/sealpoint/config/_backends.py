@@ -265,7 +265,9 @@ def _absolute(decoded: str, text: str) -> Path:
             f"{_shown(text)}"
         ) from exc
     # The system goes up from where a link leads, and everybody else from where it lies.
-    if os.path.realpath(written.parent) != os.path.realpath(absolute.parent):
+    if written != absolute and os.path.realpath(written.parent) != os.path.realpath(
+        absolute.parent
+    ):
         raise UrlInvalid(
             f"store URL: expected no .. after a link, found one in {_shown(text)}",
             hint="Write the path without .. in it.",

@@ -39,11 +39,12 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class StoreDirectory:
     """Where the files of a store lie, and the safe way to them."""
 
-    __slots__ = ("_prepared", "note_path", "path", "settings", "url")
+    __slots__ = ("_levels", "_prepared", "note_path", "path", "settings", "url")
 
     def __init__(self, settings: Settings, url: StoreUrl) -> None:
         self.settings = settings
         self.url = url
+        self._levels: dict[Path, list[Path]] = {}
         self._prepared: set[Path] = set()
         """Directories that this object has made, or found, and whose names are on the disk."""
         name = hashlib.sha256(str(url).encode()).digest()[:_NAME_BYTES].hex()
@@ -53,9 +54,13 @@ class StoreDirectory:
 
     def _below(self, directory: Path) -> list[Path]:
         """Every directory below CONFIG_DIR down to one, from the top."""
-        top = self.settings.config_dir
-        parts = directory.relative_to(top).parts
-        return [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+        found = self._levels.get(directory)
+        if found is None:
+            top = self.settings.config_dir
+            parts = directory.relative_to(top).parts
+            found = [top.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+            self._levels[directory] = found
+        return found
 
     def is_safe(self, directory: Path) -> bool:
         """Whether a directory is there; every one on the way to it is checked."""
@@ -81,14 +86,16 @@ class StoreDirectory:
         if directory in self._prepared and self.is_safe(directory):
             return
         make_directory(self.settings.config_dir, follow=True, parents=True)
-        for path in self._below(directory):
-            make_directory(path)
+        self.is_safe(directory)  # whatever is there already, before anything is made in it
+        # In one go: each name is brought to the disk once.
+        make_directory(directory, parents=True)
+        self.is_safe(directory)
         if os.path.lexists(self.note_path):
             # Whoever wrote it may have died before its name was on the disk.
             sync_directory(self.path)
         else:
             write_new_file(self.note_path, self.note())
-        self._prepared.add(directory)
+        self._prepared.update(self._below(directory))
 
     def note(self) -> bytes:
         """What is to be written there."""

@@ -514,15 +514,15 @@ def check_placement(url: StoreUrl, settings: Settings) -> None:
         return
     system = _FileSystem()
     # Where the name lies, and where the file does if the name is a link.
-    places = {path, Path(url.target()), system.real(path)}
+    places = {str(path), url.target(), system.real(str(path))}
     for kind, named in (("configuration", settings.config_dir), ("state", settings.state_dir)):
         # As it is written, without dots, and where it leads.
-        directories = {Path(os.path.normpath(named)), system.real(named)}
-        if any(system.contains(named, place) for place in places):
+        directories = {os.path.normpath(named), system.real(str(named))}
+        if any(system.contains(str(named), place) for place in places):
             raise StoreMisplaced(
                 f"store {url}: expected a place outside the {kind} directory, found it in {named}"
             )
-        if any(system.contains(path, directory) for directory in directories):
+        if any(system.contains(str(path), directory) for directory in directories):
             raise StoreMisplaced(
                 f"store {url}: expected the {kind} directory outside of it, found it at {named}"
             )
@@ -542,42 +542,50 @@ def _beside(url: StoreUrl, path: Path, kind: str, named: Path) -> StoreMisplaced
 
 
 class _FileSystem:
-    """What lies where, each path looked at once."""
+    """What lies where, each path looked at once. Paths are texts here: they are many."""
 
     def __init__(self) -> None:
-        self._real: dict[Path, Path] = {}
-        self._identities: dict[Path, tuple[int, int] | None] = {}
+        self._real: dict[str, str] = {}
+        self._identities: dict[str, tuple[int, int] | None] = {}
+        self._above: dict[str, list[str]] = {}
 
-    def real(self, path: Path) -> Path:
+    def real(self, path: str) -> str:
         """The path with every link followed as far as it exists; unlike `resolve`, no error."""
         if path not in self._real:
-            self._real[path] = Path(os.path.realpath(path))
+            self._real[path] = os.path.realpath(path)
         return self._real[path]
 
-    def contains(self, directory: Path, path: Path) -> bool:
+    def contains(self, directory: str, path: str) -> bool:
         """Whether a path lies in a directory, whatever either is called."""
         real = self.real(directory)
-        if path.is_relative_to(real):
+        if path == real or real in self._parents(path):
             return True
         # Names that differ may be one directory: where case does not count, or when mounted twice.
-        return any(self._is_same(real, parent) for parent in path.parents)
+        return any(self._is_same(real, parent) for parent in self._parents(path))
 
-    def is_beside(self, file: Path, directory: Path) -> bool:
+    def is_beside(self, file: str, directory: str) -> bool:
         """Whether a directory lies in the directory of a file."""
-        holder = self.real(file.parent)
-        home = Path(os.path.expanduser("~"))  # noqa: PTH111 # unlike Path.home(), never an error
+        holder = self.real(os.path.dirname(file))  # noqa: PTH120
+        home = os.path.expanduser("~")  # noqa: PTH111 # unlike Path.home(), never an error
         if self._is_same(holder, home):
-            return self._is_same(holder, directory.parent)
+            return self._is_same(holder, os.path.dirname(directory))  # noqa: PTH120
         return self.contains(holder, directory)
 
-    def _is_same(self, one: Path, other: Path) -> bool:
+    def _parents(self, path: str) -> list[str]:
+        """The directories above an absolute path without dots, up to the root."""
+        above = self._above.setdefault(path, [])
+        while not above or above[-1] != os.path.dirname(above[-1]):  # noqa: PTH120
+            above.append(os.path.dirname(above[-1] if above else path))  # noqa: PTH120
+        return above
+
+    def _is_same(self, one: str, other: str) -> bool:
         identity = self._identity(one)
         return identity is not None and identity == self._identity(other)
 
-    def _identity(self, path: Path) -> tuple[int, int] | None:
+    def _identity(self, path: str) -> tuple[int, int] | None:
         if path not in self._identities:
             try:
-                found = path.stat()
+                found = os.stat(path)  # noqa: PTH116
                 self._identities[path] = found.st_dev, found.st_ino
             except OSError:
                 self._identities[path] = None

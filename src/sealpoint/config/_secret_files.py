@@ -119,7 +119,7 @@ def check_directory(path: Path, *, follow: bool = False) -> bool:
         DirectoryUnusable: It is no directory, or others can change it.
     """
     try:
-        found = path.stat() if follow else path.lstat()
+        found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 (it is asked for often)
     except FileNotFoundError:
         return False
     except OSError as exc:
