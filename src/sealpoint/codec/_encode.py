@@ -497,7 +497,7 @@ class TreeEncoding(Encoding):
         first, short = len(self._names), self._short
         now, before = memo.begin_list()
         groups: list[list[bytes]] = []
-        total = same = 0  # so many members at the beginning are in blocks that are as they were
+        total = same = 0  # so many members at the beginning are as they were
         for place, start in enumerate(range(0, len(value), BLOCK_MEMBERS)):
             members = value[start : start + BLOCK_MEMBERS]
             known = before.blocks[place] if place < len(before.blocks) else None
@@ -510,8 +510,8 @@ class TreeEncoding(Encoding):
             groups.append(group)
             size_bytes = sum(map(len, group)) if block is None or block.long else block.size_bytes
             total += size_bytes
-            is_same = now.add(block, group, before, has_room=memo.has_room(2 * size_bytes))
-            same += len(members) if is_same and same == start else 0
+            kept = now.add(block, group, before, has_room=memo.has_room(2 * size_bytes))
+            same += kept if same == start else 0
         if len(header) + total <= _SPLIT_MEMBERS_BYTES:
             return header + b"".join(chain.from_iterable(groups))
         self.bounds.check_members(groups, total)

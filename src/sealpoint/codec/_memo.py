@@ -220,7 +220,7 @@ class Roll:
 
     def add(
         self, block: Block | None, parts: list[bytes], before: "Roll", *, has_room: bool
-    ) -> bool:
+    ) -> int:
         """Keep the next members.
 
         Args:
@@ -230,17 +230,20 @@ class Roll:
             has_room: Whether they may be kept.
 
         Returns:
-            Whether they are encoded as those at their place before.
+            How many of them, from the first, are encoded as those at their place before.
         """
         place = len(self.blocks)
         self.blocks.append((parts if block is None else block) if has_room else None)
-        if block is None or place >= len(before.blocks) or before.blocks[place] is not block:
-            is_same = False
-        else:
-            is_same = not block.long or before.long.get(place) == parts
         if block is not None and block.long:
             self.long[place] = parts
-        return is_same
+        known = before.blocks[place] if place < len(before.blocks) else None
+        if known is None:
+            return 0
+        if not isinstance(known, Block):
+            return _common(known, parts)
+        if known.long:
+            return _common(before.long[place], parts)
+        return len(parts) if known is block else _common(known.parts, parts)
 
     @property
     def is_whole(self) -> bool:
@@ -346,7 +349,7 @@ class TreeMemo:
         return self._by_reference.get(reference)
 
 
-def _common(before: list[bytes], now: list[bytes]) -> int:
+def _common(before: Sequence[bytes | None], now: list[bytes]) -> int:
     """How many members both lists begin with."""
     low, high = 0, min(len(before), len(now))
     if before[:high] == now[:high]:
