@@ -261,8 +261,7 @@ def open_store(
         ConfigError, StorageUnavailable: Keys, directories or the store cannot be used.
     """
     _require_types(registry, read_only=read_only)
-    parsed = StoreUrl.parse(url)
-    in_memory = not parsed.backend.outlives_process
+    in_memory = not (parsed := StoreUrl.parse(url)).backend.outlives_process
     _require_alone(signer, other_key=(passphrase, key_fd), keyless=in_memory or read_only)
     if in_memory:
         _require_plain(trust, read_only=read_only)
