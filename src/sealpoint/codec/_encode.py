@@ -709,6 +709,8 @@ def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool
             elif kind not in _SCALARS:
                 nodes -= 1
                 size -= _SUPPOSED_BYTES.get(kind, typed_bytes)
+                if size < 0:  # a few objects are enough
+                    return False
         if size < 0:
             return False
     return True
