@@ -5,6 +5,7 @@ from typing import Any
 
 from fuzz import _types as app
 from sealpoint import Registry
+from sealpoint.codec import DictForm
 from sealpoint.limits import Limits
 
 __all__ = ["FIELDS", "make_registry"]
@@ -26,6 +27,7 @@ FIELDS: dict[type, tuple[str, ...]] = {
     app.Strict: ("a",),
     app.Newer: ("a",),
     app.Money: ("cents",),
+    app.Parcel: ("inside",),
     app.Word: ("text",),
     app.Weight: ("grams",),
     app.Third: ("a", "c"),
@@ -65,6 +67,15 @@ def _decode_money(cents: Any) -> Any:
     return app.Money(cents)
 
 
+def _encode_parcel(value: app.Parcel) -> Any:
+    return [value.__dict__]
+
+
+def _decode_parcel(form: Any) -> Any:
+    (fields,) = form
+    return app.Parcel(fields["inside"])
+
+
 def _with_c(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "c": 0}
 
@@ -86,6 +97,8 @@ def make_registry(limits: Limits | None = None) -> Registry:
     for name, cls in _VALIDATED:
         registry.allow(cls, name=name, validate=True)
     registry.allow(app.Money, name="x.money", encode=_encode_money, decode=_decode_money)
+    registry.allow(app.Parcel, name="x.parcel", encode=_encode_parcel, decode=_decode_parcel)
+    registry.roll(app.Parcel, DictForm(("inside",), lambda fields, _mask: [[fields]]))
     registry.allow(
         app.Word, name="x.word", encode=lambda value: value.text, decode=app.Word, validate=True
     )

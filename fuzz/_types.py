@@ -327,6 +327,13 @@ class Money:
         self.cents = cents
 
 
+class Parcel:
+    """An ordinary class whose functions store its `__dict__`, in lists of which a roll is kept."""
+
+    def __init__(self, inside: Any) -> None:
+        self.inside = inside
+
+
 class Word:
     """An ordinary class with its own hash, which its rule allows by `validate=True`."""
 

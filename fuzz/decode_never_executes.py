@@ -34,6 +34,7 @@ import numpy as np
 import pydantic
 import torch
 
+from fuzz import _types as app
 from fuzz._application import FIELDS, make_registry
 from fuzz._claim import Escape, Outcome
 from fuzz._refused import refused_values
@@ -55,6 +56,15 @@ __all__ = ["Case", "Target"]
 LIMITS_MASK, IS_TREE, IS_VERIFIED, IS_PLANTED, IS_RETREED = 3, 4, 8, 16, 32
 _ID_BYTES = 32
 _SECONDS_MAX = 1.0
+_ROLLED_MEMBERS, _ROLLED_BYTES_MAX, _ROLLED_SHARE = 40, 512, 4
+_ROLLED: tuple[Callable[[Any], Any], ...] = (
+    lambda value: app.Third(value, "x" * 300),
+    lambda value: app.Plan(value, "x" * 300),
+    lambda value: app.Point.model_construct(x="x" * 300, y=value),
+    lambda value: app.Parcel([value, "x" * 300]),
+)
+"""Objects of types whose long lists are compared with the list before."""
+_LONG = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(1500))
 
 _SMALL = Limits(
     value_bytes_max=4096,
@@ -210,6 +220,8 @@ class Target:
             return outcome
         if case.selector & (IS_TREE | IS_RETREED) and registry.limits is not _SMALL:
             self._check_tree(value, registry, encoded, case.selector)
+            if len(encoded) <= _ROLLED_BYTES_MAX and len(encoded) % _ROLLED_SHARE == 0:
+                self._check_roll(value, zlib.crc32(encoded))
         if case.selector & IS_PLANTED:
             self._check_planted(value, registry, zlib.crc32(encoded), outcome)
         return outcome
@@ -386,6 +398,36 @@ class Target:
         if self._registries[0].encode(back) != encoded:
             raise Escape("a tree gives back another value than the flat encoding")
 
+    def _check_roll(self, value: Any, number: int) -> None:
+        """(5), as a field in long lists of objects that are saved and loaded again and again."""
+        registry, blobs = self._registries[0], dict[Any, bytes]()
+        put, memo = _putter(blobs, as_text=False), TreeMemo(lambda _ids: True)
+        make = _ROLLED[number % len(_ROLLED)]
+        members = [make(None) for _ in range(_ROLLED_MEMBERS)]
+        for change in (lambda: None, *_roll_changes(members, make, value)):
+            change()
+            try:
+                root = registry.encode_tree(members, put, memo=memo)
+                again = registry.encode_tree(members, put)
+            except EncodeLimitExceeded:
+                return  # the value nested as deep as it may
+            except Exception as exc:
+                kind = f"encode_tree of a list of decoded values raised {_kind(exc)}"
+                raise Escape(kind, _shown(exc)) from exc
+            if again != root:
+                raise Escape("encode_tree gave another root with a roll", repr(root))
+            watch = Watch()
+            try:
+                with watch:
+                    back = registry.decode_tree(root, blobs.__getitem__, memo=memo)
+            except Exception as exc:
+                raise Escape(f"decode_tree of a roll raised {_kind(exc)}", _shown(exc)) from exc
+            if watch.events:
+                raise Escape(f"while a roll was decoded: {watch.events[0]}")
+            if registry.encode(back) != registry.encode(members):
+                raise Escape("a roll gives back another value than the rules")
+            members[:] = back
+
     def _check_planted(self, value: Any, registry: Any, number: int, outcome: Outcome) -> None:
         """(6): one object that is not allowed spoils the whole value, and is found in it."""
         stranger = self._refused[number % len(self._refused)]
@@ -414,6 +456,22 @@ class Target:
             raise Escape("explain allows what encode refuses", type(stranger).__qualname__)
         uses = [use.as_dict() for use in explained[1].types]
         outcome.features.update((32, use["type"], use["allowed"]) for use in uses)
+
+
+def _roll_changes(
+    members: list[Any], make: Callable[[Any], Any], value: Any
+) -> tuple[Callable[[], object], ...]:
+    return (
+        lambda: members.append(make(value)),
+        lambda: members.__setitem__(7, make(value)),
+        lambda: members[7].__dict__.update(dict.fromkeys(members[7].__dict__, value)),
+        lambda: members.extend([make("z" * 9000), make(_LONG), make(value)]),
+        lambda: members.__setitem__(20, make(("z" * 9000,))),
+        lambda: getattr(members[9], "__pydantic_fields_set__", set()).discard("y"),
+        lambda: members.__setitem__(-2, make(_LONG[:9000] + b"more" + _LONG[9100:])),
+        lambda: members.pop(0),
+        lambda: members.insert(40, value),
+    )
 
 
 def _putter(blobs: dict[Any, bytes], *, as_text: bool) -> Callable[[bytes], bytes | str]:

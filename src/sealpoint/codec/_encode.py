@@ -336,6 +336,8 @@ _MANY_MEMBERS = 32
 _SHORT_NODES = 64
 _TYPED_BYTES = 512
 """What an application's value is taken for before it is encoded."""
+_TYPED_BYTES_LONG = _SPLIT_MEMBERS_BYTES // 2 + 1
+"""The same where the whole is long, so that several of them are."""
 _SAMPLED_MEMBERS = 8
 _OPENED_LEVELS = 3
 _SCALARS = frozenset({int, float, bool, type(None)})
@@ -418,11 +420,11 @@ class TreeEncoding(Encoding):
         if self.limits.depth_max < ENCODE_DEPTH_MAX:
             self.bounds.check_depth(value)
 
-    def _node(self, value: Any) -> bytes:
-        """Encode a value, long parts as references."""
+    def _node(self, value: Any, *, is_long: bool = False) -> bytes:
+        """Encode a value, long parts as references; a container may be known to be long."""
         kind = type(value)
         if kind is list or kind is dict:
-            return self._container(value)
+            return self._long_container(value) if is_long else self._container(value)
         rule = self._rules.get(kind)
         if rule is not None and kind not in self._long:
             data = self._at_full_speed(value, rule)
@@ -438,10 +440,13 @@ class TreeEncoding(Encoding):
 
     def _container(self, value: list[Any] | dict[Any, Any]) -> bytes:
         # The whole is long, so several values of the application's in here are likely to be.
-        if _seems_short(value, typed_bytes=_SPLIT_MEMBERS_BYTES // 2 + 1):
+        if _seems_short(value, typed_bytes=_TYPED_BYTES_LONG):
             data = self._at_full_speed(value, None)
             if data is not None:
                 return data
+        return self._long_container(value)
+
+    def _long_container(self, value: list[Any] | dict[Any, Any]) -> bytes:
         self._level += 1
         if self._level > self.limits.reference_depth_max:
             data = self._plain(value)
@@ -462,15 +467,13 @@ class TreeEncoding(Encoding):
             self.error, self.culprit = short.error, short.culprit
             raise
 
-    def _opened(self, value: list[Any] | dict[Any, Any]) -> bool:
-        """Whether to look at members one by one: in Python, but cutting between them."""
-        return self._level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
-
     def _list(self, value: list[Any]) -> bytes:
         # As it is at one moment: another OS thread may add or remove members meanwhile.
         value = value[:]
         header = array_header(len(value))
-        if self._opened(value) and not _SCALARS.issuperset(map(type, value[:_SAMPLED_MEMBERS])):
+        if _is_opened(value, self._level) and not _SCALARS.issuperset(
+            map(type, value[:_SAMPLED_MEMBERS])
+        ):
             memo, rule = self._memo, self._rules.get(type(value[0]))
             if memo is None or rule is None or rule.form is None or not self.has_room():
                 return self._joined(Stream.LIST, header, self._members(value))
@@ -541,8 +544,15 @@ class TreeEncoding(Encoding):
         if not all(map(is_plain_key, value)):
             return self._plain(value)
         header = map_header(len(value))
-        if self._opened(value):
-            parts = [packb(key) + self._node(member) for key, member in value.items()]
+        if _is_opened(value, self._level):
+            # Mostly all is short but for a list or two: then the rest takes one call of the engine.
+            around = {
+                key: member if _is_short(member) else Fragment(self._node(member, is_long=True))
+                for key, member in value.items()
+            }
+            if (data := self._at_full_speed(around, None)) is not None:
+                return data
+            parts = [packb(key) + self._node(member) for key, member in around.items()]
             return self._joined(Stream.MAP, header, parts)
         return self._cut(Stream.MAP, header, len(value), self._plain(value))
 
@@ -687,6 +697,19 @@ def _seed_number(seed: bytes) -> int:
     digest = hashlib.sha256(seed).digest()
     # CRC-32 takes the lower half.
     return int.from_bytes(digest[4:8] + digest[:4], "big")
+
+
+def _is_opened(value: list[Any] | dict[Any, Any], level: int) -> bool:
+    """Whether to look at members one by one: in Python, but cutting between them."""
+    return level <= _OPENED_LEVELS or len(value) >= _MANY_MEMBERS
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value of a dict is likely to take few bytes."""
+    kind = type(value)
+    if kind is dict or kind is list:
+        return _seems_short(value, typed_bytes=_TYPED_BYTES_LONG)
+    return kind in _SCALARS or (kind is str and len(value) <= _TYPED_BYTES)
 
 
 def _seems_short(value: list[Any] | dict[Any, Any], *, typed_bytes: int) -> bool:
