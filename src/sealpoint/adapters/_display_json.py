@@ -6,7 +6,8 @@ of its sealed form and its text, under `$object`; a key of a dict that is spelt 
 number of dollars, is told with one more of them, so that no dict can stand for an object.
 
 The text says what would be sealed, field by field: not what a class prints of itself, which may
-leave out what counts, or differ from one process to the next. A pydantic model has its own JSON.
+leave out what counts, or differ from one process to the next. A pydantic model has its own JSON
+where that says as much.
 """
 
 import json
@@ -95,11 +96,37 @@ def _is_plain(value: Any) -> bool:
 
 
 def _own_json(value: Any) -> str | None:
-    """What a pydantic model says of itself."""
+    """What a pydantic model says of itself, unless it leaves something out or puts it otherwise."""
     if callable(getattr(type(value), "model_dump_json", None)):
         with suppress(ValueError, TypeError):  # such as a text that is no Unicode
-            return str(value.model_dump_json())
+            text = str(value.model_dump_json())
+            return text if _says_all(json.loads(text), value) else None
     return None
+
+
+def _says_all(told: Any, value: Any) -> bool:
+    """Whether JSON has everything that lies in a value, as it is: what is not known to be, is not.
+
+    A model may exclude fields, or write them in another way than they are.
+    """
+    if type(told) is dict:
+        held = value if type(value) is dict else _attributes(value)
+        return (
+            held is not None
+            and held.keys() <= told.keys()
+            and all(_says_all(told[name], item) for name, item in held.items())
+        )
+    if type(told) is list:
+        return type(value) is list and len(told) == len(value) and all(map(_says_all, told, value))
+    return type(told) is type(value) and told == value
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """All that lies in an object; None if that cannot be told."""
+    held = getattr(value, "__dict__", None)
+    if held is None or getattr(value, "__pydantic_private__", None):
+        return None
+    return {**held, **(getattr(value, "__pydantic_extra__", None) or {})}
 
 
 def _sealed_text(sealed: bytes, registry: Registry) -> str:
@@ -124,10 +151,7 @@ def _text(value: Any, registry: Registry) -> str:
 
     kind = type(value)
     if kind is UntypedValue:
-        rule = registry.rule_named(value.name)
-        name = value.name if rule is None else rule.cls.__qualname__
-        fields = zip(value.fields, texts(value.fields.values()), strict=True)
-        return f"{name}({', '.join(f'{key}={text}' for key, text in fields)})"
+        return _typed_text(value, texts(value.fields.values()), registry)
     if isinstance(value, dict):
         pairs = zip(texts(value), texts(value.values()), strict=True)
         return _called(kind, dict, f"{{{', '.join(f'{key}: {text}' for key, text in pairs)}}}")
@@ -138,6 +162,14 @@ def _text(value: Any, registry: Registry) -> str:
     if isinstance(value, list | deque):
         return _called(kind, list, f"[{', '.join(texts(value))}]")
     return repr(value)
+
+
+def _typed_text(value: UntypedValue, texts: list[str], registry: Registry) -> str:
+    rule = registry.rule_named(value.name)
+    name = value.name if rule is None else rule.cls.__qualname__
+    # A model may hold names that were given with a value, and could be spelt like several.
+    keys = [key if key.isidentifier() else repr(key) for key in value.fields]
+    return f"{name}({', '.join(map('='.join, zip(keys, texts, strict=True)))})"
 
 
 def _called(kind: type, plain: type, text: str) -> str:
