@@ -581,8 +581,9 @@ class ThreadWriter:
     ) -> tuple[CheckpointBody, bytes | None]:
         """The body of a checkpoint, and the root blob if it is to lie beside the entry."""
         memo.again = blobs.again
-        root = self._root(draft, blobs, memo)
-        world = None if draft.world is None else blobs.put(draft.world).hex()
+        with blobs:
+            root = self._root(draft, blobs, memo)
+            world = None if draft.world is None else blobs.put(draft.world).hex()
         payload = blobs.take_root(root)
         body = self._checkpoint_body(
             draft, root, listing=blobs.listing(), world=world, again=again, since=since
@@ -621,7 +622,8 @@ class ThreadWriter:
 
     def _results(self, draft: ResultsDraft, blobs: BlobWriter) -> tuple[ResultsBody, bytes | None]:
         """The same for results that are added to a checkpoint."""
-        root = self._root(draft, blobs, None)
+        with blobs:
+            root = self._root(draft, blobs, None)
         payload = blobs.take_root(root)
         fresh, fresh_list = blobs.listing()
         body = ResultsBody(
@@ -640,10 +642,9 @@ class ThreadWriter:
         return body, payload
 
     def _root(self, draft: CommitDraft, blobs: BlobWriter, memo: TreeMemo | None) -> bytes:
-        with blobs:
-            root = self._core.registry.encode_tree(
-                draft.value, blobs.put, seed=self._chain.thread, memo=memo
-            )
+        root = self._core.registry.encode_tree(
+            draft.value, blobs.put, seed=self._chain.thread, memo=memo
+        )
         if not isinstance(root, bytes):
             raise UsageError("root: give what put() returned")
         return root

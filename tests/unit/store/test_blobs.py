@@ -3,7 +3,7 @@
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -143,6 +143,31 @@ def test_no_spill_outlives_a_save_that_failed(monkeypatch: pytest.MonkeyPatch) -
 
     assert threading.active_count() == threads
     assert len([*storage.stored_blobs(_THREAD)]) == 1
+
+
+def test_a_spill_that_a_world_begins_is_over_before_the_entry_is_written(
+    memory: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is put after the state may be what is too much, and its failure is not lost either."""
+    store = memory.open()
+    thread = store.thread("t")
+    monkeypatch.setattr(blobs_module, "_PENDING_BYTES_MAX", 1000)
+    threads = threading.active_count()
+    full = StorageUnavailable("storage: it is full")
+    store.storage.spilling.after = _raising(full)
+    with pytest.raises(StorageUnavailable, match="it is full"):
+        thread.save("small", world={"n": "x" * 2000})
+    thread.save("small", world={"n": "x" * 2000})
+
+    assert threading.active_count() == threads
+    assert memory.open().thread("t").load().state == "small"
+
+
+def _raising(error: Exception) -> Callable[[], None]:
+    def hook() -> None:
+        raise error
+
+    return hook
 
 
 def test_a_spill_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
