@@ -11,7 +11,8 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import ormsgpack
 
@@ -25,6 +26,7 @@ from sealpoint.errors import (
 )
 from sealpoint.limits import Limits
 
+_T = TypeVar("_T")
 Raw = bytes | memoryview
 Spec = str | list[Any]
 
@@ -32,6 +34,7 @@ _ELEMENT = re.compile(
     r"\|b1|[<>|][iu][1248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,8}|[<>]U[1-9]\d{0,8}"
     r"|[<>][mM]8(\[([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?"
 )
+_INLINE = (b"\xc4", b"\xc5", b"\xc6")
 _SCALAR_BYTES, _SCALAR_TEXT = "bytes", "text"
 _CODE_POINT_MAX = 0x10FFFF
 _TENSOR_ELEMENTS = {
@@ -108,16 +111,49 @@ def _checked_shape(shape: object, element_bytes: int, session: Unpacker) -> int:
     return math.prod(shape) * element_bytes
 
 
-def _checked_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw:
-    """The raw bytes that follow a header, without a copy where they lie inline."""
+def _inline_raw(rest: Raw, expected_bytes: int, session: Unpacker) -> Raw | None:
+    """The raw bytes that follow a header, without a copy if they are long; None: a reference."""
+    if rest[:1] not in _INLINE:
+        return None
     if rest[:1] == b"\xc6" and int.from_bytes(rest[1:5], "big") == len(rest) - 5:
         raw: Any = memoryview(rest)[5:]
     else:
         raw = session.unpack(rest)
-    if type(raw) not in (bytes, memoryview) or len(raw) != expected_bytes:
-        found = f"{len(raw)} bytes" if type(raw) in (bytes, memoryview) else type(raw).__name__
-        raise BytesMalformed(f"array: expected {expected_bytes} bytes, found {found}")
+    check_raw(raw, expected_bytes)
     return raw  # type: ignore[no-any-return]
+
+
+def check_raw(raw: object, expected_bytes: int) -> None:
+    """Refuse what are not so many raw bytes."""
+    if not isinstance(raw, bytes | memoryview):
+        found = type(raw).__name__
+    elif len(raw) != expected_bytes:
+        found = f"{len(raw)} bytes"
+    else:
+        return
+    raise BytesMalformed(f"array: expected {expected_bytes} bytes, found {found}")
+
+
+def _filled(
+    rest: Raw,
+    size_bytes: int,
+    session: Unpacker,
+    make: Callable[[], _T],
+    view: Callable[[_T], memoryview],
+) -> _T:
+    """What is made when the length of a reference is known to be right, filled with its bytes."""
+    made: list[_T] = []
+
+    def allocate() -> memoryview:
+        made.append(make())
+        return view(made[0])
+
+    session.unpack_into(rest, size_bytes, allocate)
+    return made[0]
+
+
+def _array_bytes(array: Any) -> memoryview:
+    return array.reshape(-1).view("u1").data  # type: ignore[no-any-return]
 
 
 def _spec_of(dtype: Any, numpy: Any) -> Spec:
@@ -190,7 +226,7 @@ def array_parts(array: Any) -> tuple[bytes, memoryview]:
         _check_elements(array, numpy)
     except BytesMalformed as exc:
         raise ValueNotAllowed(exc.message) from None
-    return header, numpy.ascontiguousarray(array).reshape(-1).view("u1").data
+    return header, _array_bytes(numpy.ascontiguousarray(array))
 
 
 def _shape_fault(shape: Sequence[int], limits: Limits) -> str | None:
@@ -217,7 +253,7 @@ def check_shape(shape: Sequence[int], session: Packer) -> None:
 def _encode_array(value: Any, session: Packer) -> bytes:
     check_shape(value.shape, session)
     header, raw = array_parts(value)
-    return header + session.pack(raw)
+    return header + session.pack_raw(raw)
 
 
 def decode_array(payload: Raw, session: Unpacker) -> Any:
@@ -225,10 +261,15 @@ def decode_array(payload: Raw, session: Unpacker) -> Any:
     numpy = _loaded("numpy")
     (spec, shape), rest = _unframed(payload, 2)
     dtype = _dtype_of(spec, numpy)
-    raw = _checked_raw(rest, _checked_shape(shape, dtype.itemsize, session), session)
-    if len(raw) == 0:
+    size_bytes = _checked_shape(shape, dtype.itemsize, session)
+    raw = _inline_raw(rest, size_bytes, session)
+    if raw is None:
+        make = partial(numpy.empty, shape, dtype)
+        array = _filled(rest, size_bytes, session, make, _array_bytes)
+    elif size_bytes == 0:
         return numpy.zeros(shape, dtype)
-    array = numpy.frombuffer(raw, dtype).reshape(shape).copy()
+    else:
+        array = numpy.frombuffer(raw, dtype).reshape(shape).copy()
     _check_elements(array, numpy)
     return array
 
@@ -262,7 +303,12 @@ def decode_array_scalar(payload: Raw, session: Unpacker) -> Any:
     dtype = _dtype_of(spec, numpy)
     if dtype.kind in "SU":
         raise BytesMalformed("numpy scalar: expected a string as bytes")
-    array = numpy.frombuffer(_checked_raw(rest, dtype.itemsize, session), dtype).copy()
+    raw = _inline_raw(rest, dtype.itemsize, session)
+    if raw is None:
+        make = partial(numpy.empty, 1, dtype)
+        array = _filled(rest, dtype.itemsize, session, make, _array_bytes)
+    else:
+        array = numpy.frombuffer(raw, dtype).copy()
     _check_elements(array, numpy)
     return array[0]
 
@@ -304,7 +350,7 @@ def tensor_parts(tensor: Any) -> tuple[bytes, memoryview]:
 def _encode_tensor(value: Any, session: Packer) -> bytes:
     check_shape(value.shape, session)
     header, raw = tensor_parts(value)
-    return header + session.pack(raw)
+    return header + session.pack_raw(raw)
 
 
 def decode_tensor(payload: Raw, session: Unpacker) -> Any:
@@ -316,10 +362,17 @@ def decode_tensor(payload: Raw, session: Unpacker) -> Any:
     if requires_grad and not element.startswith(("float", "bfloat", "complex")):
         raise BytesMalformed("torch tensor: expected gradients for floating point only")
     dtype = getattr(torch, element)  # a name of the closed table above
-    raw = _checked_raw(rest, _checked_shape(shape, _TENSOR_ELEMENTS[element], session), session)
-    if len(raw) == 0:
+    size_bytes = _checked_shape(shape, _TENSOR_ELEMENTS[element], session)
+    raw = _inline_raw(rest, size_bytes, session)
+    if raw is None:
+        numpy = sys.modules.get("numpy")
+        # Memory of numpy's is taken where it is written, and not for a length that is a lie.
+        make = partial(numpy.empty, size_bytes, "u1") if numpy else partial(bytearray, size_bytes)
+        memory = _filled(rest, size_bytes, session, make, memoryview)
+    elif size_bytes == 0:
         return torch.empty(shape, dtype=dtype).requires_grad_(requires_grad)
-    memory = bytearray(raw)
+    else:
+        memory = bytearray(raw)
     if element == "bool" and torch.frombuffer(memory, dtype=torch.uint8).max() > 1:
         raise BytesMalformed("torch tensor: expected booleans of 0 or 1")
     tensor = torch.frombuffer(memory, dtype=dtype).reshape(shape)

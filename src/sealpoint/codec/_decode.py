@@ -27,6 +27,7 @@ from typing import Any
 import ormsgpack
 from ormsgpack import unpackb
 
+from sealpoint.codec._arrays import check_raw
 from sealpoint.codec._bounds import DECODING, Bounds
 from sealpoint.codec._builtins import DECODERS
 from sealpoint.codec._memo import Block, Roll, TreeMemo
@@ -156,6 +157,14 @@ class Decoding:
         if self._walks_depth:
             self.bounds.check_depth(parts[0])
         return parts[0]
+
+    def unpack_into(
+        self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
+    ) -> None:
+        """Decode a byte string of exactly this length into memory that `allocate` gives."""
+        raw = self.unpack(payload)
+        check_raw(raw, size_bytes)
+        allocate()[:] = raw
 
     def check_level(self) -> None:
         """Refuse one more extension inside those that are being decoded, if it is too many."""
@@ -299,6 +308,8 @@ _TABLE: dict[int, Callable[[Any, Any], Any]] = {
 _BATCH_IDS = 128
 # What is longer grows chunk by chunk in one place, so that it is never in memory twice.
 _JOINED_AT_ONCE_BYTES = 1024 * 1024
+_REFERENCE_BYTES_MAX = 1024
+_BYTES_REFERENCE = bytes((Tag.REFERENCE, Stream.BYTES))
 
 
 class TreeDecoding(Decoding):
@@ -381,6 +392,28 @@ class TreeDecoding(Decoding):
         self._references -= 1
         return value
 
+    def unpack_into(
+        self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
+    ) -> None:
+        """The same; the chunks of a long one go where they belong, one after the other."""
+        data = bytes(payload) if len(payload) <= _REFERENCE_BYTES_MAX else b""
+        leading = leading_extension(data)
+        if leading is None or data[leading[1] - 1 : leading[1] + 1] != _BYTES_REFERENCE:
+            super().unpack_into(payload, size_bytes, allocate)
+            return
+        self.check_level()
+        _, levels, count, total, ids = self.bounds.parse_reference(data[leading[1] :])
+        self._references += 1
+        self.bounds.check_references(self._references)
+        if count or total != size_bytes:
+            raise BytesMalformed(f"array: expected {size_bytes} bytes, found {total} bytes")
+        memory, place = allocate(), 0
+        for blobs in self._chunks(ids, levels, total):
+            for blob in blobs:
+                memory[place : place + len(blob)] = blob
+                place += len(blob)
+        self._references -= 1
+
     def _unrolled(self, roll: Roll) -> list[Any]:
         """A list that was written here, from what the engine packed of it."""
         members: list[Any] = []
@@ -427,7 +460,16 @@ class TreeDecoding(Decoding):
         return value
 
     def _collected(self, ids: list[bytes], levels: int, total: int) -> bytes:
-        """Walk the index levels down to the chunks and join those."""
+        """The chunks of a reference, joined."""
+        chunks: list[bytes] = []
+        joined = io.BytesIO()
+        keep = chunks.extend if total <= _JOINED_AT_ONCE_BYTES else joined.writelines
+        for blobs in self._chunks(ids, levels, total):
+            keep(blobs)
+        return b"".join(chunks) if chunks else joined.getvalue()
+
+    def _chunks(self, ids: list[bytes], levels: int, total: int) -> Iterator[Sequence[bytes]]:
+        """Walk the index levels down to the chunks, which are exactly `total` bytes together."""
         ids_max = 1 + total // CHUNK_BYTES_MIN
         for _ in range(levels):
             below: list[bytes] = []
@@ -437,18 +479,14 @@ class TreeDecoding(Decoding):
                     if len(below) > ids_max:
                         raise BytesMalformed(f"reference: expected at most {ids_max} chunks")
             ids = below
-        chunks: list[bytes] = []
-        joined = io.BytesIO()
-        keep = chunks.extend if total <= _JOINED_AT_ONCE_BYTES else joined.writelines
         found = 0
         for blobs in self._batches(ids):
             found += sum(map(len, blobs))
             if found > total or not all(blobs):
                 raise BytesMalformed(f"reference: expected {total} bytes in full chunks")
-            keep(blobs)
+            yield blobs
         if found != total:
             raise BytesMalformed(f"reference: expected {total} bytes in its chunks")
-        return b"".join(chunks) if chunks else joined.getvalue()
 
     def _batches(self, ids: list[bytes]) -> Iterator[Sequence[bytes]]:
         """The blobs of these ids, several at a time where the store can fetch them so."""

@@ -75,11 +75,16 @@ OPTIONS = (
 _LONG_MEMBERS = 4
 
 
+class _TooLong(Exception):
+    """Raw bytes that would make an encoding longer than is of use: it need not be finished."""
+
+
 class Encoding:
     """One value on its way to bytes. Used once, by one thread."""
 
     __slots__ = (
         "_depth",
+        "_raw_max",
         "_rules",
         "bounds",
         "culprit",
@@ -93,6 +98,7 @@ class Encoding:
         self._rules = rules
         self.bounds = Bounds(rules, limits, ENCODING) if bounds is None else bounds
         self._depth = 0
+        self._raw_max: int | None = None
         self.limits = limits
         self.error: BaseException | None = None
         self.culprit: Any = None
@@ -121,21 +127,24 @@ class Encoding:
         """
         bounds = self.bounds
         before = bounds.costly_values, bounds.fraction_keys
-        self._depth = depth
-        if rule is None:
-            data = self._plain(value)
-        else:
-            try:
-                payload = rule.label + self.pack(rule.kind.to_body(value))
-            except BaseException as exc:
-                self.error = self.error or exc
-                self.culprit = value if self.culprit is None else self.culprit
-                raise
-            data = extension_header(Tag.TYPED, len(payload)) + payload
-        if len(data) <= bytes_max:
-            return data
-        bounds.costly_values, bounds.fraction_keys = before
+        self._depth, self._raw_max = depth, bytes_max
+        try:
+            data = self._plain(value) if rule is None else self._typed(value, rule)
+            if len(data) <= bytes_max:
+                return data
+        except _TooLong:
+            pass
+        self._give_up(before)
         return None
+
+    def _typed(self, value: Any, rule: TypeRule) -> bytes:
+        try:
+            payload = rule.label + self.pack(rule.kind.to_body(value))
+        except BaseException as exc:
+            self.error = self.error or exc
+            self.culprit = value if self.culprit is None else self.culprit
+            raise
+        return extension_header(Tag.TYPED, len(payload)) + payload
 
     def run_members(
         self,
@@ -154,6 +163,7 @@ class Encoding:
         found: list[bytes | None] = []
         keep = found.append
         long = 0
+        self._raw_max = bytes_max
         for value in members:
             kind = type(value)
             if kind in passed:
@@ -168,7 +178,7 @@ class Encoding:
                 else:
                     self._depth = depth + 1
                     data = rule.label + packb(rule.kind.to_body(value), hook, OPTIONS)
-            except (ormsgpack.MsgpackEncodeError, EncodeError):
+            except (ormsgpack.MsgpackEncodeError, EncodeError, _TooLong):
                 self._give_up(before)
                 keep(None)
                 continue
@@ -184,6 +194,8 @@ class Encoding:
 
     def _give_up(self, before: tuple[int, int]) -> None:
         """Leave a member to the caller, unless it failed; what it cost does not count."""
+        if isinstance(self.error, _TooLong):
+            self.error = self.culprit = None
         if self.error is not None:
             raise self.error from self.error.__cause__
         self.bounds.costly_values, self.bounds.fraction_keys = before
@@ -247,6 +259,12 @@ class Encoding:
         data = self._plain(value)
         self._leave()
         return data
+
+    def pack_raw(self, raw: memoryview) -> bytes:
+        """Encode the raw bytes of an array, unless only what is short is of use."""
+        if self._raw_max is not None and raw.nbytes > self._raw_max:
+            raise _TooLong
+        return self.pack(raw)
 
     def _enter(self) -> None:
         self._depth += 1

@@ -213,6 +213,10 @@ class Packer(Protocol):
         """Encode a nested value. MUST refuse nesting beyond `limits.extension_depth_max`."""
         ...
 
+    def pack_raw(self, raw: memoryview) -> bytes:
+        """Encode the raw bytes of an array. MAY give up if only what is short is of use."""
+        ...
+
     def pack_items(self, parts: Sequence[bytes]) -> bytes:
         """Encode an array whose members are already encoded."""
         ...
@@ -233,6 +237,12 @@ class Unpacker(Protocol):
 
         MUST refuse nesting beyond `limits.extension_depth_max`.
         """
+        ...
+
+    def unpack_into(
+        self, payload: bytes | memoryview, size_bytes: int, allocate: Callable[[], memoryview]
+    ) -> None:
+        """Decode a byte string into memory. MUST refuse another length before it asks for that."""
         ...
 
     def check_level(self) -> None:
